@@ -1,0 +1,78 @@
+"""Scaling and polynomial features."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.workload import Contender, FitWorkload, Quality
+
+Matrix = np.ndarray
+
+
+def table(rows: int, columns: int) -> Matrix:
+    """Normal columns of unequal mean and scale."""
+    X = np.random.default_rng(0).standard_normal((rows, columns))
+    X *= np.linspace(0.5, 2.0, columns)
+    X += np.linspace(-1.0, 3.0, columns)
+    return X
+
+
+def standardisation_error(X: Matrix, Z: Matrix) -> float:
+    """How far the columns of Z are from mean 0 and variance 1."""
+    return float(max(np.abs(Z.mean(axis=0)).max(), np.abs(Z.var(axis=0) - 1.0).max()))
+
+
+def quadratic_sum_error(X: Matrix, Z: Matrix) -> float:
+    """How far the rows of Z are from the sum of all monomials of degree 1 and 2, s + (s^2 + q) / 2.
+
+    Here s is the sum and q the sum of squares of the row; the order of the columns does not matter.
+    """
+    s, q = X.sum(axis=1), np.einsum("ij,ij->i", X, X)
+    size = np.abs(X).sum(axis=1)
+    return float((np.abs(Z.sum(axis=1) - (s + (s**2 + q) / 2)) / (size + size**2)).max())
+
+
+def _our_scaler() -> Callable[[Matrix], Matrix]:
+    from summula.preprocessing import StandardScaler
+
+    return lambda X: np.asarray(StandardScaler().fit_transform(X))
+
+
+def _sklearn_scaler() -> Callable[[Matrix], Matrix]:
+    from sklearn.preprocessing import StandardScaler
+
+    return lambda X: np.asarray(StandardScaler().fit_transform(X))
+
+
+def _our_lift() -> Callable[[Matrix], Matrix]:
+    from summula.features import PolynomialLift
+
+    return lambda X: np.asarray(PolynomialLift(degree=2).fit_transform(X))
+
+
+def _sklearn_lift() -> Callable[[Matrix], Matrix]:
+    from sklearn.preprocessing import PolynomialFeatures
+
+    return lambda X: np.asarray(PolynomialFeatures(degree=2, include_bias=False).fit_transform(X))
+
+
+WORKLOADS = (
+    FitWorkload(
+        name="standard-scaler",
+        title="StandardScaler, fit and transform",
+        shape=(1_000_000, 50),
+        quick_shape=(10_000, 50),
+        make_data=table,
+        contenders=(Contender("summula", _our_scaler), Contender("scikit-learn", _sklearn_scaler)),
+        quality=Quality(standardisation_error, "error", tolerance=1e-9),
+    ),
+    FitWorkload(
+        name="polynomial-lift",
+        title="PolynomialLift, degree 2",
+        shape=(100_000, 20),
+        quick_shape=(1_000, 20),
+        make_data=table,
+        contenders=(Contender("summula", _our_lift), Contender("scikit-learn", _sklearn_lift)),
+        quality=Quality(quadratic_sum_error, "error", tolerance=1e-12),
+    ),
+)

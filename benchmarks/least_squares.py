@@ -1,0 +1,140 @@
+"""Least squares and ridge: dense, single precision, sparse."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.threads import pin_intelex
+from benchmarks.workload import Contender, FitWorkload, Quality
+
+ALPHA = 1.0
+NONZEROS_PER_ROW = 10
+BLOCK_ROWS = 65_536
+
+
+class Regression(NamedTuple):
+    """Rows X, answers y."""
+
+    X: Any
+    y: np.ndarray
+
+
+def dense_regression(rows: int, columns: int, dtype: type = np.float64) -> Regression:
+    """Normal columns of unequal mean and scale, a linear signal, unit noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns), dtype=dtype)
+    X *= np.linspace(0.5, 2.0, columns, dtype=dtype)
+    X += np.linspace(-1.0, 3.0, columns, dtype=dtype)
+    y = X @ rng.standard_normal(columns, dtype=dtype) + rng.standard_normal(rows, dtype=dtype)
+    return Regression(X, y)
+
+
+def sparse_regression(rows: int, columns: int) -> Regression:
+    """Rows with ten normal entries at random columns, a linear signal, unit noise."""
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, columns, size=(rows, NONZEROS_PER_ROW), dtype=np.int32)
+    starts = np.arange(0, places.size + 1, NONZEROS_PER_ROW, dtype=np.int32)
+    X = sparse.csr_array((rng.standard_normal(places.size), places.ravel(), starts), shape=(rows, columns))
+    X.sum_duplicates()
+    return Regression(X, X @ rng.standard_normal(columns) + rng.standard_normal(rows))
+
+
+def penalised_squares(data: Regression, model: Any, alpha: float) -> float:
+    """sum (y - Xw - b)^2 + alpha ||w||^2, in double precision, block by block."""
+    w = np.asarray(model.coef_, dtype=np.float64).ravel()
+    total = alpha * float(w @ w)
+    for start in range(0, len(data.y), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        residual = data.y[block] - data.X[block].astype(np.float64) @ w - float(model.intercept_)
+        total += float(residual @ residual)
+    return total
+
+
+def _fit(make_model: Callable[[], Any]) -> Callable[[Regression], Any]:
+    return lambda data: make_model().fit(data.X, data.y)
+
+
+def _summula(name: str, **parameters: Any) -> Contender:
+    def load() -> Callable[[Regression], Any]:
+        from summula import linear_model
+
+        return _fit(partial(getattr(linear_model, name), **parameters))
+
+    return Contender("summula", load)
+
+
+def _intelex(name: str, **parameters: Any) -> Contender:
+    def load() -> Callable[[Regression], Any]:
+        from sklearnex import linear_model
+
+        pin_intelex()
+        return _fit(partial(getattr(linear_model, name), **parameters))
+
+    return Contender("scikit-learn-intelex", load)
+
+
+def _sklearn(name: str, setting: str = "", **parameters: Any) -> Contender:
+    def load() -> Callable[[Regression], Any]:
+        from sklearn import linear_model
+
+        return _fit(partial(getattr(linear_model, name), **parameters))
+
+    return Contender(f"scikit-learn{setting}", load)
+
+
+def _linear_regression(rows: int) -> FitWorkload:
+    return FitWorkload(
+        name=f"linear-regression-{rows // 1000}k",
+        title="LinearRegression, float64",
+        shape=(rows, 50),
+        quick_shape=(max(rows // 100, 1_000), 50),
+        make_data=dense_regression,
+        contenders=(
+            _summula("LinearRegression"),
+            _intelex("LinearRegression"),
+            _sklearn("LinearRegression"),
+        ),
+        quality=Quality(partial(penalised_squares, alpha=0.0), "objective", tolerance=1e-9),
+    )
+
+
+def _ridge_dense(dtype: type, tolerance: float) -> FitWorkload:
+    precision = np.dtype(dtype).name
+    return FitWorkload(
+        name=f"ridge-dense-{precision}",
+        title=f"Ridge, {precision}",
+        shape=(500_000, 100),
+        quick_shape=(5_000, 100),
+        make_data=partial(dense_regression, dtype=dtype),
+        contenders=(
+            _summula("Ridge", alpha=ALPHA),
+            _intelex("Ridge", alpha=ALPHA),
+            _sklearn("Ridge", alpha=ALPHA),
+        ),
+        quality=Quality(partial(penalised_squares, alpha=ALPHA), "objective", tolerance),
+    )
+
+
+WORKLOADS = (
+    _linear_regression(10_000),
+    _linear_regression(100_000),
+    _linear_regression(1_000_000),
+    _ridge_dense(np.float64, tolerance=1e-9),
+    _ridge_dense(np.float32, tolerance=1e-6),
+    FitWorkload(
+        name="ridge-sparse",
+        title="Ridge, sparse float64, 10 entries a row",
+        shape=(1_000_000, 10_000),
+        quick_shape=(20_000, 200),
+        make_data=sparse_regression,
+        contenders=(
+            _summula("Ridge", alpha=ALPHA),
+            _sklearn("Ridge", " sparse_cg", alpha=ALPHA, solver="sparse_cg", tol=1e-3),
+            _sklearn("Ridge", " lsqr", alpha=ALPHA, solver="lsqr", tol=1e-3),
+        ),
+        quality=Quality(partial(penalised_squares, alpha=ALPHA), "objective", tolerance=1e-6),
+    ),
+)

@@ -1,0 +1,85 @@
+"""benchmarks/results.json, and docs/benchmarks.md rendered from it.
+
+A run replaces the rows it measured and keeps the others; every row remembers its day, command and machine.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.registry import all_workloads
+from benchmarks.runner import FASTER, ROUNDS, SLOWER, Result, format_ratio
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+_INTRODUCTION = f"""# Benchmarks
+
+This page is written by `make bench`; `python -m benchmarks NAME...` renews single rows.
+
+All contenders work on the same data in one process, with the same number of threads, in turn, after a
+warm-up. There are {ROUNDS} rounds in alternating order. *Ours/its* is the median over the rounds of our
+time divided by the other library's time: below {FASTER} we are faster, up to {SLOWER} it is a tie. Only
+ratios count: the times of one machine move from run to run. *Off by* says how good the answer is: for
+fits the objective's relative distance from the best one reached, for transforms the error. An answer
+outside the workload's tolerance is marked, since speed at an unequal answer is not a result. *Memory* is
+the peak above the data, measured in a process of its own. Cold-start rows run in new processes.
+"""
+
+_HEADER = """
+| workload | size | library | time | ours/its | we are | off by | memory |
+|---|---|---|--:|--:|---|--:|--:|
+"""
+
+
+def load() -> dict[str, Any]:
+    """The stored rows, by workload."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def store(result: Result, date: str, command: str, machine: dict[str, str]) -> None:
+    """Put one result in place of the earlier one, and write the page anew."""
+    rows = load() | {result.workload: asdict(result) | {"date": date, "command": command, "machine": machine}}
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    PAGE.write_text(render(rows))
+
+
+def render(rows: dict[str, Any]) -> str:
+    """The page, with rows in the order of the registry."""
+    known = [rows[workload.name] for workload in all_workloads() if workload.name in rows]
+    table = "".join(_lines(row) for row in known)
+    return _INTRODUCTION + _HEADER + table + "\n## Measured on\n" + "".join(_runs(known))
+
+
+def _lines(row: dict[str, Any]) -> str:
+    return "".join(_line(row, entry, first=number == 0) for number, entry in enumerate(row["entries"]))
+
+
+def _line(row: dict[str, Any], entry: dict[str, Any], first: bool) -> str:
+    cells = (
+        f"{row['title']} (`{row['workload']}`)" if first else "",
+        row["size"] if first else "",
+        entry["contender"],
+        _time(entry["seconds"]),
+        "" if entry["ratio"] is None else format_ratio(entry["ratio"]),
+        entry["verdict"],
+        "" if entry["shortfall"] is None else f"{entry['shortfall']:.0e}",
+        f"{entry['peak_bytes'] / 1e6:,.0f} MB",
+    )
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def _runs(rows: list[dict[str, Any]]) -> list[str]:
+    """A paragraph for each run that left rows: its day, command, machine and workloads."""
+    workloads: dict[str, list[str]] = {}
+    for row in rows:
+        machine = "".join(f"- {fact}: {value}\n" for fact, value in row["machine"].items())
+        heading = f"\n{row['date']}, `{row['command']}`:\n\n{machine}"
+        workloads.setdefault(heading, []).append(f"`{row['workload']}`")
+    return [f"{heading}- rows: {', '.join(names)}\n" for heading, names in workloads.items()]

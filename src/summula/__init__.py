@@ -1,0 +1,39 @@
+"""Summula: the first course in machine learning as software. Every fit is a sum, and says how good it is.
+
+Importing this package imports only the standard library; names load when they are first used (PEP 562).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from summula._version import __version__
+
+_MODULES = ("core", "datasets", "features", "linear_model", "optimize", "preprocessing", "stats")
+_NAMES = {
+    "CollinearityWarning": "summula.core.errors",
+    "DataError": "summula.core.errors",
+    "ModelFileError": "summula.core.errors",
+    "ParameterError": "summula.core.errors",
+    "TimeLimitError": "summula.core.errors",
+    "engine": "summula.core.engine",
+    "load": "summula.core.persistence",
+    "save": "summula.core.persistence",
+}
+
+__all__ = ["__version__", *_MODULES, *_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"summula.{name}")
+    if name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'summula' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

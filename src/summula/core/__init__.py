@@ -1,0 +1,1 @@
+"""Sources, statistics, engine, estimator base, certificate, persistence: what every algorithm stands on."""

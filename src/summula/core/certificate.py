@@ -1,0 +1,69 @@
+"""Certificates: a statement of how far a fit is from the best, and how to check it without the solver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Certificate", "Verification"]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A certificate recomputed from data. It is true when it confirms the certificate.
+
+    Attributes
+    ----------
+    primal, gap : float
+        The objective and the gap on these data.
+    confirms : bool
+        Whether they are what the certificate says, up to rounding.
+    """
+
+    primal: float
+    gap: float
+    confirms: bool
+
+    def __bool__(self) -> bool:
+        return self.confirms
+
+    @property
+    def dual(self) -> float:
+        """The lower bound on the best objective."""
+        return self.primal - self.gap
+
+
+@dataclass(frozen=True)
+class Certificate(ABC):
+    """What is known about the optimality of a fit.
+
+    Attributes
+    ----------
+    kind : {"exact", "global", "local", "stationary"}
+        "exact": the closed form, up to rounding. "global": no point is better by more than the gap.
+        "local": the same among nearby points. "stationary": the slope is zero.
+    primal : float
+        The objective reached.
+    gap : float
+        Upper bound on the primal minus the smallest possible objective.
+    """
+
+    kind: str
+    primal: float
+    gap: float
+
+    @property
+    def dual(self) -> float:
+        """The lower bound on the best objective: primal minus gap."""
+        return self.primal - self.gap
+
+    @abstractmethod
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute objective and gap from the data, without the solver."""
+
+    def __str__(self) -> str:
+        relative = self.gap / abs(self.primal) if self.primal else self.gap
+        return (
+            f"{self.kind}: objective {self.primal:.10g}, at most {self.gap:.3g} above the best ({relative:.1e} of it)"
+        )

@@ -1,0 +1,138 @@
+"""Rows, cut onto one global grid.
+
+A plan depends on the data and `chunk_rows` only, never on workers:
+
+    chunk  rows [k c, (k + 1) c) of the data: what a statistic maps at once, sized to stay in cache
+    part   a fixed number of consecutive chunks: what a worker takes at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from summula.core.sources import Source
+
+__all__ = ["Chunk", "Part", "chunk_rows_for", "part_rows_for"]
+
+Array = NDArray[Any]
+
+_CHUNK_ELEMENTS = 2**18  # about 2 MB of float64: a block and its copy stay in the second cache
+_PART_ELEMENTS = 2**21
+
+
+def chunk_rows_for(width: float) -> int:
+    """Rows a chunk for data with so many stored values a row: a power of two between 1,024 and 65,536."""
+    wanted = _CHUNK_ELEMENTS / max(width, 1.0)
+    return int(2 ** np.clip(np.floor(np.log2(wanted)), 10, 16))
+
+
+def part_rows_for(chunk_rows: int, width: float, n_features: int) -> int:
+    """Rows a part: enough that handing out work and adding d x d results cost little beside the work."""
+    wanted = max(_PART_ELEMENTS / max(width, 1.0), 2 * n_features)
+    return chunk_rows * max(1, int(wanted // chunk_rows))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some consecutive rows.
+
+    Attributes
+    ----------
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), or SciPy CSR
+        The features as their source keeps them; `X` and `write` turn them into what a statistic asks for.
+    y : ndarray of shape (n, n_targets), or None
+    weight : ndarray of shape (n,), or None
+    start, stop : int
+        The global row range.
+    dtype : dtype
+        float64 or float32: how products are computed.
+    """
+
+    rows: Any
+    y: Array | None
+    weight: Array | None
+    start: int
+    stop: int
+    dtype: np.dtype[Any]
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether `X` is CSR."""
+        return hasattr(self.rows, "indptr")
+
+    @property
+    def n_features(self) -> int:
+        """How many columns."""
+        return len(self.rows) if isinstance(self.rows, tuple) else int(self.rows.shape[1])
+
+    @property
+    def order(self) -> Literal["C", "F"]:
+        """The order a block of these rows is filled in fastest. (Products come out the same in either.)"""
+        if isinstance(self.rows, tuple):
+            return "F"
+        if self.is_sparse:
+            return "C"
+        return "F" if self.rows.flags.f_contiguous or self.rows.strides[0] < self.rows.strides[1] else "C"
+
+    @property
+    def X(self) -> Any:
+        """The features: CSR as it is, anything else as a 2-D array of `dtype`."""
+        if self.is_sparse:
+            return self.rows
+        if isinstance(self.rows, tuple):
+            return self.write(self.blank(self.n_features))
+        return self.rows if self.rows.dtype == self.dtype else self.rows.astype(self.dtype)
+
+    def blank(self, width: int, dtype: Any = None) -> Array:
+        """An empty block of these rows, in the order they fill fastest."""
+        return np.empty((len(self), width), self.dtype if dtype is None else dtype, order=self.order)
+
+    def dense(self, dtype: Any = np.float64) -> Array:
+        """The features as a dense array of another dtype, whatever they are kept in."""
+        X = self.rows.toarray() if self.is_sparse else self.X
+        return np.asarray(X, dtype=dtype)
+
+    def write(self, out: Array, origin: Array | None = None) -> Array:
+        """Copy dense features, less `origin`, into `out`, shape (n, n_features); returns it."""
+        shift = np.zeros(self.n_features, out.dtype) if origin is None else origin
+        if isinstance(self.rows, tuple):
+            for j, column in enumerate(self.rows):
+                np.subtract(column, shift[j], out=out[:, j], casting="unsafe")
+        elif origin is None:
+            out[...] = self.rows
+        else:
+            np.subtract(self.rows, shift, out=out, casting="unsafe")
+        return out
+
+
+@dataclass(frozen=True)
+class Part:
+    """A small description of some chunks of a source; pickled, it carries its own rows only."""
+
+    source: Source
+    start: int
+    stop: int
+    chunk_rows: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The chunks of this part, in order."""
+        for start in range(self.start, self.stop, self.chunk_rows):
+            yield self.source.chunk(start, min(start + self.chunk_rows, self.stop))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "source": self.source.only(self.start, self.stop)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

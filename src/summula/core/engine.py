@@ -1,0 +1,222 @@
+"""The engine adds up what a function says of each part of the rows.
+
+    map_reduce(f, parts, merge) = merge of f(part) over all parts
+
+Merging follows a binary tree fixed by position: the k-th part enters the sum at the same place whoever computed
+it and whenever it was ready, so one, two or twenty threads give the same bits.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from summula.core.errors import ParameterError
+from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
+
+__all__ = ["Engine", "SerialEngine", "ThreadEngine", "TreeSum", "current_engine", "engine"]
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class TreeSum(Generic[S]):
+    """A running sum over a stream of values, associated as a binary tree over their positions.
+
+    Like a binary counter: slot k holds the sum of a whole run of 2**k values, so at most log2(n) sums are alive.
+    """
+
+    def __init__(self, merge: Callable[[S, S], S]) -> None:
+        self._merge = merge
+        self._slots: list[S | None] = []
+
+    def push(self, value: S) -> None:
+        """Add the next value."""
+        for level, waiting in enumerate(self._slots):
+            if waiting is None:
+                self._slots[level] = value
+                return
+            value = self._merge(waiting, value)
+            self._slots[level] = None
+        self._slots.append(value)
+
+    def result(self) -> S:
+        """The sum of all values so far; later values stand to the right of earlier ones."""
+        total: S | None = None
+        for waiting in self._slots:
+            if waiting is not None:
+                total = waiting if total is None else self._merge(waiting, total)
+        if total is None:
+            raise ValueError("a sum over no parts has no value")
+        return total
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Where the parts of a sum are computed."""
+
+    chunk_rows: int | None
+
+    def map_ordered(self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None) -> Iterator[S]:
+        """The values of `fn` over the parts, in the order of the parts."""
+
+    def map_reduce(
+        self,
+        fn: Callable[[T], S],
+        parts: Sequence[T],
+        merge: Callable[[S, S], S],
+        *,
+        n_jobs: int | None = None,
+        on_part: Callable[[], None] | None = None,
+    ) -> S:
+        """The sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
+
+
+class SerialEngine:
+    """Every part in the calling thread, one after the other."""
+
+    def __init__(self, *, chunk_rows: int | None = None) -> None:
+        self.chunk_rows = chunk_rows
+
+    def __repr__(self) -> str:
+        return f"SerialEngine(chunk_rows={self.chunk_rows})"
+
+    def map_ordered(self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None) -> Iterator[S]:
+        """The values of `fn` over the parts, in the order of the parts."""
+        for part in parts:
+            with one_blas_thread():
+                value = fn(part)
+            yield value
+
+    def map_reduce(
+        self,
+        fn: Callable[[T], S],
+        parts: Sequence[T],
+        merge: Callable[[S, S], S],
+        *,
+        n_jobs: int | None = None,
+        on_part: Callable[[], None] | None = None,
+    ) -> S:
+        """The sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
+        total = TreeSum(merge)
+        for value in self.map_ordered(fn, parts, n_jobs=n_jobs):
+            total.push(value)
+            if on_part is not None:
+                on_part()
+        return total.result()
+
+
+class ThreadEngine(SerialEngine):
+    """Parts on the threads of the process's pool; the default.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        At most so many threads (-1: all). The pool's own limits hold besides.
+    chunk_rows : int, optional
+        Rows a chunk, instead of what the width of the data suggests. Results depend on it in the last bits.
+    """
+
+    def __init__(self, n_jobs: int | None = None, *, chunk_rows: int | None = None) -> None:
+        super().__init__(chunk_rows=chunk_rows)
+        self.n_jobs = n_jobs
+
+    def __repr__(self) -> str:
+        return f"ThreadEngine(n_jobs={self.n_jobs}, chunk_rows={self.chunk_rows})"
+
+    def _threads(self, n_jobs: int | None) -> int:
+        return min(thread_count(self.n_jobs), thread_count(n_jobs))
+
+    def map_ordered(self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None) -> Iterator[S]:
+        """The values of `fn` over the parts, in the order of the parts."""
+        threads = self._threads(n_jobs)
+        if threads == 1 or len(parts) < 2 or inside_pool():
+            yield from super().map_ordered(fn, parts)
+            return
+        remaining = iter(parts)
+        running: deque[Future[S]] = deque()
+        executor = pool()
+        with one_blas_thread():
+            try:
+                # One part waits in the queue for each that runs: threads never idle, few results are alive.
+                # (A caller who asked for fewer threads than the pool has gets them by submitting fewer.)
+                ahead = 2 * threads if threads == thread_count() else threads
+                for part in islice(remaining, ahead):
+                    running.append(executor.submit(fn, part))
+                while running:
+                    value = running[0].result()
+                    running.popleft()
+                    for part in islice(remaining, 1):
+                        running.append(executor.submit(fn, part))
+                    yield value
+            finally:
+                # After an error or Ctrl-C nothing of ours touches the user's arrays any more.
+                for future in running:
+                    future.cancel()
+                wait(running)
+
+
+_current: ContextVar[Engine | None] = ContextVar("summula_engine", default=None)
+_default = ThreadEngine()
+
+
+def current_engine() -> Engine:
+    """The engine fits use now."""
+    return _current.get() or _default
+
+
+def _make(kind: Any, options: dict[str, Any]) -> Engine:
+    if isinstance(kind, str):
+        if kind == "threads":
+            return ThreadEngine(**options)
+        if kind == "serial":
+            return SerialEngine(**options)
+        raise ParameterError(f"There is no engine {kind!r}; the engines are 'threads' and 'serial'.")
+    if isinstance(kind, Engine):
+        if options:
+            raise ParameterError(f"{kind!r} is an engine already: give {', '.join(options)} where it is made.")
+        return kind
+    adapter = type(kind).__module__.partition(".")[0]
+    if adapter in _ADAPTERS:
+        made: Engine = importlib.import_module(_ADAPTERS[adapter]).adapt(kind, **options)
+        return made
+    raise ParameterError(f"engine() takes 'threads', 'serial' or an engine object, not {type(kind).__name__} {kind!r}.")
+
+
+# Cluster clients are recognised by the package they come from; its adapter is loaded by name, only then.
+_ADAPTERS: dict[str, str] = {}
+
+
+@contextmanager
+def engine(kind: Any = "threads", **options: Any) -> Iterator[Engine]:
+    """Choose where fits inside a with-block compute.
+
+    Parameters
+    ----------
+    kind : {"threads", "serial"} or Engine
+        Threads of this process, the calling thread alone, or an engine made before.
+    **options
+        `n_jobs` (threads only): at most so many threads. `chunk_rows`: rows a chunk.
+
+    Examples
+    --------
+    >>> import numpy as np, summula
+    >>> from summula.linear_model import LinearRegression
+    >>> X = np.arange(6.0).reshape(3, 2) ** 2
+    >>> with summula.engine("serial"):
+    ...     model = LinearRegression().fit(X, X[:, 0])
+    >>> model.coef_.round(6) + 0.0
+    array([1., 0.])
+    """
+    chosen = _make(kind, options)
+    token = _current.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _current.reset(token)

@@ -1,0 +1,257 @@
+"""The thin base of every estimator: what was given is checked, a run adds sums over it, results get their names.
+
+    with self._fitting(X, y, sample_weight) as run:
+        gram = run.sum(Gram, origin)
+        ...
+
+Nothing is half-fitted: an error puts the estimator back as it was. After Ctrl-C or when `max_time` is over, the best
+model offered so far is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.chunks import Chunk, Part
+from summula.core.engine import current_engine
+from summula.core.errors import TimeLimitError
+from summula.core.parameters import Allowed, check_parameters
+from summula.core.sources import MemorySource, Source
+from summula.core.statistics import Statistic, pilot_origin, sum_of_part
+from summula.core.validation import as_source, complain_of_missing
+
+__all__ = ["Estimator", "Run", "Unnamed"]
+
+S = TypeVar("S", bound=Statistic)
+Array = NDArray[Any]
+
+
+class _OutOfTime(Exception):
+    """`max_time` is over."""
+
+
+class Run:
+    """One fit under way: its data, engine, clock and callbacks; `quiet` does without the last two."""
+
+    def __init__(self, estimator: Any, source: Source, X: Any = None, y: Any = None, *, quiet: bool = False) -> None:
+        self.source = source
+        self.engine = current_engine()
+        self.parts = source.plan(self.engine.chunk_rows)
+        self.estimator = estimator
+        self._data = {"X": X, "y": y}
+        self.one_target = source.one_target
+        self._n_jobs = getattr(estimator, "n_jobs", None)
+        max_time = None if quiet else getattr(estimator, "max_time", None)
+        self._deadline = None if max_time is None else time.monotonic() + max_time
+        self._offer: Callable[[], None] | None = None
+        self._context: Any = None
+        if getattr(estimator, "_skl_callbacks", None) and not quiet:
+            self._context = estimator._init_callback_context(max_subtasks=None)
+            self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
+
+    def use(self, source: Source) -> None:
+        """Go on with another source, such as a lifted one."""
+        self.source, self.parts = source, source.plan(self.engine.chunk_rows)
+
+    def sum(self, statistic: type[S], params: Any, task: str = "pass over the rows") -> S:
+        """The statistic of all rows, in one pass."""
+        context = self._begin(task, len(self.parts))
+        total = self.engine.map_reduce(
+            functools.partial(_sum_of_part, statistic, params),
+            self.parts,
+            statistic.merge,
+            n_jobs=self._n_jobs,
+            on_part=functools.partial(self._tick, context),
+        )
+        self._end(context)
+        return total
+
+    def complain_of_missing(self) -> None:
+        """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
+        complain_of_missing(self.source, type(self.estimator).__name__)
+
+    def origin(self) -> NDArray[np.float64]:
+        """An origin near the mean of [X, Y], from the leading chunk."""
+        first = self.parts[0]
+        return pilot_origin(self.source.chunk(first.start, min(first.start + first.chunk_rows, first.stop)))
+
+    def offer(self, assign: Callable[[], None]) -> None:
+        """Keep this model, unless a better one is offered, if the fit is cut short."""
+        self._offer = assign
+
+    def step(self, task: str = "iteration") -> bool:
+        """Mark a step of an iterative solver; True when a callback asks to stop."""
+        self._check_clock()
+        if self._context is None:
+            return False
+        context = self._begin(task, 0)
+        return self._end(context)
+
+    def finish(self) -> None:
+        """Tell the callbacks that the fit is over."""
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=self.estimator, **self._data, reconstruction_attributes=dict)
+
+    def _begin(self, task: str, subtasks: int) -> Any:
+        if self._context is None:
+            return None
+        context = self._context.subcontext(task_name=task, max_subtasks=subtasks)
+        return context.call_on_fit_task_begin(estimator=self.estimator)
+
+    def _end(self, context: Any) -> bool:
+        return context is not None and bool(context.call_on_fit_task_end(estimator=self.estimator))
+
+    def _tick(self, context: Any) -> None:
+        if context is not None:
+            part = context.subcontext(task_name="part")
+            part.call_on_fit_task_begin(estimator=self.estimator)
+            part.call_on_fit_task_end(estimator=self.estimator)
+        self._check_clock()
+
+    def _check_clock(self) -> None:
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise _OutOfTime
+
+    def settle(self, error: BaseException) -> bool:
+        """After an interruption: assign what was offered, if anything was; True when there is a model."""
+        if self._offer is None or not isinstance(error, KeyboardInterrupt | _OutOfTime):
+            return False
+        self._offer()
+        return True
+
+
+def _sum_of_part(statistic: type[S], params: Any, part: Part) -> S:
+    return sum_of_part(statistic, part, params)
+
+
+def _map_chunks(fn: Callable[[Chunk], Any], part: Part) -> list[Any]:
+    return [fn(chunk) for chunk in part.chunks()]
+
+
+class Unnamed(BaseEstimator):
+    """Stands for an estimator where data are read and there is none."""
+
+
+class Estimator(CallbackSupportMixin, BaseEstimator):
+    """Base of all estimators: validation, plan, naming. The mathematics is elsewhere."""
+
+    # What each parameter may be, by name.
+    _parameters: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
+    _accepts_sparse: ClassVar[bool] = True
+    # Attributes that do not outlive the process: dropped by pickle, copy and save.
+    _transient: ClassVar[tuple[str, ...]] = ("_training",)
+
+    @contextmanager
+    def _fitting(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, needs_y: bool = True, reset: bool = True
+    ) -> Iterator[Run]:
+        """Check parameters and data, run the body, and leave either a whole model or none."""
+        before = dict(vars(self))
+        run: Run | None = None
+        try:
+            check_parameters(self, self._parameters)
+            source = as_source(
+                self, X, y, sample_weight, needs_y=needs_y, reset=reset, accept_sparse=self._accepts_sparse
+            )
+            self._note_columns(y, sample_weight)
+            run = Run(self, source, X, y)
+            yield run
+            run.finish()
+        except BaseException as error:
+            fitted = dict(vars(self))
+            if run is not None and run.settle(error):
+                if isinstance(error, _OutOfTime):
+                    warnings.warn(
+                        f"{type(self).__name__} stopped after max_time={self.max_time} s and kept the best model "
+                        f"so far ({self.certificate_}); raise max_time for a better one.",
+                        ConvergenceWarning,
+                        stacklevel=4,
+                    )
+                    return
+                raise
+            self._restore(before, fitted)
+            if isinstance(error, _OutOfTime):
+                raise TimeLimitError(
+                    f"max_time={self.max_time} s was over before {type(self).__name__} had a first model; "
+                    "raise max_time or fit fewer rows."
+                ) from None
+            raise
+
+    def _note_columns(self, y: Any, sample_weight: Any) -> None:
+        """Remember which columns of the frame were target and weight, so that predict passes them over."""
+        named = [y] if isinstance(y, str) else [c for c in y if isinstance(c, str)] if isinstance(y, list) else []
+        named += [sample_weight] if isinstance(sample_weight, str) else []
+        if named:
+            self._not_features = tuple(named)
+        else:
+            self.__dict__.pop("_not_features", None)
+
+    def _restore(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        # What scikit-learn's callbacks keep on the estimator during a fit is theirs to remove.
+        theirs = {k: v for k, v in now.items() if k in ("_callback_fit_ctx", "_skl_callbacks_to_teardown")}
+        self.__dict__.clear()
+        self.__dict__.update(before | theirs)
+
+    def _reading(self, X: Any, **options: Any) -> MemorySource:
+        """Features to predict from or to transform, checked against those of the fit."""
+        check_is_fitted(self)
+        dropped = getattr(self, "_not_features", ())
+        if dropped:
+            from summula.core.frames import is_frame, pop_columns
+
+            if is_frame(X):
+                import narwhals as nw
+
+                present = [c for c in dropped if c in nw.from_native(X, eager_only=True).columns]
+                X = pop_columns(X, present)[0] if present else X
+        accept_sparse = options.pop("accept_sparse", self._accepts_sparse)
+        return as_source(self, X, needs_y=False, reset=False, accept_sparse=accept_sparse)
+
+    def _map_rows(self, fn: Callable[[Chunk], Array], source: MemorySource, *, complete: bool = True) -> Array:
+        """A function of every row, stacked; `complete` complains of NaN and infinities among the features."""
+        engine = current_engine()
+        lists = engine.map_ordered(
+            functools.partial(_map_chunks, fn),
+            source.plan(engine.chunk_rows),
+            n_jobs=getattr(self, "n_jobs", None),
+        )
+        chunks = [value for values in lists for value in values]
+        result = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+        if complete and not np.isfinite(result).all():
+            complain_of_missing(source, type(self).__name__)
+        return result
+
+    def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: MemorySource, out: Array) -> Array:
+        """Let a function write its result for every row into its place of `out`."""
+        engine = current_engine()
+
+        def write(part: Part) -> None:
+            for chunk in part.chunks():
+                fill(chunk, out[chunk.start : chunk.stop])
+
+        for _ in engine.map_ordered(write, source.plan(engine.chunk_rows), n_jobs=getattr(self, "n_jobs", None)):
+            pass
+        return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        for name in self._transient:
+            state.pop(name, None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse
+        return tags

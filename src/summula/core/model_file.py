@@ -1,0 +1,196 @@
+"""The model file itself: written whole or not at all, read with suspicion.
+
+A model file is a safetensors file: eight bytes with the length of the header, the header (JSON), the tensors.
+Our text is the entry "summula" of the header's metadata. `write` puts a finished file in place in one step;
+the `read_` functions say in one sentence what is wrong with a file that is not what `write` left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import json
+import os
+import re
+import stat
+import uuid
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from summula.core.encoding import FAULTS, Tensor
+from summula.core.errors import ModelFileError
+
+__all__ = ["FORMAT", "canonical", "digest", "invalid", "read_header", "read_tensors", "write"]
+
+FORMAT = 1
+
+_KEY = "summula"
+_HEADER_LIMIT = 100_000_000  # bytes; safetensors reads no longer header
+_AGAIN = "restore a copy or save the model again"
+
+# How other model files begin.
+_PICKLE = re.compile(rb"\x80[\x02-\x05]|\(?c[\w.]+\n[\w.]+\n|\([ld]p0\n|[\]}]q\x00")
+_COMPRESSED = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b|BZh|\xfd7zXZ|\x5d\x00\x00|\x04\x22\x4d\x18")
+_ARCHIVE = re.compile(rb"PK\x03\x04")
+
+
+def canonical(tree: Any) -> str:
+    """The one JSON text of a tree: sorted keys, no spaces, ASCII only."""
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+    """SHA-256 over the header and, by name in sorted order, each tensor's name, dtype, shape and bytes."""
+    sha = hashlib.sha256(canonical(header).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        sha.update(canonical([name, tensor.dtype.str, list(tensor.shape)]).encode())
+        sha.update(tensor.reshape(-1).view(np.uint8).data)
+    return sha.hexdigest()
+
+
+def invalid(path: str, error: BaseException) -> ModelFileError:
+    """The error for a file whose content makes no sense."""
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return ModelFileError(f"'{path}' does not hold a valid model ({reason}): {_AGAIN}.")
+
+
+def write(path: str, tensors: dict[str, Tensor], text: str) -> None:
+    """Write the file beside its place and move it there once it is complete on disk."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"The folder '{folder}' does not exist: create it, then save '{path}'.")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise IsADirectoryError(f"'{path}' is a folder or a device: give the name of a file to write.")
+    temporary = os.path.join(folder, f".summula-{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            mode = stat.S_IMODE(os.stat(target if os.path.exists(target) else temporary).st_mode)
+        save_file(tensors, temporary, metadata={_KEY: text})
+        with open(temporary, "rb+") as file:
+            if int.from_bytes(file.read(8), "little") > _HEADER_LIMIT:
+                raise ModelFileError("The model holds over 100 MB of text and lists: turn them into arrays.")
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except SafetensorError as error:
+        raise OSError(f"'{path}' could not be written ({error}); nothing was changed.") from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the renaming survive a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read_header(path: str) -> dict[str, Any]:
+    """Our part of the header, of a format we read; every other file is refused with its reason."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(_missing(path))
+    if not os.path.isfile(path):
+        raise IsADirectoryError(f"'{path}' is a folder or a device, not a model file: check the path.")
+    with open(path, "rb") as file:
+        text = _metadata(path, file, os.fstat(file.fileno()).st_size)
+    try:
+        header = _parse(text)
+        version = header["format"]
+        if type(version) is not int or version < 1:
+            raise ValueError("its format is not a number")
+    except FAULTS as error:
+        raise invalid(path, error) from error
+    if version > FORMAT:
+        raise ModelFileError(
+            f"'{path}' was written by a newer Summula (format {version}); this one reads up to {FORMAT}: "
+            "upgrade summula."
+        )
+    return header
+
+
+def _metadata(path: str, file: BinaryIO, size: int) -> str:
+    """Our text in the safetensors metadata, once the file has proved whole."""
+    start = file.read(256)
+    length = int.from_bytes(start[:8], "little")
+    if size == 0:
+        raise ModelFileError(f"'{path}' is empty: {_AGAIN}.")
+    if size > 8 and (start[8:9] != b"{" or length > _HEADER_LIMIT):
+        raise ModelFileError(_other_kind(path, start))
+    if size < 8 + max(length, 2):
+        raise ModelFileError(f"'{path}' is cut short ({size:,} bytes): {_AGAIN}.")
+    file.seek(8)
+    try:
+        header = _parse(file.read(length).decode())
+        metadata = header.pop("__metadata__", {})
+        end = 8 + length + max((int(tensor["data_offsets"][1]) for tensor in header.values()), default=0)
+        if _KEY in metadata and not isinstance(metadata[_KEY], str):
+            raise ValueError("its metadata are not text")
+    except FAULTS as error:
+        raise invalid(path, error) from error
+    if _KEY not in metadata:
+        raise ModelFileError(f"'{path}' is a safetensors file, but not of a Summula model: check the path.")
+    if size < end:
+        raise ModelFileError(f"'{path}' is cut short ({size:,} of {end:,} bytes): {_AGAIN}.")
+    text: str = metadata[_KEY]
+    return text
+
+
+def read_tensors(path: str) -> dict[str, Tensor]:
+    """All tensors of the file, as arrays of their own."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, *FAULTS) as error:
+        raise invalid(path, error) from error
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """A JSON object, strictly: no key twice, no NaN."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(tree := dict(pairs)) != len(pairs):
+            raise ValueError("its header has a key twice")
+        return tree
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"its header holds {constant}")
+
+    tree = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    if not isinstance(tree, dict):
+        raise ValueError("its header is not an object")
+    return tree
+
+
+def _missing(path: str) -> str:
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder or "."):
+        return f"The folder '{folder}' of the model file '{name}' does not exist: check the path."
+    near = difflib.get_close_matches(name, os.listdir(folder or "."), n=1)
+    hint = f"did you mean '{os.path.join(folder, near[0])}'?" if near else "check the path."
+    return f"There is no model file '{path}': {hint}"
+
+
+def _other_kind(path: str, start: bytes) -> str:
+    cure = "load it with the library that wrote it if you trust it, and save the model with summula.save"
+    suffix = os.path.splitext(path)[1].lower()
+    if _PICKLE.match(start):
+        return f"'{path}' is a pickle; Summula never unpickles: {cure}."
+    if _COMPRESSED.match(start) or suffix in (".joblib", ".pkl", ".pickle"):
+        return f"'{path}' looks like a joblib file, that is a pickle; Summula never unpickles: {cure}."
+    if _ARCHIVE.match(start):
+        return f"'{path}' is a zip archive (skops, torch or npz), not a model saved by Summula: {cure}."
+    return f"'{path}' is not a model saved by Summula: check the path, or {_AGAIN}."

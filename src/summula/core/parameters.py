@@ -1,0 +1,79 @@
+"""What values a parameter may take, said in scikit-learn's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from summula.core.errors import ParameterError
+
+__all__ = [
+    "Allowed",
+    "any_value",
+    "array_like",
+    "boolean",
+    "check_parameters",
+    "integer",
+    "none",
+    "one_of",
+    "real",
+]
+
+
+class Allowed(NamedTuple):
+    """A kind of value: how to recognise it and what to call it."""
+
+    accepts: Callable[[Any], bool]
+    words: str
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real | np.floating | np.integer) and not isinstance(value, bool | np.bool_)
+
+
+def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) -> Allowed:
+    """A number from `low` (not itself when `open_low`) to `high`."""
+    words = f"a float in the range {'(' if open_low else '['}{low}, {high}{')' if np.isinf(high) else ']'}"
+
+    def accepts(value: Any) -> bool:
+        return _is_real(value) and (low < value if open_low else low <= value) and value <= high
+
+    return Allowed(accepts, words)
+
+
+def integer(low: int | None = None) -> Allowed:
+    """A whole number, at least `low`."""
+    words = "an int" if low is None else f"an int in the range [{low}, inf)"
+
+    def accepts(value: Any) -> bool:
+        whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
+        return whole and (low is None or value >= low)
+
+    return Allowed(accepts, words)
+
+
+def one_of(*values: str) -> Allowed:
+    """One of some words."""
+    words = f"a str among {{{', '.join(repr(v) for v in sorted(values))}}}"
+    return Allowed(lambda value: isinstance(value, str) and value in values, words)
+
+
+boolean = Allowed(lambda value: isinstance(value, bool | np.bool_), "an instance of 'bool'")
+none = Allowed(lambda value: value is None, "None")
+array_like = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array-like")
+any_value = Allowed(lambda value: True, "anything")
+
+
+def check_parameters(estimator: Any, allowed: Mapping[str, tuple[Allowed, ...]]) -> None:
+    """Raise a sentence for the first parameter whose value is of none of its kinds."""
+    for name, kinds in allowed.items():
+        value = getattr(estimator, name)
+        if not any(kind.accepts(value) for kind in kinds):
+            words = [kind.words for kind in kinds]
+            said = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+            raise ParameterError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {said}. Got {value!r} instead."
+            )

@@ -1,0 +1,106 @@
+"""Saving and loading models: one safetensors file, no code in it.
+
+The arrays of a model are safetensors tensors; everything else is one JSON text in the file's metadata
+(`core/encoding.py` says how values become JSON, `core/model_file.py` how the file is written and checked).
+Loading builds only the classes of the table `CLASSES`, from plain data: nothing is unpickled, evaluated, or
+imported by a name the file chose. A SHA-256 digest over the text and every tensor finds a damaged or edited
+file; it guards against accidents, it is not a signature. `docs/persistence.md` describes the format.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from summula._version import __version__
+from summula.core.encoding import FAULTS, ForeignClassError, Reader, Tensor, Writer, refusal, short_name
+from summula.core.errors import ModelFileError
+from summula.core.model_file import FORMAT, canonical, digest, invalid, read_header, read_tensors, write
+
+__all__ = ["CLASSES", "load", "save"]
+
+# The only classes a file can name: short name -> "module:name". Short names belong to the format: they stay.
+CLASSES: dict[str, str] = {
+    "linear_model.LinearRegression": "summula.linear_model:LinearRegression",
+    "linear_model.Ridge": "summula.linear_model:Ridge",
+    "linear_model.PolynomialRegression": "summula.linear_model:PolynomialRegression",
+    "preprocessing.StandardScaler": "summula.preprocessing:StandardScaler",
+    "features.PolynomialLift": "summula.features:PolynomialLift",
+    "linear_model.Fit": "summula.linear_model.problem:Fit",
+    "linear_model.LeastSquaresCertificate": "summula.linear_model.certificate:LeastSquaresCertificate",
+    "core.solution.Solution": "summula.core.solution:Solution",
+    "core.statistics.Moments": "summula.core.statistics:Moments",
+    "core.statistics.Gram": "summula.core.statistics:Gram",
+    "core.statistics.TriangularFactor": "summula.core.statistics:TriangularFactor",
+}
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model to one safetensors file, whole or not at all.
+
+    Parameters
+    ----------
+    model : estimator
+        A Summula estimator, fitted or not. All it holds must be plain values, arrays or Summula objects.
+    path : str or path
+        Where to write. An existing file is replaced only once the new one is complete on disk.
+    """
+    cls = type(model)
+    if not hasattr(cls, "get_params") or short_name(CLASSES, cls) is None:
+        raise ModelFileError(refusal(cls.__name__, "", model))
+    writer = Writer(cls.__name__, CLASSES)
+    header: dict[str, Any] = {"format": FORMAT, "version": __version__, **writer.estimator(model, "", 0)}
+    header["digest"] = digest(header, writer.tensors)
+    write(os.fsdecode(path), writer.tensors, canonical(header))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    model : estimator
+        With the same class, parameters and fitted attributes, so the same predictions to the last bit.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ModelFileError
+        The file is damaged, edited, foreign, a pickle, or written by a newer Summula.
+    """
+    name = os.fsdecode(path)
+    header = read_header(name)
+    tensors = read_tensors(name)
+    try:
+        intact = header.pop("digest", None) == digest(header, tensors)
+    except FAULTS as error:
+        raise invalid(name, error) from error
+    if not intact:
+        raise ModelFileError(
+            f"'{name}' was edited or damaged after it was saved (its digest does not match): "
+            "restore a copy or save the model again."
+        )
+    return _rebuild(name, header, tensors)
+
+
+def _rebuild(path: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
+    reader = Reader(tensors, CLASSES)
+    version = header.pop("version", None)
+    try:
+        model = reader.estimator({key: value for key, value in header.items() if key != "format"}, 0)
+        if unused := tensors.keys() - reader.used:
+            raise ValueError(f"nothing refers to the tensor {min(unused)!r}")
+        return model
+    except ForeignClassError as error:
+        raise ModelFileError(
+            f"'{path}' names the class {error.args[0]!r}, which Summula {__version__} does not load: "
+            f"upgrade summula if a newer one wrote the file (it says {version!r}), else do not trust it."
+        ) from None
+    except FAULTS as error:
+        raise invalid(path, error) from error

@@ -1,0 +1,39 @@
+"""What every solver returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Solution"]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The end of an optimisation: where it stopped, how good that is, and how it got there.
+
+    Attributes
+    ----------
+    x : ndarray
+        The point reached.
+    value : float
+        The objective there.
+    gap : float
+        An upper bound on `value` minus the smallest possible value; NaN when the solver has none.
+    status : str
+        One word: "optimal", "converged", "max_iter", "max_time", "stopped", "infeasible", "unbounded".
+    converged : bool
+        Whether the tolerance was reached.
+    n_steps : int
+        Steps taken.
+    trace : tuple of float
+        The quantity the solver drives down, once per step.
+    """
+
+    x: Any
+    value: float
+    gap: float
+    status: str
+    converged: bool
+    n_steps: int
+    trace: tuple[float, ...] = field(default=(), repr=False)

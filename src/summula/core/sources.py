@@ -1,0 +1,174 @@
+"""Sources: where rows come from, behind one face.
+
+A source knows how many rows it has, what its columns are called and how to give any of them as a `Chunk`; its
+`plan` cuts them into parts. This file holds data in memory: NumPy arrays of any order (memory maps included),
+columns of frames, and SciPy CSR.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk, Part, chunk_rows_for, part_rows_for
+
+__all__ = ["MappedSource", "MemorySource", "Source", "csr_rows"]
+
+Array = NDArray[Any]
+
+
+class Source(ABC):
+    """Rows that can be cut into parts."""
+
+    n_rows: int
+    n_features: int
+    n_targets: int
+    one_target: bool
+    names: tuple[str, ...] | None
+    target_names: tuple[str, ...] | None
+    dtype: np.dtype[Any]
+    weighted: bool
+
+    @property
+    @abstractmethod
+    def width(self) -> float:
+        """Stored values a row, on average: what the work on a row is proportional to."""
+
+    @property
+    @abstractmethod
+    def is_sparse(self) -> bool:
+        """Whether chunks come as CSR."""
+
+    @abstractmethod
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The rows from `start` up to `stop`, numbered over the whole data."""
+
+    @abstractmethod
+    def only(self, start: int, stop: int) -> Source:
+        """The same source holding these rows alone, under their global numbers: small to pickle."""
+
+    def plan(self, chunk_rows: int | None = None) -> list[Part]:
+        """The parts, on the global row grid; they depend on the data and `chunk_rows` only."""
+        rows = chunk_rows or chunk_rows_for(self.width)
+        step = part_rows_for(rows, self.width, self.n_features)
+        return [Part(self, a, min(a + step, self.n_rows), rows) for a in range(0, self.n_rows, step)]
+
+    def column(self, j: int) -> str:
+        """How an error names column j."""
+        return f"Column {self.names[j]!r}" if self.names is not None else f"Column {j}"
+
+
+def csr_rows(X: Any, start: int, stop: int) -> Any:
+    """Rows of a CSR matrix that share its memory. (SciPy's own slicing copies.)"""
+    first, last = int(X.indptr[start]), int(X.indptr[stop])
+    indptr = X.indptr[start : stop + 1] - first
+    return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(stop - start, X.shape[1]))
+
+
+@dataclass(frozen=True)
+class MemorySource(Source):
+    """Data in memory.
+
+    Attributes
+    ----------
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), or SciPy CSR
+    y : ndarray of shape (n_rows, n_targets), or None
+    weight : ndarray of shape (n_rows,), or None
+    dtype : dtype
+        float64 or float32: how products are computed.
+    names, target_names : tuple of str, or None
+    first_row : int
+        Global number of the first row held.
+    one_target : bool
+        Whether y was given as one column without a second dimension.
+    """
+
+    rows: Any
+    y: Array | None
+    weight: Array | None
+    dtype: np.dtype[Any]
+    names: tuple[str, ...] | None = None
+    target_names: tuple[str, ...] | None = None
+    first_row: int = 0
+    one_target: bool = True
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """How many rows."""
+        return len(self.rows[0]) if isinstance(self.rows, tuple) else int(self.rows.shape[0])
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """How many columns."""
+        return len(self.rows) if isinstance(self.rows, tuple) else int(self.rows.shape[1])
+
+    @property
+    def n_targets(self) -> int:  # type: ignore[override]
+        """How many targets; 0 without y."""
+        return 0 if self.y is None else int(self.y.shape[1])
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        """Whether rows carry weights."""
+        return self.weight is not None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether chunks come as CSR."""
+        return hasattr(self.rows, "indptr")
+
+    @property
+    def width(self) -> float:
+        """Stored values a row, on average."""
+        return self.rows.nnz / max(self.n_rows, 1) if self.is_sparse else float(self.n_features)
+
+    def _rows(self, a: int, b: int) -> Any:
+        if isinstance(self.rows, tuple):
+            return tuple(column[a:b] for column in self.rows)
+        return csr_rows(self.rows, a, b) if self.is_sparse else self.rows[a:b]
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The rows from `start` up to `stop`, numbered over the whole data."""
+        a, b = start - self.first_row, stop - self.first_row
+        y = None if self.y is None else self.y[a:b]
+        weight = None if self.weight is None else self.weight[a:b]
+        return Chunk(self._rows(a, b), y, weight, start, stop, self.dtype)
+
+    def only(self, start: int, stop: int) -> MemorySource:
+        """The same source holding these rows alone, under their global numbers: small to pickle."""
+        chunk = self.chunk(start, stop)
+        return replace(self, rows=chunk.rows, y=chunk.y, weight=chunk.weight, first_row=start)
+
+
+class MappedSource(Source):
+    """A source whose features are a function of another's: `lift` turns a dense block of rows into one of features."""
+
+    def __init__(self, base: Source, lift: Callable[[Array], Array], n_features: int) -> None:
+        self.base, self.lift, self.n_features = base, lift, n_features
+        self.n_rows, self.n_targets, self.one_target = base.n_rows, base.n_targets, base.one_target
+        self.names, self.target_names, self.dtype = None, base.target_names, base.dtype
+        self.weighted = base.weighted
+
+    @property
+    def width(self) -> float:
+        """Stored values a row."""
+        return float(self.n_features)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Lifted blocks are dense."""
+        return False
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The lifted rows from `start` up to `stop`."""
+        chunk = self.base.chunk(start, stop)
+        return replace(chunk, rows=self.lift(chunk.dense(self.dtype)))
+
+    def only(self, start: int, stop: int) -> MappedSource:
+        """The same source holding these rows alone."""
+        return MappedSource(self.base.only(start, stop), self.lift, self.n_features)

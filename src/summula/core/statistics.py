@@ -1,0 +1,331 @@
+"""Sums over rows that add up: each is mapped from a chunk, merged with another, and (where it is a group) unmerged.
+
+Notation: z_i is row i of Z = [X, Y], w_i its weight, o a fixed origin near the mean.
+
+    Moments            n, W = sum w,  s = sum w (z - o),  q = sum w (z - o)^2                    elementwise
+    Gram               n, W,          s,                  G = sum w (z - o)(z - o)'
+    TriangularFactor   R with R'R = sum w a a',  a = (1, z - o) or z - o                         by orthogonal steps
+
+Sums about an origin near the mean are as accurate as compensated merging and, unlike it, can be subtracted.
+Two sums with different origins are re-centred before they are added. R is twice as accurate as G (it never squares
+the condition number) but rows cannot be taken out of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk, Part
+
+__all__ = ["Gram", "Moments", "Statistic", "TriangularFactor", "pilot_origin", "sum_of_part", "triangle", "weight_sums"]
+
+Array = NDArray[np.float64]
+S = TypeVar("S", bound="Statistic")
+
+
+class Statistic(Protocol):
+    """Something that adds up over rows."""
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Any) -> Self:
+        """The statistic of one chunk."""
+
+    def merge(self, other: Self) -> Self:
+        """The statistic of both sets of rows together."""
+
+
+def sum_of_part(statistic: type[S], part: Part, params: Any) -> S:
+    """The statistic of a part: its chunks, added from left to right."""
+    total: S | None = None
+    for chunk in part.chunks():
+        one = statistic.map(chunk, params)
+        total = one if total is None else total.merge(one)
+    assert total is not None, "a part has at least one chunk"
+    return total
+
+
+def pilot_origin(chunk: Chunk) -> Array:
+    """An origin near the mean of [X, Y]: the mean of the leading rows.
+
+    A column that is constant there gets that constant itself, so that constant columns are exactly zero about it;
+    sparse features keep the origin 0. Values are rounded to the dtype of the products.
+    """
+    blocks = [] if chunk.y is None else [np.asarray(chunk.y)]
+    if chunk.is_sparse:
+        x_origin = np.zeros(chunk.n_features)
+    else:
+        x_origin = _mean_or_constant(chunk.X)
+    parts = [x_origin] + [_mean_or_constant(block) for block in blocks]
+    return np.concatenate(parts).astype(chunk.dtype).astype(np.float64)
+
+
+def _mean_or_constant(block: NDArray[Any]) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = block.mean(axis=0, dtype=np.float64)
+        constant = (block == block[0]).all(axis=0)
+    origin = np.where(constant, block[0].astype(np.float64), mean)
+    return np.where(np.isfinite(origin), origin, 0.0)
+
+
+def weight_sums(chunk: Chunk) -> tuple[int, float, float]:
+    """Rows with a positive weight, the sum of weights, the sum of their logarithms (0 without weights)."""
+    if chunk.weight is None:
+        return len(chunk), float(len(chunk)), 0.0
+    positive = chunk.weight[chunk.weight > 0]
+    return len(positive), float(positive.sum()), float(np.log(positive).sum())
+
+
+def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, dtype: Any = None) -> NDArray[Any]:
+    """The rows of [X, Y] less the origin, times the root of their weight; `lead` puts the constant 1 in front."""
+    dtype = chunk.dtype if dtype is None else dtype
+    d, t, first = chunk.n_features, 0 if chunk.y is None else chunk.y.shape[1], int(lead)
+    block = chunk.blank(first + d + t, dtype)
+    shift = origin.astype(dtype)
+    if chunk.is_sparse:
+        np.subtract(chunk.rows.toarray(), shift[:d], out=block[:, first : first + d], casting="unsafe")
+    else:
+        chunk.write(block[:, first : first + d], shift[:d])
+    if chunk.y is not None:
+        np.subtract(chunk.y, shift[d:], out=block[:, first + d :], casting="unsafe")
+    if lead:
+        block[:, 0] = 1.0
+    if chunk.weight is not None:
+        block *= np.sqrt(chunk.weight)[:, None].astype(dtype)
+    return block
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, weight, mean and variance of every column of X, missing values (NaN) passed over.
+
+    Attributes
+    ----------
+    count, weight, total, square : ndarray, one value a column
+        Rows seen, sum of weights, and sums of (x - origin) and its square, over the values that are not missing.
+    origin : ndarray
+    """
+
+    count: NDArray[np.int64]
+    weight: Array
+    origin: Array
+    total: Array
+    square: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Array) -> Self:
+        """The moments of the features of one chunk about the origin `params`."""
+        d = chunk.n_features
+        if chunk.is_sparse:
+            return cls._of_sparse(chunk, params)
+        block = chunk.write(chunk.blank(d), params.astype(chunk.dtype))
+        w = np.ones(len(chunk), chunk.dtype) if chunk.weight is None else chunk.weight.astype(chunk.dtype)
+        total = w @ block
+        count, weight = np.full(d, len(chunk)), np.full(d, w.sum(dtype=np.float64))
+        if np.isnan(total).any():
+            seen = ~np.isnan(block)
+            count, weight = seen.sum(axis=0), w.astype(np.float64) @ seen
+            block[~seen] = 0.0
+            total = w @ block
+        np.multiply(block, block, out=block)
+        return cls(count, weight, params, total.astype(np.float64), (w @ block).astype(np.float64))
+
+    @classmethod
+    def _of_sparse(cls, chunk: Chunk, params: Array) -> Self:
+        X = chunk.rows
+        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        gone = np.isnan(X.data)
+        count, weight = np.full(X.shape[1], len(chunk)), np.full(X.shape[1], w.sum())
+        if gone.any():
+            rows = np.repeat(np.arange(len(chunk)), np.diff(X.indptr))[gone]
+            count = count - np.bincount(X.indices[gone], minlength=X.shape[1])
+            weight = weight - np.bincount(X.indices[gone], weights=w[rows], minlength=X.shape[1])
+        kept = type(X)((np.where(gone, 0.0, X.data).astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        total, square = kept.T @ w, kept.multiply(kept).T @ w
+        stored = cls(count, weight, np.zeros(X.shape[1]), np.asarray(total).ravel(), np.asarray(square).ravel())
+        return stored.recentre(params)
+
+    @property
+    def mean(self) -> Array:
+        """Mean of each column."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.origin + self.total / self.weight
+
+    @property
+    def variance(self) -> Array:
+        """Variance of each column (the biased one, divided by the weight)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            drift = self.total / self.weight
+            return np.maximum(self.square / self.weight - drift**2, 0.0)
+
+    def recentre(self, origin: Array) -> Self:
+        """The same sums about another origin."""
+        shift = origin - self.origin
+        if not shift.any():
+            return self
+        square = self.square - 2 * shift * self.total + shift**2 * self.weight
+        return replace(self, origin=origin, total=self.total - shift * self.weight, square=square)
+
+    def merge(self, other: Self) -> Self:
+        """The moments of both sets of rows together."""
+        return self._plus(other.recentre(self.origin), 1)
+
+    def unmerge(self, other: Self) -> Self:
+        """The moments of these rows without those of `other`, which must be among them."""
+        return self._plus(other.recentre(self.origin), -1)
+
+    def _plus(self, other: Self, sign: int) -> Self:
+        return replace(
+            self,
+            count=self.count + sign * other.count,
+            weight=self.weight + sign * other.weight,
+            total=self.total + sign * other.total,
+            square=self.square + sign * other.square,
+        )
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Products of every pair of columns of [X, Y], summed over weighted rows about an origin.
+
+    Attributes
+    ----------
+    count : int
+        Rows with a positive weight.
+    weight : float
+        Sum of weights.
+    log_weight : float
+        Sum of the logarithms of positive weights (0 without weights): what a likelihood needs.
+    origin, total : ndarray of shape (p,)
+    products : ndarray of shape (p, p)
+    """
+
+    count: int
+    weight: float
+    log_weight: float
+    origin: Array
+    total: Array
+    products: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Array) -> Self:
+        """The Gram matrix of one chunk about the origin `params`."""
+        total, products = _sparse_products(chunk, params) if chunk.is_sparse else _dense_products(chunk, params)
+        return cls(*weight_sums(chunk), params, total, products)
+
+    @property
+    def mean(self) -> Array:
+        """Mean of each column."""
+        return self.origin + self.total / self.weight
+
+    def centred(self) -> Array:
+        """Products about the mean: G - s s' / W."""
+        return self.products - np.outer(self.total, self.total / self.weight)
+
+    def recentre(self, origin: Array) -> Self:
+        """The same sums about another origin."""
+        shift = origin - self.origin
+        if not shift.any():
+            return self
+        cross = np.outer(self.total, shift)
+        products = self.products - cross - cross.T + self.weight * np.outer(shift, shift)
+        return replace(self, origin=origin, total=self.total - self.weight * shift, products=products)
+
+    def merge(self, other: Self) -> Self:
+        """The Gram matrix of both sets of rows together."""
+        return self._plus(other.recentre(self.origin), 1)
+
+    def unmerge(self, other: Self) -> Self:
+        """The Gram matrix of these rows without those of `other`, which must be among them."""
+        return self._plus(other.recentre(self.origin), -1)
+
+    def _plus(self, other: Self, sign: int) -> Self:
+        return replace(
+            self,
+            count=self.count + sign * other.count,
+            weight=self.weight + sign * other.weight,
+            log_weight=self.log_weight + sign * other.log_weight,
+            total=self.total + sign * other.total,
+            products=self.products + sign * other.products,
+        )
+
+
+def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
+    block = _shifted(chunk, origin)
+    root = np.ones(len(chunk), chunk.dtype) if chunk.weight is None else np.sqrt(chunk.weight).astype(chunk.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # NumPy sees a matrix times its own transpose and computes one half (syrk), outside the GIL.
+        products = block.T @ block
+        total = root @ block
+    return total.astype(np.float64, copy=False), products.astype(np.float64, copy=False)
+
+
+def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
+    X, d = chunk.rows, chunk.n_features
+    w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+    Y = np.empty((len(chunk), 0)) if chunk.y is None else chunk.y - origin[d:]
+    Yw = Y * w[:, None]
+    weighted = (
+        X
+        if chunk.weight is None
+        else type(X)((X.data * np.repeat(w, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+    )
+    products = np.empty((d + Y.shape[1], d + Y.shape[1]))
+    products[:d, :d] = (weighted.T @ X).toarray()
+    products[:d, d:] = X.T @ Yw
+    products[d:, :d] = products[:d, d:].T
+    products[d:, d:] = Y.T @ Yw
+    total = np.concatenate([np.asarray(X.T @ w, dtype=np.float64), Yw.sum(axis=0)])
+    # Features are stored about 0; the origin of a sparse source is 0 there (see `pilot_origin`).
+    stored = Gram(len(chunk), float(w.sum()), 0.0, np.concatenate([np.zeros(d), origin[d:]]), total, products)
+    moved = stored.recentre(origin)
+    return moved.total, moved.products
+
+
+@dataclass(frozen=True)
+class TriangularFactor:
+    """At most p rows R with R'R = A'A, where A are the weighted rows (1, z - o), or z - o without an intercept.
+
+    While there are no more rows than columns R is A itself; then it is the triangle of the QR factorisation.
+    """
+
+    count: int
+    weight: float
+    log_weight: float
+    origin: Array
+    R: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Array, bool]) -> Self:
+        """The factor of one chunk; `params` are the origin and whether the constant 1 leads."""
+        origin, intercept = params
+        block = _shifted(chunk, origin, lead=intercept, dtype=np.float64)
+        return cls(*weight_sums(chunk), origin, _triangle(block))
+
+    def merge(self, other: Self) -> Self:
+        """The factor of both sets of rows together; their origins must be the same."""
+        if not np.array_equal(self.origin, other.origin):
+            raise ValueError("triangular factors about different origins cannot be merged")
+        return replace(
+            self,
+            count=self.count + other.count,
+            weight=self.weight + other.weight,
+            log_weight=self.log_weight + other.log_weight,
+            R=_triangle(np.vstack([self.R, other.R])),
+        )
+
+
+def _triangle(rows: Array) -> Array:
+    if len(rows) <= rows.shape[1]:
+        return rows
+    if not np.isfinite(rows).all():
+        return np.full((rows.shape[1], rows.shape[1]), np.nan)
+    return triangle(rows)
+
+
+def triangle(rows: Array) -> Array:
+    """R of the QR factorisation."""
+    return np.asarray(np.linalg.qr(rows, mode="r"))

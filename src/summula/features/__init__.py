@@ -1,0 +1,5 @@
+"""Features made from features."""
+
+from summula.features.polynomial_lift import PolynomialLift
+
+__all__ = ["PolynomialLift"]

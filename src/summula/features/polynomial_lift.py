@@ -1,0 +1,186 @@
+"""Lift rows to all their monomials up to a degree, without the constant.
+
+Monomials of degree m are ordered by their indices j1 <= j2 <= ... <= jm (j1 < j2 < ... for interactions only), first
+by degree, then as in a dictionary. So with T(m, j) the block of degree-m monomials whose first index is j or more,
+
+    T(m, j) = [ x_j T(m-1, j),  T(m, j+1) ]         (x_j T(m-1, j+1) for interactions only)                     (1)
+
+and T(m-1, j) is a tail of the block of degree m-1, already there: each block is d products of a column and a tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, combinations, combinations_with_replacement
+from math import comb
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator import Estimator
+from summula.core.parameters import Allowed, boolean, integer
+from summula.core.validation import complain_of_missing
+
+__all__ = ["PolynomialLift", "lift", "monomials", "n_monomials"]
+
+Array = NDArray[Any]
+
+
+def n_monomials(n_features: int, degree: int, *, interaction_only: bool = False) -> int:
+    """How many monomials of degree 1 to `degree` there are."""
+    if interaction_only:
+        return sum(comb(n_features, m) for m in range(1, min(degree, n_features) + 1))
+    return comb(n_features + degree, degree) - 1
+
+
+def monomials(n_features: int, degree: int, *, interaction_only: bool = False) -> Iterator[tuple[int, ...]]:
+    """The index tuples of the monomials, in order."""
+    choose = combinations if interaction_only else combinations_with_replacement
+    return chain.from_iterable(choose(range(n_features), m) for m in range(1, degree + 1))
+
+
+def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -> Array:
+    """Write the monomials of the rows of X into `out` by equation (1)."""
+    d = X.shape[1]
+    out[:, :d] = X
+    # starts[j]: where the block T(m - 1, j) begins; its end is `stop`.
+    starts, stop = list(range(d + 1)), d
+    for _ in range(2, degree + 1):
+        new_starts, position = [], stop
+        for j in range(d):
+            new_starts.append(position)
+            tail = out[:, starts[min(j + int(interaction_only), d)] : stop]
+            np.multiply(tail, X[:, j : j + 1], out=out[:, position : position + tail.shape[1]])
+            position += tail.shape[1]
+        starts, stop = [*new_starts, position], position
+    return out
+
+
+class PolynomialLift(TransformerMixin, Estimator):
+    """All monomials of the features up to a degree; no constant column (the model has its intercept).
+
+    Parameters
+    ----------
+    degree : int, default=2
+        The highest degree.
+    interaction_only : bool, default=False
+        Whether only products of different features are made.
+    n_jobs : int, optional
+        At most so many threads.
+
+    Attributes
+    ----------
+    powers_ : ndarray of shape (n_output_features_, n_features_in_)
+        The exponent of each feature in each monomial.
+    n_output_features_ : int
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> from summula.features import PolynomialLift
+    >>> lift = PolynomialLift(degree=2).fit([[2.0, 3.0]])
+    >>> lift.transform([[2.0, 3.0]])
+    array([[2., 3., 4., 6., 9.]])
+    >>> list(lift.get_feature_names_out())
+    ['x0', 'x1', 'x0^2', 'x0 x1', 'x1^2']
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "degree": (integer(1),),
+        "interaction_only": (boolean,),
+    }
+
+    def __init__(self, degree: int = 2, *, interaction_only: bool = False, n_jobs: int | None = None) -> None:
+        self.degree = degree
+        self.interaction_only = interaction_only
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> PolynomialLift:
+        """Note the number and names of the features."""
+        with self._fitting(X, needs_y=False) as run:
+            d = run.source.n_features
+            n = n_monomials(d, self.degree, interaction_only=self.interaction_only)
+            if n > np.iinfo(np.int32).max:
+                raise ParameterError(f"degree={self.degree} on {d} columns makes {n} monomials; lower the degree.")
+            self.n_output_features_ = n
+        return self
+
+    @property
+    def powers_(self) -> NDArray[np.int64]:
+        """The exponent of each feature in each monomial."""
+        check_is_fitted(self)
+        terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
+        return np.array([np.bincount(term, minlength=self.n_features_in_) for term in terms])
+
+    def transform(self, X: Any) -> Any:
+        """Compute the monomials.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_output_features_)
+        """
+        source = self._reading(X)
+        if source.is_sparse:
+            from summula.features.sparse_lift import lift_sparse
+
+            return lift_sparse(source.rows, self.degree, self.n_output_features_, self.interaction_only)
+        out = np.empty((source.n_rows, self.n_output_features_), source.dtype)
+
+        def fill(chunk: Chunk, rows: Array) -> None:
+            block = chunk.X
+            if not np.isfinite(block).all():
+                raise _Incomplete
+            lift(block, self.degree, rows, interaction_only=self.interaction_only)
+
+        try:
+            return self._fill_rows(fill, source, out)
+        except _Incomplete:
+            complain_of_missing(source, type(self).__name__)
+            raise DataError("The data have missing or infinite values (NaN, inf).") from None
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the monomials, such as "x0^2 x1"."""
+        check_is_fitted(self)
+        names = _input_names(self, input_features)
+        terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
+        return np.array([_monomial_name(term, names) for term in terms], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _Incomplete(Exception):
+    """A block holds NaN or infinities."""
+
+
+def _input_names(estimator: Any, given: Any) -> list[str]:
+    known = getattr(estimator, "feature_names_in_", None)
+    if given is None:
+        return [f"x{j}" for j in range(estimator.n_features_in_)] if known is None else [str(n) for n in known]
+    names = [str(name) for name in given]
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            f"input_features should have length equal to number of features ({estimator.n_features_in_}), "
+            f"got {len(names)}"
+        )
+    if known is not None and names != [str(n) for n in known]:
+        raise ValueError("input_features is not equal to feature_names_in_")
+    return names
+
+
+def _monomial_name(term: tuple[int, ...], names: list[str]) -> str:
+    powers = [(j, term.count(j)) for j in dict.fromkeys(term)]
+    return " ".join(names[j] if power == 1 else f"{names[j]}^{power}" for j, power in powers)

@@ -1,0 +1,14 @@
+"""Linear models.
+
+>>> import numpy as np
+>>> from summula.linear_model import LinearRegression
+>>> X = np.array([[1.0], [2.0], [3.0]])
+>>> LinearRegression().fit(X, [2.0, 4.0, 6.0]).predict([[4.0]]).round(6)
+array([8.])
+"""
+
+from summula.linear_model.linear_regression import LinearRegression
+from summula.linear_model.polynomial_regression import PolynomialRegression
+from summula.linear_model.ridge import Ridge
+
+__all__ = ["LinearRegression", "PolynomialRegression", "Ridge"]

@@ -1,0 +1,101 @@
+"""The certificate of a least-squares fit, checked from the data by orthogonal factors, whatever the solver did.
+
+At the stated point (v, b) the objective is summed from residuals. Lower bounds: equation (6) or (7) of
+`least_squares.py` with H applied through a triangular factor of the rows; for sparse data too wide for that,
+
+    P(v) - min P <= ||g||^2 / alpha                                                     (alpha > 0, P strongly convex)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.certificate import Certificate, Verification
+from summula.core.estimator import Run, Unnamed
+from summula.core.sources import Source
+from summula.core.statistics import TriangularFactor, triangle
+from summula.core.validation import as_source
+from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS
+from summula.linear_model.orthogonal import EXTENDED_ELEMENTS, solve_factor
+from summula.linear_model.problem import Point, Problem, Residuals, quadratic_gap, solving
+
+__all__ = ["LeastSquaresCertificate"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LeastSquaresCertificate(Certificate):
+    """How far a least-squares fit is from the smallest sum of squares (plus penalty).
+
+    `coef` (n_features, n_targets), `intercept`, `alpha` (one a target) and `positive` say which point of which
+    problem; `scale` is the variation of y, against which rounding is judged.
+    """
+
+    coef: Array
+    intercept: Array
+    alpha: Array
+    fit_intercept: bool
+    positive: bool
+    scale: float
+    unit: float
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute objective and gap from the data, without the solver."""
+        run = Run(Unnamed(), self._source(X, y, sample_weight))
+        problem = Problem(self.fit_intercept, self.alpha, self.positive)
+        primal, gap = objective_and_gap(run, problem, self.coef, self.intercept)
+        rounding = self.unit * (self.scale + self.primal)
+        same = abs(primal - self.primal) <= rounding + 1e-9 * self.primal
+        return Verification(primal, gap, bool(same and gap <= self.gap * (1 + 1e-6) + rounding))
+
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        return as_source(Unnamed(), X, y, sample_weight, needs_y=True)
+
+
+def objective_and_gap(run: Run, problem: Problem, coef: Array, intercept: Array) -> tuple[float, float]:
+    """P at a point, summed from residuals, and the bound on P minus its minimum."""
+    d = run.source.n_features
+    origin = run.origin() if problem.fit_intercept else np.zeros(d + run.source.n_targets)
+    # Where it is cheap residuals are summed in extended precision: the check should not be the less exact of the two.
+    cheap = run.source.n_rows * d <= EXTENDED_ELEMENTS and not run.source.is_sparse
+    number: Any = np.longdouble if cheap else np.float64
+    about = intercept.astype(number) + origin[:d].astype(number) @ coef - origin[d:]
+    residuals = run.sum(Residuals, Point(origin, coef, about, number))
+    primal = float(residuals.squares.sum() + (problem.alpha * (coef**2).sum(axis=0)).sum())
+    # Optimise the intercept exactly first: what it can still give is known in closed form.
+    by_intercept = float((residuals.total**2).sum() / residuals.weight) if problem.fit_intercept else 0.0
+    if run.source.is_sparse and d > SPARSE_GRAM_COLUMNS:
+        gap = _wide_gap(run, problem, residuals, coef)
+    else:
+        gap = _factor_gap(run, problem, residuals, origin, coef)
+    return primal, float(gap + by_intercept)
+
+
+def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array, coef: Array) -> float:
+    d, first = run.source.n_features, int(problem.fit_intercept)
+    factor = run.sum(TriangularFactor, (origin, problem.fit_intercept))
+    with solving(d):
+        R = triangle(factor.R)
+        drift = R[0, 1 : d + 1] / R[0, 0] if problem.fit_intercept else np.zeros(d)
+        slope = residuals.slope - np.outer(drift, residuals.total) - problem.alpha * coef
+        A = R[first:, first : first + d]
+        gap = 0.0
+        for j, alpha in enumerate(problem.alpha):
+            free = Problem(problem.fit_intercept, np.array([alpha]), False)
+            H = solve_factor(A, np.zeros((len(A), 1)), free, factor.count)
+            gap += float(quadratic_gap(slope[:, [j]], coef[:, [j]], H.apply_inverse, problem.positive)[0])
+    return gap
+
+
+def _wide_gap(run: Run, problem: Problem, residuals: Residuals, coef: Array) -> float:
+    from summula.linear_model.sparse_least_squares import ColumnSums, sparse_gap
+
+    d = run.source.n_features
+    sums = run.sum(ColumnSums, np.zeros(run.source.n_targets))
+    mean = sums.total / sums.weight if problem.fit_intercept else np.zeros(d)
+    return sparse_gap(run, problem, residuals, mean, coef)

@@ -1,0 +1,256 @@
+"""Standard errors of least squares, from the factor the fit kept.
+
+With centred rows xc = x - xbar, F F' = (Xc'W Xc)^+ and total weight W, the coordinates u = (1/sqrt(W), F'xc) make the
+design orthonormal; intercept and slopes are T gamma with
+
+    T = [ 1/sqrt(W)   -xbar'F ]         Cov(b, v) = T K T'                                                     (1)
+        [     0           F   ]
+
+    classical   K = sigma^2 I,   sigma^2 = RSS / (N - p)                                                       (2)
+    HC0..HC3    K = c sum_i m_i u_i u_i',   m_i = r_i^2 / (1 - h_i)^k,   h_i = u_i'u_i                          (3)
+                HC0: c = 1, k = 0.  HC1: c = N/(N - p), k = 0.  HC2: k = 1.  HC3: k = 2.
+
+Weights as frequencies (a weight of 3 is the row three times): N = W and m_i counts w_i times. As precisions
+(variance sigma^2 / w_i): N is the number of rows, r_i and u_i are multiplied by sqrt(w_i).
+References: White (1980); MacKinnon and White (1985); Greene, Econometric Analysis, ch. 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.estimator import Run
+from summula.linear_model.problem import Fit
+from summula.stats.summary import Summary
+
+__all__ = ["COVARIANCES", "WEIGHTS", "Meat", "Names", "summarise"]
+
+Array = NDArray[np.float64]
+
+COVARIANCES = {"classical": 0, "HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}  # and the exponent k of (3)
+WEIGHTS = ("frequency", "precision")
+
+
+@dataclass(frozen=True)
+class Meat:
+    """The sum in (3), one matrix a target, and what shows whether the rows are those of the fit."""
+
+    meat: Array
+    squares: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Fit, bool, int, bool]) -> Self:
+        """`params`: the fit, whether there is an intercept, the exponent k, whether weights are precisions."""
+        fit, intercept, power, precision = params
+        assert chunk.y is not None
+        assert fit.half_inverse is not None
+        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        X = chunk.dense() - fit.mean_x
+        residual = chunk.y - fit.mean_y - X @ fit.coef
+        u = X @ fit.half_inverse
+        if intercept:
+            u = np.column_stack([np.full(len(chunk), fit.weight**-0.5), u])
+        leverage = (u * u).sum(axis=1) * (w if precision else 1.0)
+        # A row of leverage 1 fits itself: its residual is 0 whatever its error, and it says nothing of K.
+        room = np.where(leverage < 1 - 1e-10, 1 - leverage, np.inf)
+        share = (w**2 if precision else w)[:, None] * residual**2 / room[:, None] ** power
+        meat = np.stack([(u * m[:, None]).T @ u for m in share.T])
+        return cls(meat, (w[:, None] * residual**2).sum(axis=0))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, meat=self.meat + other.meat, squares=self.squares + other.squares)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the rows of the table are called."""
+
+    model: str
+    terms: tuple[str, ...]
+    targets: tuple[str, ...]
+    frame_library: str | None
+
+
+def summarise(
+    fit: Fit,
+    names: Names,
+    *,
+    intercept: bool,
+    weighted: bool,
+    cov: str,
+    weights: str,
+    level: float,
+    run: Run | None = None,
+    basis: Array | None = None,
+) -> Summary:
+    """The coefficient table of an unpenalised fit.
+
+    `run` reads the training rows again (HC0..HC3 need them); `basis` maps (intercept, slopes) of the fitted columns to
+    those reported, when the two differ.
+    """
+    assert fit.half_inverse is not None
+    N = fit.weight if weights == "frequency" else float(fit.count)
+    p = fit.rank + int(intercept)
+    df = N - p
+    if weighted and weights == "frequency" and df <= 0 < fit.count - p:
+        raise DataError(
+            f"The weights sum to {fit.weight:g}, too few rows for {p} terms if they are frequencies; "
+            'if they are precisions, ask for summary(weights="precision").'
+        )
+    T = _coordinates(fit, intercept)
+    beta = np.vstack([fit.intercept, fit.coef]) if intercept else fit.coef
+    if basis is not None:
+        B = basis if intercept else basis[1:, 1:]
+        T, beta = (np.asarray(B @ part.astype(B.dtype), dtype=np.float64) for part in (T, beta))
+    K = _middle(fit, intercept, cov, weights, N, df, run)
+    error = np.stack([_errors(T, k, sigma) for k, sigma in zip(K, _sigma(fit, df), strict=True)], axis=1)
+    if df <= 0:
+        error = np.full_like(error, np.nan)
+    error[_undetermined_rows(fit, intercept, basis, len(error))] = np.nan
+    t = len(fit.rss)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = beta / error
+        # An exact fit has no error: 0/0 for a zero coefficient is no evidence of anything.
+        p_value = 2 * special.stdtr(max(df, 1), -np.abs(statistic))
+    half = special.stdtrit(max(df, 1), 0.5 + level / 2) * error
+    terms = (("intercept",) if intercept else ()) + names.terms
+    many = t > 1
+    return Summary(
+        title=f"{names.model}: {fit.count} rows, {len(names.terms)} columns",
+        terms=terms * t,
+        targets=tuple(target for target in names.targets for _ in terms) if many else None,
+        estimate=beta.T.ravel(),
+        std_error=error.T.ravel(),
+        statistic=statistic.T.ravel(),
+        p_value=p_value.T.ravel(),
+        ci_low=(beta - half).T.ravel(),
+        ci_high=(beta + half).T.ravel(),
+        facts=_facts(fit, intercept, N, p, df, K, cov, weights if weighted else "none", many),
+        notes=_notes(fit, cov, weights, weighted, df, names),
+        level=level,
+        frame_library=names.frame_library,
+    )
+
+
+def _coordinates(fit: Fit, intercept: bool) -> Array:
+    """T of equation (1)."""
+    F = fit.half_inverse
+    assert F is not None
+    if not intercept:
+        return F
+    T = np.zeros((1 + F.shape[0], 1 + F.shape[1]))
+    T[0, 0] = fit.weight**-0.5
+    T[0, 1:] = -fit.mean_x @ F
+    T[1:, 1:] = F
+    return T
+
+
+def _sigma(fit: Fit, df: float) -> Array:
+    return np.sqrt(fit.rss / df) if df > 0 else np.full(len(fit.rss), np.nan)
+
+
+def _errors(T: Array, k: Array | None, sigma: float) -> Array:
+    """Roots of the diagonal of T K T'; K is sigma^2 I when it is None."""
+    if k is None:
+        return np.asarray(sigma * np.sqrt((T * T).sum(axis=1)))
+    return np.asarray(np.sqrt(np.maximum(((T @ k) * T).sum(axis=1), 0.0)))
+
+
+def _middle(fit: Fit, intercept: bool, cov: str, weights: str, N: float, df: float, run: Run | None) -> list[Any]:
+    """K of (2) or (3), one a target; None stands for sigma^2 I."""
+    if cov == "classical" or df <= 0:
+        return [None] * len(fit.rss)
+    assert run is not None
+    meat = run.sum(Meat, (fit, intercept, COVARIANCES[cov], weights == "precision"), "robust covariance")
+    if not np.allclose(meat.squares, fit.rss, rtol=1e-5, atol=1e-9 * float(fit.tss.max(initial=0.0))):
+        raise DataError(
+            "These are not the rows the model was fitted on: the residual sum of squares differs; "
+            f'give the training data: summary(X, y, cov="{cov}").'
+        )
+    return list(meat.meat * (N / df if cov == "HC1" else 1.0))
+
+
+def _undetermined_rows(fit: Fit, intercept: bool, basis: Array | None, n: int) -> NDArray[np.bool_]:
+    """Terms whose value the data do not determine."""
+    rows = np.zeros(n, bool)
+    if len(fit.undetermined):
+        rows[fit.undetermined + int(intercept)] = True
+        if basis is not None:
+            rows = (np.abs(basis) @ rows) > 0
+        elif intercept and fit.mean_x[fit.undetermined].any():
+            # The intercept moves with an undetermined slope, except when all answers give it the same value.
+            rows[0] = True
+    return rows
+
+
+def _facts(
+    fit: Fit, intercept: bool, N: float, p: int, df: float, K: list[Any], cov: str, weights: str, many: bool
+) -> dict[str, Any]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r2 = np.where(fit.tss > 0, 1 - fit.rss / fit.tss, np.nan)
+        adjusted = 1 - (1 - r2) * (N - int(intercept)) / df if df > 0 else np.full_like(r2, np.nan)
+        slopes = p - int(intercept)
+        f = _f_statistic(fit, intercept, slopes, df, K)
+        log_likelihood = -N / 2 * (np.log(2 * np.pi * fit.rss / N) + 1)
+        if weights == "precision":
+            log_likelihood = log_likelihood + fit.log_weight / 2
+    facts = {
+        "n": fit.count,
+        "df_residual": _whole(df),
+        "r2": r2,
+        "adjusted_r2": adjusted,
+        "residual_sd": _sigma(fit, df),
+        "f_statistic": f,
+        "f_p_value": special.fdtrc(slopes, df, f) if slopes and df > 0 else np.full_like(r2, np.nan),
+        "log_likelihood": log_likelihood,
+        "aic": -2 * log_likelihood + 2 * p,
+        "bic": -2 * log_likelihood + np.log(N) * p,
+        "covariance": cov,
+        "weights": weights,
+    }
+    return {k: v.item() if isinstance(v, np.ndarray) and not many else v for k, v in facts.items()}
+
+
+def _f_statistic(fit: Fit, intercept: bool, slopes: int, df: float, K: list[Any]) -> Array:
+    """Wald test that every slope is 0, in the orthonormal coordinates."""
+    F, first = fit.half_inverse, int(intercept)
+    assert F is not None
+    if not slopes or df <= 0:
+        return np.full(len(fit.rss), np.nan)
+    values = []
+    for j, (k, sigma) in enumerate(zip(K, _sigma(fit, df), strict=True)):
+        if k is None:
+            values.append((fit.tss[j] - fit.rss[j]) / slopes / sigma**2)
+            continue
+        gamma = np.linalg.lstsq(F, fit.coef[:, j], rcond=None)[0]
+        values.append(float(gamma @ np.linalg.lstsq(k[first:, first:], gamma, rcond=None)[0]) / slopes)
+    return np.asarray(values)
+
+
+def _whole(value: float) -> float | int:
+    return int(value) if float(value).is_integer() else value
+
+
+def _notes(fit: Fit, cov: str, weights: str, weighted: bool, df: float, names: Names) -> tuple[str, ...]:
+    notes = [f"Standard errors: {cov}; t with {_whole(df):g} degrees of freedom."]
+    if weighted:
+        meant = (
+            "frequencies: a weight of 3 is the row three times"
+            if weights == "frequency"
+            else "precisions: Var(y) = sigma^2 / weight"
+        )
+        notes.append(f"Weights taken as {meant}.")
+    if len(fit.undetermined):
+        some = ", ".join(names.terms[j] for j in fit.undetermined[:5]) + (", ..." if len(fit.undetermined) > 5 else "")
+        notes.append(f"Not determined by these data (collinear or constant columns): {some}.")
+    if df <= 0:
+        notes.append("No residual degrees of freedom: no standard errors.")
+    return tuple(notes)

@@ -1,0 +1,94 @@
+"""Least squares, with or without a ridge: the one problem behind LinearRegression, Ridge and PolynomialRegression.
+
+The problem.  Rows x_i with weights w_i and targets y_i; find the slope v and the intercept b that minimise
+
+    P(v, b) = sum_i w_i (y_i - x_i'v - b)^2 + alpha ||v||^2                                                 (1)
+
+b = ybar - xbar'v is optimal for every v, so with centred columns (Xc, yc; W = diag w) what is left is
+
+    (Xc'W Xc + alpha I) v = Xc'W yc                                                                         (2)
+
+1. One pass gives the Gram matrix of [X, Y] about a pilot origin; centring gives S = Xc'W Xc, s = Xc'W yc.
+2. With D = diag(S + alpha I)^(1/2) solve C z = D^-1 s, C = D^-1 (S + alpha I) D^-1, v = D^-1 z, by Cholesky;  (3)
+   the reciprocal condition number of C is kappa^-2, kappa that of the scaled columns.
+3. kappa small: done. Middling: one pass for the true residual r = yc - Xc v and one step v += (3) of Xc'W r.   (4)
+   Large, or fewer rows than columns: one pass for the triangular factor R of the rows (TSQR), and       (5)
+   min ||R v - c||^2 + alpha ||v||^2 by orthogonal transformations. The error is then kappa eps, not kappa^2 eps.
+4. Rank is read off the pivoted QR of the factor with columns scaled to length one; when it is short the answer is
+   the shortest of all minimisers in the user's units.
+
+How good.  For any v, with the gradient g = Xc'W (yc - Xc v) - alpha v and H = S + alpha I,
+
+    P(v) - min P = g' H^+ g                                                                                 (6)
+
+and with sign constraints v >= 0, multipliers m = max(-2 g, 0) bound it by m'v + (g + m/2)' H^+ (g + m/2).        (7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from summula.core.statistics import Gram
+from summula.linear_model.normal_equations import from_gram, refined, well_centred
+from summula.linear_model.orthogonal import solve_by_factor
+from summula.linear_model.problem import Fit, Problem, solving
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["SPARSE_GRAM_COLUMNS", "solve"]
+
+SPARSE_GRAM_COLUMNS = 2_048  # sparse data with more columns are solved by conjugate gradients
+_TINY_FACTOR = 1e6  # rows x columns^2 up to which the Gram matrix would save nothing: textbook tables get all digits
+_CHEAP_FACTOR = 2e8  # rows x columns^2 up to which a second, orthogonal pass costs next to nothing
+
+
+class Limits(NamedTuple):
+    """Condition numbers from which the Gram solution is refined, and from which it is not used."""
+
+    refine: float
+    orthogonal: float
+    residual: float  # share of the variation below which the residual sum of squares is computed from residuals
+
+
+_LIMITS = {
+    np.dtype(np.float64): Limits(refine=1e3, orthogonal=1e6, residual=1e-6),
+    # Products in float32 carry errors of about 1e-7; the same reasoning with that unit.
+    np.dtype(np.float32): Limits(refine=10.0, orthogonal=1e3, residual=1e-3),
+}
+
+
+def solve(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:
+    """Solve (1) on the rows of a run by the cheapest way that is accurate enough.
+
+    `offer` is told of fits that a later pass would only polish: what to keep if that pass is cut short.
+    """
+    source = run.source
+    if source.is_sparse and source.n_features > SPARSE_GRAM_COLUMNS:
+        from summula.linear_model.sparse_least_squares import solve_sparse
+
+        return solve_sparse(run, problem, offer)
+    origin = run.origin() if problem.fit_intercept else np.zeros(source.n_features + source.n_targets)
+    if source.n_rows <= source.n_features or source.n_rows * source.n_features**2 <= _TINY_FACTOR:
+        return solve_by_factor(run, problem, origin)
+    gram = run.sum(Gram, origin, "Gram matrix")
+    if not np.isfinite(gram.products).all():
+        run.complain_of_missing()
+        # All values are finite, so it is their squares that overflow; orthogonal steps do not square.
+        return solve_by_factor(run, problem, origin)
+    gram = well_centred(run, problem, gram)
+    with solving(source.n_features):
+        fit, kappa = from_gram(gram, problem, source.n_features)
+    limits = _LIMITS[source.dtype]
+    cheap = source.n_rows * source.n_features**2 <= _CHEAP_FACTOR
+    if fit is None or kappa > limits.orthogonal or (cheap and kappa > limits.refine):
+        if fit is not None:
+            offer(fit)
+        return solve_by_factor(run, problem, gram.mean if problem.fit_intercept else origin)
+    if kappa > limits.refine or (fit.rss < limits.residual * fit.tss).any():
+        offer(fit)
+        fit = refined(run, problem, gram, fit)
+    return fit

@@ -1,0 +1,138 @@
+"""Ordinary least squares: min sum_i w_i (y_i - x_i'v - b)^2. Derived and solved in `least_squares.py`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.parameters import Allowed, boolean, integer, none, real
+from summula.linear_model.least_squares import solve
+from summula.linear_model.linear_model import LeastSquaresModel
+from summula.linear_model.problem import Problem
+
+__all__ = ["LinearRegression"]
+
+
+class LinearRegression(LeastSquaresModel):
+    """Ordinary least squares, with standard errors.
+
+    The shortest coefficient vector among those that minimise the (weighted) sum of squared residuals.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether there is a constant term.
+    copy_X : bool, default=True
+        For compatibility; X is never overwritten.
+    tol : float, default=1e-6
+        How far conjugate gradients go on wide sparse data (relative size of the gradient, squared scale); other
+        fits are exact up to rounding.
+    n_jobs : int, optional
+        At most so many threads; None is all there are.
+    positive : bool, default=False
+        Whether coefficients are kept at or above 0.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or ndarray of shape (n_targets,)
+    rank_ : int
+        Rank of the centred X.
+    singular_ : ndarray
+        Singular values of the centred X (computed when asked for).
+    certificate_ : LeastSquaresCertificate
+        The residual sum of squares and how far it is from the least possible.
+    n_iter_ : int or None
+        Steps of conjugate gradients, when they were used.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Bjorck, Numerical Methods for Least Squares Problems, 2nd ed., chapters 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import LinearRegression
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> model = LinearRegression().fit(X, [1.1, 1.9, 3.2, 3.8])
+    >>> model.coef_.round(3)
+    array([0.94])
+    >>> model.summary().std_error.round(4)
+    array([0.248 , 0.0906])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "fit_intercept": (boolean,),
+        "copy_X": (boolean,),
+        "tol": (real(0.0),),
+        "n_jobs": (none, integer()),
+        "positive": (boolean,),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        max_time: float | None = None,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
+            Target values.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
+            Weights; a weight of 3 counts as the row three times.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            problem = Problem(self.fit_intercept, np.zeros(run.source.n_targets), self.positive)
+            one_target = run.one_target
+            self._keep_training(run, X, y, sample_weight)
+
+            def name(fit: Any) -> None:
+                self._name_results(run, problem, fit, one_target=one_target)
+                self.rank_ = fit.rank
+                self.n_iter_ = fit.n_iter
+                self.trace_ = fit.trace
+
+            fit = solve(run, problem, lambda fit: run.offer(lambda: name(fit)))
+            name(fit)
+            self._warn_of_collinear(run, fit)
+        return self
+
+    @property
+    def singular_(self) -> NDArray[np.float64]:
+        """Singular values of the centred (and weighted) X, largest first."""
+        fit = getattr(self, "_fit", None)
+        if fit is None or fit.half_inverse is None:
+            raise AttributeError("singular_ exists for unconstrained fits to dense or narrow sparse data only.")
+        inverse = np.linalg.svd(fit.half_inverse, compute_uv=False)
+        values = np.zeros(min(fit.count, self.n_features_in_))
+        values[: fit.rank] = np.sort(1.0 / inverse)[::-1][: len(values)]
+        return values

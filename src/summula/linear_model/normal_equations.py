@@ -1,0 +1,145 @@
+"""Least squares from the Gram matrix: equations (3) and (4) of `least_squares.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from summula.core.statistics import Gram
+from summula.linear_model.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass
+from summula.optimize.nonnegative import nonnegative_least_squares
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["from_gram", "refined", "well_centred"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
+    """Sum again about the mean when the pilot origin was so far from it that centring loses digits."""
+    if not problem.fit_intercept or run.source.is_sparse:
+        return gram
+    about_mean, about_origin = np.diag(gram.centred()), np.diag(gram.products)
+    if not ((about_origin > 1e4 * about_mean) & (about_origin > 0)).any():
+        return gram
+    return run.sum(Gram, gram.mean, "Gram matrix, re-centred")
+
+
+def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
+    """Equation (3) and the condition number; no fit when the scaled matrix is not numerically positive definite."""
+    S = gram.centred() if problem.fit_intercept else gram.products
+    # What a column's products about its mean lose to rounding; a column that has no more than that is constant.
+    noise = 8 * _EPS * np.diag(gram.products)[:d] if problem.fit_intercept else 0.0
+    alive = np.diag(S)[:d] > noise
+    if not alive.any():
+        return None, np.inf
+    Sxx, Sxy, Syy = S[:d, :d][np.ix_(alive, alive)], S[:d, d:][alive], np.diag(S)[d:]
+    coef, gap, kappa = np.empty_like(Sxy), np.empty(len(Syy)), 1.0
+    factor = None
+    for alpha in np.unique(problem.alpha):
+        mine = problem.alpha == alpha
+        factor = _cholesky(Sxx, float(alpha))
+        if factor is None:
+            return None, np.inf
+        kappa = max(kappa, factor.kappa)
+        ways = factor.nonnegative if problem.positive else factor.solve
+        coef[:, mine] = ways(Sxy[:, mine])
+        slope = Sxy[:, mine] - Sxx @ coef[:, mine] - alpha * coef[:, mine]
+        gap[mine] = quadratic_gap(slope, coef[:, mine], factor.solve, problem.positive)
+    rss = Syy - ((Sxy + (Sxy - Sxx @ coef)) * coef).sum(axis=0)
+    mean = gram.mean if problem.fit_intercept else np.zeros(len(gram.origin))
+    plain = factor is not None and not problem.positive and not problem.alpha.any()
+    constant = np.flatnonzero(~alive)
+    fit = Fit(
+        coef=_spread(coef, alive),
+        mean_x=mean[:d],
+        mean_y=mean[d:],
+        rss=np.maximum(rss, 0.0),
+        tss=Syy.copy(),
+        gap=gap,
+        count=gram.count,
+        weight=gram.weight,
+        log_weight=gram.log_weight,
+        half_inverse=_spread(factor.half_inverse(), alive) if plain and factor is not None else None,
+        rank=int(alive.sum()),
+        dependent=constant,
+        undetermined=constant,
+        method="cholesky",
+    )
+    return fit, kappa
+
+
+def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:
+    """Rows for the live columns, zeros for the others."""
+    if alive.all():
+        return rows
+    whole = np.zeros((len(alive), rows.shape[1]))
+    whole[alive] = rows
+    return whole
+
+
+class _Cholesky(NamedTuple):
+    """S + alpha I = D U'U D, U upper triangular, U'U with a unit diagonal; kappa of U."""
+
+    U: Array
+    scale: Array
+    kappa: float
+
+    def solve(self, b: Array) -> Array:
+        z = linalg.cho_solve((self.U, False), b / self.scale[:, None], check_finite=False)
+        return np.asarray(z / self.scale[:, None])
+
+    def half_inverse(self) -> Array:
+        inverse, _ = linalg.lapack.dtrtri(self.U)
+        return np.asarray(np.triu(inverse) / self.scale[:, None])
+
+    def nonnegative(self, b: Array) -> Array:
+        right = linalg.solve_triangular(self.U, b / self.scale[:, None], trans="T", check_finite=False)
+        return nonnegative_least_squares(self.U, right) / self.scale[:, None]
+
+
+def _cholesky(S: Array, alpha: float) -> _Cholesky | None:
+    H = S.copy()
+    H[np.diag_indices_from(H)] += alpha
+    scale = np.sqrt(np.maximum(np.diag(H), 0.0))
+    if (scale == 0).any():
+        return None
+    H /= scale
+    H /= scale[:, None]
+    norm = float(np.abs(H).sum(axis=0).max())
+    U, info = linalg.lapack.dpotrf(H, clean=True)
+    if info != 0:
+        return None
+    rcond, _ = linalg.lapack.dpocon(U, norm)
+    return _Cholesky(U, scale, float(1.0 / np.sqrt(max(rcond, 1e-300))))
+
+
+def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:
+    """The true residuals at the Gram solution, one correction, and the residual sum of squares they give."""
+    d = run.source.n_features
+    residuals = residual_pass(run, fit, gram.origin)
+    S = (gram.centred() if problem.fit_intercept else gram.products)[:d, :d]
+    alive = np.setdiff1d(np.arange(d), fit.dependent)
+    slope = centred_slope(residuals, gram.mean[:d] - gram.origin[:d], problem)
+    step, gap = np.zeros_like(fit.coef), np.empty(len(fit.gap))
+    for alpha in np.unique(problem.alpha):
+        mine = problem.alpha == alpha
+        factor = _cholesky(S[np.ix_(alive, alive)], float(alpha))
+        assert factor is not None
+        g = (slope - problem.alpha * fit.coef)[np.ix_(alive, mine)]
+        if not problem.positive:
+            step[np.ix_(alive, mine)] = change = factor.solve(g)
+            g = g - S[np.ix_(alive, alive)] @ change - alpha * change
+        at = (fit.coef + step)[np.ix_(alive, mine)]
+        gap[mine] = quadratic_gap(g, at, factor.solve, problem.positive)
+    squares = residuals.squares - (residuals.total**2 / residuals.weight if problem.fit_intercept else 0.0)
+    rss = squares - (step * (2 * slope - S @ step)).sum(axis=0)
+    return replace(fit, coef=fit.coef + step, rss=np.maximum(rss, 0.0), gap=gap)

@@ -1,0 +1,173 @@
+"""Least squares by orthogonal transformations: equation (5) of `least_squares.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from summula.core.statistics import TriangularFactor, triangle
+from summula.linear_model.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass, solving
+from summula.optimize.nonnegative import nonnegative_least_squares
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["EXTENDED_ELEMENTS", "FactorAnswer", "solve_by_factor", "solve_factor"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_EPS = float(np.finfo(np.float64).eps)
+EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
+_MOST_POLISH = 5
+
+
+def solve_by_factor(run: Run, problem: Problem, origin: Array) -> Fit:
+    """Solve (1) from the triangular factor of the rows."""
+    d = run.source.n_features
+    factor = run.sum(TriangularFactor, (origin, problem.fit_intercept), "triangular factor")
+    if not np.isfinite(factor.R).all():
+        run.complain_of_missing()
+    with solving(d):
+        R = triangle(factor.R)
+        first = int(
+            problem.fit_intercept
+        )  # the constant column leads: its row of R holds the means, the rest is centred
+        A, B = R[first:, first : first + d], R[first:, first + d :]
+        mean = factor.origin + R[0, 1:] / R[0, 0] if problem.fit_intercept else np.zeros(len(factor.origin))
+        answer = solve_factor(A, B, problem, factor.count)
+    fit = Fit(
+        coef=answer.coef,
+        mean_x=mean[:d],
+        mean_y=mean[d:],
+        rss=((B - A @ answer.coef) ** 2).sum(axis=0),
+        tss=(B**2).sum(axis=0),
+        gap=answer.gap,
+        count=factor.count,
+        weight=factor.weight,
+        log_weight=factor.log_weight,
+        half_inverse=None if problem.positive or problem.alpha.any() else answer.half_inverse,
+        rank=answer.rank,
+        dependent=answer.dependent,
+        undetermined=answer.undetermined,
+        method="svd",
+    )
+    small = run.source.n_rows * d <= EXTENDED_ELEMENTS and not problem.positive
+    return _polished(run, problem, fit, answer.half_inverse, factor.origin) if small else fit
+
+
+def _polished(run: Run, problem: Problem, fit: Fit, F: Array, origin: Array) -> Fit:
+    """Refinement with residuals in extended precision, while each step is at most half the one before."""
+    d, last = len(fit.coef), np.full(len(fit.rss), np.inf)
+    for _ in range(_MOST_POLISH):
+        residuals = residual_pass(run, fit, origin, np.longdouble)
+        total, weight = (residuals.total, residuals.weight) if problem.fit_intercept else (0.0, 1.0)
+        squares = np.asarray(residuals.squares - total**2 / weight, dtype=np.float64)
+        slope = centred_slope(residuals, fit.mean_x - origin[:d], problem) - problem.alpha * fit.coef
+        half = F.T @ slope
+        size = np.sqrt((half**2).sum(axis=0))
+        fit = replace(fit, rss=squares, gap=size**2)
+        step = F @ half * (size <= last / 2)
+        if not step.any() or (size <= _EPS * np.sqrt(fit.tss)).all():
+            break
+        mean_y = fit.mean_y + np.asarray(total / weight, dtype=np.float64)
+        fit, last = replace(fit, coef=fit.coef + step, mean_y=mean_y), size
+    return fit
+
+
+class FactorAnswer(NamedTuple):
+    """What the triangular factor gives: F F' = H^+ is `half_inverse`."""
+
+    coef: Array
+    half_inverse: Array
+    rank: int
+    dependent: Indices
+    undetermined: Indices
+    gap: Array
+
+    def apply_inverse(self, g: Array) -> Array:
+        """H^+ g."""
+        return self.half_inverse @ (self.half_inverse.T @ g)
+
+
+def solve_factor(A: Array, B: Array, problem: Problem, n_rows: int) -> FactorAnswer:
+    """min ||A v - B||^2 + alpha ||v||^2 for each target."""
+    coef, gap = np.empty((A.shape[1], B.shape[1])), np.empty(B.shape[1])
+    for alpha in np.unique(problem.alpha):
+        mine = problem.alpha == alpha
+        answer = _penalised(A, B[:, mine], float(alpha)) if alpha > 0 else _plain(A, B[:, mine], n_rows)
+        at = answer.coef
+        if problem.positive:
+            at = nonnegative_least_squares(*_with_penalty(A, B[:, mine], float(alpha)))
+        slope = A.T @ (B[:, mine] - A @ at) - alpha * at
+        coef[:, mine], gap[mine] = at, quadratic_gap(slope, at, answer.apply_inverse, problem.positive)
+    return answer._replace(coef=coef, gap=gap)
+
+
+def _with_penalty(A: Array, B: Array, alpha: float) -> tuple[Array, Array]:
+    """The rows of [A; sqrt(alpha) I] and [B; 0]."""
+    if alpha == 0:
+        return A, B
+    d = A.shape[1]
+    return np.vstack([A, np.sqrt(alpha) * np.eye(d)]), np.vstack([B, np.zeros((d, B.shape[1]))])
+
+
+def _answer(
+    coef: Array, half_inverse: Array, rank: int, dependent: Indices | None = None, undetermined: Indices | None = None
+) -> FactorAnswer:
+    none = np.empty(0, np.intp)
+    dependent = none if dependent is None else dependent
+    return FactorAnswer(
+        coef, half_inverse, rank, dependent, none if undetermined is None else undetermined, np.empty(0)
+    )
+
+
+def _penalised(A: Array, B: Array, alpha: float) -> FactorAnswer:
+    """Ridge by QR of [A; sqrt(alpha) I]; with fewer rows than columns, in the space the rows span."""
+    k, d = A.shape
+    if k < d:
+        Q, L = linalg.qr(A.T, mode="economic", check_finite=False)  # A = L'Q', v = Q z, ||v|| = ||z||
+        small = _penalised(L.T, B, alpha)
+        return _answer(Q @ small.coef, Q @ small.half_inverse, k)
+    stacked, right = _with_penalty(A, B, alpha)
+    Q, R = linalg.qr(stacked, mode="economic", check_finite=False)
+    inverse, _ = linalg.lapack.dtrtri(R)
+    return _answer(linalg.solve_triangular(R, Q.T @ right, check_finite=False), np.triu(inverse), d)
+
+
+def _plain(A: Array, B: Array, n_rows: int) -> FactorAnswer:
+    """Unpenalised least squares: rank from columns of length one, shortest answer in the user's units."""
+    k, d = A.shape
+    if k == 0:
+        return _answer(np.zeros((d, B.shape[1])), np.zeros((d, 0)), 0, np.arange(d), np.arange(d))
+    largest = np.abs(A).max(axis=0)
+    safe = np.where(largest > 0, largest, 1.0)
+    length = np.linalg.norm(A / safe, axis=0) * safe
+    scale = np.where(length > 0, length, 1.0)
+    Q, R, order = linalg.qr(A / scale, mode="economic", pivoting=True, check_finite=False)
+    rank = int((np.abs(np.diag(R)) > _EPS * max(n_rows, d)).sum())
+    right = Q[:, :rank].T @ B
+    if rank == d:
+        back = np.argsort(order)
+        coef = linalg.solve_triangular(R, right, check_finite=False)[back]
+        inverse, _ = linalg.lapack.dtrtri(R)
+        return _answer(coef / scale[:, None], np.triu(inverse)[back] / scale[:, None], d)
+    if rank == 0:
+        return _answer(np.zeros((d, B.shape[1])), np.zeros((d, 0)), 0, np.arange(d), np.arange(d))
+    top = np.empty((rank, d))
+    top[:, order] = R[:rank]
+    rows, L = linalg.qr((top * scale).T, mode="economic", check_finite=False)
+    half_inverse = rows @ linalg.solve_triangular(L, np.eye(rank), trans="T", check_finite=False)
+    undetermined = np.arange(d) if k < d else _undetermined(R, order, rank)
+    return _answer(half_inverse @ right, half_inverse, rank, np.sort(order[rank:]), undetermined)
+
+
+def _undetermined(R: Array, order: Indices, rank: int) -> Indices:
+    """Columns that enter some exact combination of columns: of their coefficients the data say nothing."""
+    combination = linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:], check_finite=False)
+    involved = np.concatenate([(np.abs(combination) > 1e-7).any(axis=1), np.ones(len(order) - rank, bool)])
+    return np.asarray(np.sort(order[involved]))

@@ -1,0 +1,240 @@
+"""Polynomial regression: least squares on all monomials x^a, |a| <= p, solved where it is well conditioned.
+
+Powers of raw columns are nearly collinear. So the columns are first moved and scaled, t = (x - c) / h, c the mean and
+h two standard deviations, the problem is solved in the monomials of t, and the answer is expanded back exactly by
+
+    t^a = prod_j ((x_j - c_j) / h_j)^a_j = sum_{k <= a} prod_j binom(a_j, k_j) (-c_j)^(a_j - k_j) / h_j^a_j  x^k     (1)
+
+Both bases span the same functions, so fit, residuals and statistics are the same; only the digits differ.
+Without an intercept c = 0, since moving x would bring the constant in.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from math import comb
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.chunks import Chunk
+from summula.core.estimator import Run
+from summula.core.parameters import Allowed, boolean, integer, none, real
+from summula.core.sources import MappedSource, Source
+from summula.core.statistics import Moments
+from summula.core.validation import as_source
+from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
+from summula.linear_model.certificate import LeastSquaresCertificate
+from summula.linear_model.inference import Names
+from summula.linear_model.least_squares import solve
+from summula.linear_model.linear_model import LeastSquaresModel
+from summula.linear_model.problem import Fit, Problem
+
+__all__ = ["PolynomialRegression"]
+
+Array = NDArray[Any]
+
+_EXTENDED_TERMS = 300  # up to so many terms the expansion (1) is summed in extended precision
+
+
+def _scaled_lift(X: Array, centre: Array, scale: Array, degree: int, interaction_only: bool) -> Array:
+    """The monomials of t = (x - c) / h."""
+    t = (X - centre.astype(X.dtype)) / scale.astype(X.dtype)
+    n = n_monomials(X.shape[1], degree, interaction_only=interaction_only)
+    return lift(t, degree, np.empty((len(X), n), X.dtype), interaction_only=interaction_only)
+
+
+def _lifted(source: Source, centre: Array, scale: Array, degree: int, interaction_only: bool) -> MappedSource:
+    fn = functools.partial(_scaled_lift, centre=centre, scale=scale, degree=degree, interaction_only=interaction_only)
+    return MappedSource(source, fn, n_monomials(source.n_features, degree, interaction_only=interaction_only))
+
+
+@dataclass(frozen=True)
+class PolynomialCertificate(LeastSquaresCertificate):
+    """The certificate of a polynomial fit, about the monomials of t = (x - centre) / scale_x."""
+
+    centre: Array
+    scale_x: Array
+    degree: int
+    interaction_only: bool
+
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        base = super()._source(X, y, sample_weight)
+        return _lifted(base, self.centre, self.scale_x, self.degree, self.interaction_only)
+
+
+class PolynomialRegression(LeastSquaresModel):
+    """Least squares on all monomials of the features up to a degree.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        The highest degree.
+    interaction_only : bool, default=False
+        Whether only products of different features are used.
+    fit_intercept : bool, default=True
+        Whether there is a constant term.
+    n_jobs : int, optional
+        At most so many threads.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_terms,) or (n_targets, n_terms)
+        Coefficients of the monomials of x, in the order of `powers_`.
+    intercept_ : float or ndarray of shape (n_targets,)
+    powers_ : ndarray of shape (n_terms, n_features)
+        The exponent of each feature in each monomial.
+    certificate_ : PolynomialCertificate
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import PolynomialRegression
+    >>> x = np.linspace(0.0, 3.0, 7)[:, None]
+    >>> model = PolynomialRegression(degree=2).fit(x, 1 + 2 * x[:, 0] - 3 * x[:, 0] ** 2)
+    >>> model.intercept_.round(9), model.coef_.round(9)
+    (np.float64(1.0), array([ 2., -3.]))
+    """
+
+    _accepts_sparse = False
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "degree": (integer(1),),
+        "interaction_only": (boolean,),
+        "fit_intercept": (boolean,),
+        "n_jobs": (none, integer()),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        degree: int = 2,
+        *,
+        interaction_only: bool = False,
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.degree = degree
+        self.interaction_only = interaction_only
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PolynomialRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
+            Target values.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
+            Weights; a weight of 3 counts as the row three times.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            centre, scale = self._frame_of_reference(run)
+            run.use(_lifted(run.source, centre, scale, self.degree, self.interaction_only))
+            problem = Problem(self.fit_intercept, np.zeros(run.source.n_targets), False)
+            self._keep_training(run, X, y, sample_weight)
+
+            def name(fit: Fit) -> None:
+                self._centre, self._scale = centre, scale
+                self._name_results(run, problem, fit, one_target=run.one_target)
+                self._name_expanded(run)
+
+            fit = solve(run, problem, lambda fit: run.offer(lambda: name(fit)))
+            name(fit)
+            self._warn_of_collinear(run, fit)
+        return self
+
+    def _frame_of_reference(self, run: Run) -> tuple[Array, Array]:
+        """c and h of equation (1)."""
+        moments = run.sum(Moments, run.origin()[: run.source.n_features], "mean and spread")
+        if not np.isfinite(moments.square).all() or (moments.count < run.source.n_rows).any():
+            run.complain_of_missing()
+        centre = moments.mean if self.fit_intercept else np.zeros(run.source.n_features)
+        spread = np.sqrt(moments.variance + (0.0 if self.fit_intercept else moments.mean**2))
+        return centre, np.where(spread > 0, 2 * spread, 1.0)
+
+    def _name_expanded(self, run: Run) -> None:
+        """Replace the coefficients in t by those in x, and complete the certificate."""
+        basis, fit = self._basis(), self._fit
+        first = np.vstack([fit.intercept if self.fit_intercept else np.zeros_like(fit.rss), fit.coef])
+        expanded = np.asarray(basis @ first.astype(basis.dtype), dtype=np.float64)
+        dtype = run.source.dtype
+        intercept, coef = expanded[0].astype(dtype), expanded[1:].T.astype(dtype)
+        self.coef_ = coef[0] if run.one_target else coef
+        self.intercept_ = (intercept[0] if run.one_target else intercept) if self.fit_intercept else 0.0
+        self.certificate_ = PolynomialCertificate(
+            **vars(self.certificate_),
+            centre=self._centre,
+            scale_x=self._scale,
+            degree=self.degree,
+            interaction_only=self.interaction_only,
+        )
+
+    @property
+    def powers_(self) -> NDArray[np.int64]:
+        """The exponent of each feature in each monomial."""
+        terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
+        return np.array([np.bincount(term, minlength=self.n_features_in_) for term in terms])
+
+    def _basis(self) -> Array:
+        """The matrix of equation (1): from (intercept, coefficients) in t to those in x."""
+        powers = np.vstack([np.zeros((1, self.n_features_in_), np.int64), self.powers_])
+        number = np.longdouble if len(powers) <= _EXTENDED_TERMS else np.float64
+        matrix = np.ones((len(powers), len(powers)), number)
+        for a, c, h in zip(powers.T, self._centre.astype(number), self._scale.astype(number), strict=True):
+            table = np.zeros((self.degree + 1, self.degree + 1), number)
+            for power in range(self.degree + 1):
+                for k in range(power + 1):
+                    table[k, power] = comb(power, k) * (-c) ** (power - k) / h**power
+            matrix *= table[np.ix_(a, a)]
+        return matrix
+
+    def _names(self) -> Names:
+        names = super()._names()
+        terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
+        return Names(names.model, tuple(_monomial_name(t, list(names.terms)) for t in terms), *_rest(names))
+
+    def predict(self, X: Any) -> Array:
+        """Predict the target, in the scaled monomials the model was fitted in.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+        """
+        source = self._reading(X)
+        coef, dtype = self._fit.coef, np.asarray(self.coef_).dtype
+        one = np.ndim(self.coef_) == 1
+
+        def values(chunk: Chunk) -> Array:
+            t = _scaled_lift(chunk.dense(), self._centre, self._scale, self.degree, self.interaction_only)
+            result = (t @ coef + (self._fit.intercept if self.fit_intercept else 0.0)).astype(dtype)
+            return np.asarray(result[:, 0] if one else result)
+
+        return self._map_rows(values, source)
+
+    def _second_run(self, X: Any, y: Any, sample_weight: Any) -> Run:
+        source = as_source(self, X, y, sample_weight, needs_y=True, reset=False, accept_sparse=False)
+        return Run(self, _lifted(source, self._centre, self._scale, self.degree, self.interaction_only), quiet=True)
+
+
+def _rest(names: Names) -> tuple[tuple[str, ...], str | None]:
+    return names.targets, names.frame_library

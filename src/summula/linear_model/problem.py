@@ -1,0 +1,163 @@
+"""The least-squares problem, its answer, and the sums that judge a point: shared by every way of solving it.
+
+Equations are numbered in `least_squares.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk
+from summula.core.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = [
+    "Fit",
+    "Point",
+    "Problem",
+    "Residuals",
+    "centred_slope",
+    "quadratic_gap",
+    "residual_pass",
+    "solving",
+]
+
+Array = NDArray[np.float64]
+
+_ONE_THREAD_BELOW = 1_000
+
+
+class Problem(NamedTuple):
+    """Which of the problems (1) to solve."""
+
+    fit_intercept: bool
+    alpha: Array  # one a target
+    positive: bool
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The answer, and what statistics needs to know about it.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features, n_targets)
+    mean_x, mean_y : ndarray
+        What the columns were centred at (zeros without an intercept).
+    rss, tss : ndarray of shape (n_targets,)
+        Residual and total sum of squares.
+    gap : ndarray of shape (n_targets,)
+        Bound (6) or (7).
+    half_inverse : ndarray of shape (n_features, rank), or None
+        F with F F' = (Xc'W Xc)^+; None for penalised, constrained or iterative fits.
+    rank : int
+    dependent : ndarray of int
+        Columns that are combinations of the others (found last among them).
+    undetermined : ndarray of int
+        Columns whose coefficient the data do not determine.
+    """
+
+    coef: Array
+    mean_x: Array
+    mean_y: Array
+    rss: Array
+    tss: Array
+    gap: Array
+    count: int
+    weight: float
+    log_weight: float
+    half_inverse: Array | None
+    rank: int
+    dependent: NDArray[np.intp]
+    undetermined: NDArray[np.intp]
+    method: str
+    n_iter: int | None = None
+    trace: tuple[float, ...] = ()
+
+    @property
+    def intercept(self) -> Array:
+        """b = ybar - xbar'v."""
+        return self.mean_y - self.mean_x @ self.coef
+
+
+class Point(NamedTuple):
+    """Where residuals are computed, and in which numbers (float64, or longdouble where digits are short)."""
+
+    origin: Array
+    coef: Array
+    intercept: NDArray[Any]  # about the origin
+    number: Any = np.float64
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Sums of a residual pass at a point: sum w r^2, sum w r, X'W r about an origin, and the weight."""
+
+    squares: NDArray[Any]
+    total: NDArray[Any]
+    slope: NDArray[Any]
+    weight: float
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Point) -> Self:
+        """The residual sums of one chunk."""
+        origin, coef, intercept, number = params
+        d = len(coef)
+        assert chunk.y is not None
+        y = chunk.y - origin[d:].astype(number)
+        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        if chunk.is_sparse and number is np.float64:
+            X = chunk.rows
+            r = y - (X @ coef - origin[:d] @ coef) - intercept
+            wr = w[:, None] * r
+            slope = np.asarray(X.T @ wr) - np.outer(origin[:d], wr.sum(axis=0))
+        else:
+            X = chunk.dense().astype(number, copy=False) - origin[:d]
+            r = y - X @ coef.astype(number, copy=False) - intercept
+            wr = w[:, None] * r
+            slope = X.T @ wr
+        return cls((wr * r).sum(axis=0), wr.sum(axis=0), slope, float(w.sum()))
+
+    def merge(self, other: Self) -> Self:
+        """The residual sums of both sets of rows."""
+        return replace(
+            self,
+            squares=self.squares + other.squares,
+            total=self.total + other.total,
+            slope=self.slope + other.slope,
+            weight=self.weight + other.weight,
+        )
+
+
+def solving(n_features: int) -> AbstractContextManager[None]:
+    """Small solves run on one BLAS thread: faster, and the same bits everywhere."""
+    return one_blas_thread() if n_features < _ONE_THREAD_BELOW else nullcontext()
+
+
+def quadratic_gap(slope: Array, coef: Array, solve_h: Callable[[Array], Array], positive: bool) -> Array:
+    """Bounds (6) and (7), one a target: `slope` is g, `solve_h` applies H^+."""
+    multiplier = np.maximum(-slope, 0.0) if positive else np.zeros_like(slope)  # m / 2
+    rest = slope + multiplier
+    return np.asarray(2 * (multiplier * coef).sum(axis=0) + (rest * solve_h(rest)).sum(axis=0))
+
+
+def residual_pass(run: Run, fit: Fit, origin: Array, number: Any = np.float64) -> Residuals:
+    """One pass that sums the residuals of a fit."""
+    d = len(fit.coef)
+    intercept = (fit.mean_y - origin[d:]).astype(number) - (fit.mean_x - origin[:d]).astype(number) @ fit.coef
+    return run.sum(Residuals, Point(origin, fit.coef, intercept, number), "residuals")
+
+
+def centred_slope(residuals: Residuals, drift: Array, problem: Problem) -> Array:
+    """Xc'W r of centred residuals, from sums about an origin that the means are `drift` away from."""
+    if not problem.fit_intercept:
+        return np.asarray(residuals.slope, dtype=np.float64)
+    return np.asarray(residuals.slope - np.outer(drift, residuals.total), dtype=np.float64)

@@ -1,0 +1,154 @@
+"""Ridge regression: min sum_i w_i (y_i - x_i'v - b)^2 + alpha ||v||^2. Derived and solved in `least_squares.py`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.callback import with_callbacks
+
+from summula.core.errors import ParameterError
+from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.linear_model.least_squares import solve
+from summula.linear_model.linear_model import LeastSquaresModel
+from summula.linear_model.problem import Problem
+
+__all__ = ["Ridge"]
+
+_SOLVERS = ("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs")
+
+
+class Ridge(LeastSquaresModel):
+    """Least squares with a penalty on the squared length of the coefficients.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        Weight of the penalty, one for all targets or one for each. The intercept is not penalised.
+    fit_intercept : bool, default=True
+        Whether there is a constant term.
+    copy_X : bool, default=True
+        For compatibility; X is never overwritten.
+    max_iter : int, optional
+        Most steps of conjugate gradients on wide sparse data.
+    tol : float, default=1e-4
+        How far conjugate gradients go on wide sparse data; other fits are exact up to rounding.
+    solver : {"auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"}, default="auto"
+        For compatibility: a hint that never changes the answer and never fails.
+    positive : bool, default=False
+        Whether coefficients are kept at or above 0.
+    random_state : optional
+        For compatibility; the fit is deterministic.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or ndarray of shape (n_targets,)
+    solver_ : str
+        The solver asked for; with "auto" what was used: "cholesky" (normal equations), "svd" (orthogonal factors),
+        "sparse_cg" (conjugate gradients) or "lbfgs" (wide sparse data, positive=True).
+    certificate_ : LeastSquaresCertificate
+        The penalised sum of squares and how far it is from the least possible.
+    n_iter_ : ndarray of shape (n_targets,), or None
+        Steps of conjugate gradients, when they were used.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 3.4.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import Ridge
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> model = Ridge(alpha=0.5).fit(X, [1.0, 2.0, 3.0, 5.0])
+    >>> model.coef_.round(3)
+    array([1.6, 0.6])
+    >>> bool(model.certificate_.gap < 1e-12)
+    True
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "alpha": (real(0.0), array_like),
+        "fit_intercept": (boolean,),
+        "copy_X": (boolean,),
+        "max_iter": (none, integer(1)),
+        "tol": (real(0.0),),
+        "solver": (one_of(*_SOLVERS),),
+        "positive": (boolean,),
+        "random_state": (any_value,),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        solver: str = "auto",
+        positive: bool = False,
+        random_state: Any = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.max_iter = max_iter
+        self.tol = tol
+        self.solver = solver
+        self.positive = positive
+        self.random_state = random_state
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
+            Target values.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
+            Weights; a weight of 3 counts as the row three times.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            problem = Problem(self.fit_intercept, self._penalties(run.source.n_targets), self.positive)
+            one_target = run.one_target
+            self._keep_training(run, X, y, sample_weight)
+
+            def name(fit: Any) -> None:
+                self._name_results(run, problem, fit, one_target=one_target)
+                if run.source.n_targets == 1:
+                    self.coef_ = self.coef_.ravel()  # also when y is a column, as in scikit-learn
+                self.solver_ = fit.method if self.solver == "auto" else self.solver
+                self.n_iter_ = None if fit.n_iter is None else np.full(run.source.n_targets, fit.n_iter, np.int32)
+                self.trace_ = fit.trace
+
+            fit = solve(run, problem, lambda fit: run.offer(lambda: name(fit)))
+            name(fit)
+            if not problem.alpha.any():
+                self._warn_of_collinear(run, fit)
+        return self
+
+    def _penalties(self, n_targets: int) -> Any:
+        alpha = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64)).ravel()
+        if len(alpha) not in (1, n_targets):
+            raise ParameterError(
+                f"Number of targets and number of penalties do not correspond: {len(alpha)} != {n_targets}; "
+                "give one alpha for all targets or one for each."
+            )
+        if not (np.isfinite(alpha) & (alpha >= 0)).all():
+            raise ParameterError(f"Every alpha must be a finite number at or above 0; got {self.alpha!r}.")
+        return np.broadcast_to(alpha, (n_targets,)).copy()

@@ -1,0 +1,259 @@
+"""Least squares on wide sparse data: conjugate gradients on equation (2) of `least_squares.py`, one pass a step.
+
+Nothing of size d x d is formed and nothing is centred: with total weight W, mean xbar and raw products,
+
+    H v = X'W X v - W xbar (xbar'v) + alpha v,          diag H = sum w x^2 - W xbar^2 + alpha                    (1)
+
+A ridge is solved in columns scaled by diag(H)^(1/2). So is plain least squares when columns differ widely in size;
+when they do not it is solved as it stands, which leads to the shortest of all answers.
+The true gradient g at the end is summed from residuals; with alpha > 0,
+
+    P(v) - min P <= ||g||^2 / alpha                                                                            (2)
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from summula.core.chunks import Chunk
+from summula.linear_model.problem import Fit, Problem, Residuals, centred_slope, residual_pass
+from summula.optimize.quadratic import minimise_quadratic
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["ColumnSums", "NormalProduct", "solve_sparse", "sparse_gap"]
+
+Array = NDArray[np.float64]
+
+_SIMILAR = 1e3  # columns whose lengths differ by less are left as they are in plain least squares
+_ROUNDS = 3  # restarts from the true gradient
+_MAX_STEPS = 5_000
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """Sums over sparse rows: weight, and of each column total, squares and products with the shifted targets."""
+
+    count: int
+    weight: float
+    log_weight: float
+    total: Array
+    square: Array
+    cross: Array
+    y_total: Array
+    y_square: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Array) -> Self:
+        """The sums of one chunk; `params` is the origin of the targets."""
+        from summula.core.statistics import weight_sums
+        from summula.linear_model.sparse_kernels import column_sums
+
+        X = chunk.rows
+        assert chunk.y is not None
+        Y = chunk.y - params
+        w = np.empty(0) if chunk.weight is None else chunk.weight
+        total, square, cross = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros((X.shape[1], Y.shape[1]))
+        column_sums(X.indptr, X.indices, X.data, w, np.ascontiguousarray(Y), total, square, cross)
+        Yw = Y if chunk.weight is None else Y * w[:, None]
+        return cls(*weight_sums(chunk), total, square, cross, Yw.sum(axis=0), (Yw * Y).sum(axis=0))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return type(self)(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+@dataclass(frozen=True)
+class NormalProduct:
+    """X'W X v."""
+
+    value: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Array) -> Self:
+        """The product of one chunk with the vector `params`."""
+        from summula.linear_model.sparse_kernels import normal_product
+
+        X, out = chunk.rows, np.zeros(len(params))
+        normal_product(X.indptr, X.indices, X.data, np.empty(0) if chunk.weight is None else chunk.weight, params, out)
+        return cls(out)
+
+    def merge(self, other: Self) -> Self:
+        """The product over both sets of rows."""
+        return type(self)(self.value + other.value)
+
+
+def solve_sparse(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:
+    """Solve by conjugate gradients, restarted from the true gradient until it is small."""
+    d, t = run.source.n_features, run.source.n_targets
+    origin = np.concatenate([np.zeros(d), run.origin()[d:] if problem.fit_intercept else np.zeros(t)])
+    sums = run.sum(ColumnSums, origin[d:], "column sums")
+    if not (np.isfinite(sums.square).all() and np.isfinite(sums.y_square).all()):
+        run.complain_of_missing()
+    mean = sums.total / sums.weight if problem.fit_intercept else np.zeros(d)
+    y_mean = sums.y_total / sums.weight if problem.fit_intercept else np.zeros(t)
+    fit = Fit(
+        coef=np.zeros((d, t)),
+        mean_x=mean,
+        mean_y=origin[d:] + y_mean,
+        rss=np.zeros(t),
+        tss=sums.y_square - sums.weight * y_mean**2,
+        gap=np.zeros(t),
+        count=sums.count,
+        weight=sums.weight,
+        log_weight=sums.log_weight,
+        half_inverse=None,
+        rank=d,
+        dependent=np.empty(0, np.intp),
+        undetermined=np.empty(0, np.intp),
+        method="lbfgs" if problem.positive else "sparse_cg",
+        n_iter=0,
+    )
+    spread = np.maximum(sums.square - sums.weight * mean**2, 0.0)
+    right = sums.cross - sums.weight * np.outer(mean, y_mean)
+    solver = _Solver(run, problem, mean, sums.weight, spread, fit, offer, origin)
+    if problem.positive:
+        return solver.nonnegative(right)
+    return solver.descend(right)
+
+
+@dataclass
+class _Solver:
+    run: Run
+    problem: Problem
+    mean: Array
+    weight: float
+    spread: Array
+    fit: Fit
+    offer: Callable[[Fit], None]
+    origin: Array
+
+    def product(self, v: Array, alpha: float) -> Array:
+        """H v of equation (1)."""
+        raw = self.run.sum(NormalProduct, v, "product").value
+        return raw - self.weight * self.mean * float(self.mean @ v) + alpha * v
+
+    def scale(self, alpha: float) -> Array:
+        """The diagonal of H, or 1 where plain least squares is left in the user's units."""
+        diagonal = self.spread + alpha
+        positive = diagonal > 1e-14 * diagonal.max(initial=0.0)
+        lengths = np.sqrt(diagonal[positive])
+        if alpha == 0 and len(lengths) and lengths.max() < _SIMILAR * lengths.min():
+            return np.ones_like(diagonal)
+        return np.where(positive, diagonal, 1.0)
+
+    def tolerance(self) -> float:
+        """Relative gradient at which to stop: 1e-10 at the default `tol`, in proportion otherwise."""
+        default = 1e-4 if self.problem.alpha.any() or hasattr(self.run.estimator, "alpha") else 1e-6
+        return max(1e-10 * float(self.run.estimator.tol) / default, 1e-14)
+
+    def descend(self, right: Array) -> Fit:
+        """Conjugate gradients for each target, then the true gradient, then again from there if it is not small."""
+        tolerance, most = self.tolerance(), getattr(self.run.estimator, "max_iter", None) or _MAX_STEPS
+        fit, slope, steps = self.fit, right, 0
+        trace: list[float] = []
+        size = [self._size(right[:, j], j) for j in range(right.shape[1])]
+        for _ in range(_ROUNDS):
+            coef = fit.coef.copy()
+            done = True
+            for j, alpha in enumerate(self.problem.alpha):
+                now = self._size(slope[:, j], j)
+                if size[j] == 0 or now <= tolerance * size[j]:
+                    continue
+                one = minimise_quadratic(
+                    functools.partial(self.product, alpha=float(alpha)),
+                    slope[:, j],
+                    scale=self.scale(float(alpha)),
+                    tolerance=tolerance * size[j] / now,
+                    max_steps=max(most - steps, 1),
+                    on_step=self._on_step(fit, coef, j),
+                )
+                coef[:, j] += one.x
+                steps, done = steps + one.n_steps, False
+                trace.extend(one.trace)
+            if done:
+                break
+            fit = replace(fit, coef=coef, n_iter=steps, trace=tuple(trace))
+            fit, slope = self._judged(fit)
+            if steps >= most:
+                break
+        now = max((self._size(slope[:, j], j) / size[j] for j in range(len(size)) if size[j]), default=0.0)
+        if now > 1e4 * tolerance:
+            self._warn(fit, now, tolerance, most)
+        return fit
+
+    def _size(self, g: Array, j: int) -> float:
+        return float(np.sqrt((g * g / self.scale(float(self.problem.alpha[j]))).sum()))
+
+    def _on_step(self, fit: Fit, coef: Array, j: int) -> Callable[[Array], bool]:
+        def step(x: Array) -> bool:
+            best = coef.copy()
+            best[:, j] += x
+            self.offer(replace(fit, coef=best, rss=fit.tss, gap=np.full(len(fit.gap), np.inf)))
+            return self.run.step()
+
+        return step
+
+    def _judged(self, fit: Fit) -> tuple[Fit, Array]:
+        """Residual sum of squares, gradient and gap at a point, from its residuals."""
+        residuals = residual_pass(self.run, fit, self.origin)
+        centre = residuals.total**2 / residuals.weight if self.problem.fit_intercept else 0.0
+        slope = centred_slope(residuals, self.mean, self.problem) - self.problem.alpha * fit.coef
+        gap = _gaps(slope, fit.coef, self.problem, self.spread)
+        return replace(fit, rss=np.asarray(residuals.squares - centre), gap=gap), slope
+
+    def nonnegative(self, right: Array) -> Fit:
+        """L-BFGS-B on v >= 0 for each target, in scaled columns."""
+        from scipy.optimize import minimize
+
+        coef, steps = np.zeros_like(right), 0
+        for j, alpha in enumerate(self.problem.alpha):
+            root = np.sqrt(np.where(self.spread + alpha > 0, self.spread + alpha, 1.0))
+
+            def objective(z: Array, j: int = j, alpha: float = float(alpha), root: Array = root) -> tuple[float, Array]:
+                v = z / root
+                Hv = self.product(v, alpha)
+                self.run.step()
+                return 0.5 * float(v @ Hv) - float(v @ right[:, j]), (Hv - right[:, j]) / root
+
+            most = getattr(self.run.estimator, "max_iter", None) or _MAX_STEPS
+            options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-15, "gtol": 1e-12}
+            bounds = [(0.0, None)] * len(root)
+            answer = minimize(
+                objective, np.zeros(len(root)), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            )
+            coef[:, j], steps = answer.x / root, steps + int(answer.nit)
+        fit, _ = self._judged(replace(self.fit, coef=coef, n_iter=steps))
+        return fit
+
+    def _warn(self, fit: Fit, now: float, tolerance: float, most: int) -> None:
+        warnings.warn(
+            f"{type(self.run.estimator).__name__} stopped after {fit.n_iter} steps with a relative gradient of "
+            f"{now:.1e} (tolerance {tolerance:.1e}), at most {fit.gap.sum():.3g} above the best objective; "
+            f"raise max_iter ({most}), or use Ridge with a larger alpha.",
+            ConvergenceWarning,
+            stacklevel=7,
+        )
+
+
+def _gaps(slope: Array, coef: Array, problem: Problem, spread: Array) -> Array:
+    """Equation (2), one a target; with v >= 0 multipliers m/2 = max(-g, 0) take up what they can."""
+    multiplier = np.maximum(-slope, 0.0) if problem.positive else np.zeros_like(slope)
+    rest = ((slope + multiplier) ** 2).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(2 * (multiplier * coef).sum(axis=0) + np.where(rest > 0, rest / problem.alpha, 0.0))
+
+
+def sparse_gap(run: Run, problem: Problem, residuals: Residuals, mean: Array, coef: Array) -> float:
+    """Equation (2) at a point, from the sums of its residuals; infinite without a penalty."""
+    slope = centred_slope(residuals, mean, problem) - problem.alpha * coef
+    return float(_gaps(slope, coef, problem, np.empty(0)).sum())

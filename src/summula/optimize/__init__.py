@@ -1,0 +1,1 @@
+"""Solvers: they know neither storage nor model."""

@@ -1,0 +1,205 @@
+"""Standardise columns: z = (x - mean) / sd, from the sums of x - o and its square about an origin o.
+
+    mean = o + s / W,      variance = q / W - (s / W)^2                                                         (1)
+
+Missing values (NaN) are passed over by the sums and kept by the transform.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.callback import with_callbacks
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.estimator import Estimator, Run
+from summula.core.parameters import Allowed, boolean, none, real
+from summula.core.sources import MemorySource
+from summula.core.statistics import Moments
+from summula.core.validation import complain_of_infinite
+
+__all__ = ["StandardScaler"]
+
+Array = NDArray[Any]
+
+
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
+    """Scale every column to mean 0 and variance 1.
+
+    Parameters
+    ----------
+    copy : bool, default=True
+        If False, a float array is scaled in place.
+    with_mean : bool, default=True
+        Whether the mean is taken off; sparse data cannot be centred.
+    with_std : bool, default=True
+        Whether columns are divided by their standard deviation.
+    max_time : float, optional
+        Seconds after which a fit gives up.
+
+    Attributes
+    ----------
+    mean_, var_, scale_ : ndarray of shape (n_features,), or None
+        Mean, variance and divisor of each column; a constant column is divided by 1.
+    n_samples_seen_ : int or ndarray of shape (n_features,)
+        Rows seen (their weight, when there are weights), a column where values are missing.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Chan, Golub, LeVeque (1983), Algorithms for computing the sample variance, The American Statistician 37.
+
+    Examples
+    --------
+    >>> from summula.preprocessing import StandardScaler
+    >>> scaler = StandardScaler().fit([[0.0, 10.0], [2.0, 30.0]])
+    >>> scaler.mean_, scaler.transform([[3.0, 20.0]])
+    (array([ 1., 20.]), array([[2., 0.]]))
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "copy": (boolean,),
+        "with_mean": (boolean,),
+        "with_std": (boolean,),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        *,
+        copy: bool = True,
+        with_mean: bool = True,
+        with_std: bool = True,
+        max_time: float | None = None,
+    ) -> None:
+        self.copy = copy
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StandardScaler:
+        """Compute mean and variance of every column.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of the frame X, optional
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, None, sample_weight, needs_y=False) as run:
+            self._name_results(_moments(run, self.with_mean), run)
+        return self
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StandardScaler:
+        """Add rows to those seen so far; the result is that of one fit on all of them."""
+        before = getattr(self, "_sums", None)
+        with self._fitting(X, None, sample_weight, needs_y=False, reset=before is None) as run:
+            sums = _moments(run, self.with_mean)
+            self._name_results(sums if before is None else before.merge(sums), run)
+        return self
+
+    def _name_results(self, sums: Moments, run: Run) -> None:
+        if not np.isfinite(sums.square).all():
+            complain_of_infinite(run.source, type(self).__name__)
+        self._sums = sums
+        plain = not (self.with_mean or self.with_std)
+        variance, mean = sums.variance, sums.mean
+        self.mean_ = None if plain else mean
+        self.var_ = variance if self.with_std else None
+        # A spread below the rounding of the values themselves is no spread.
+        unit = float(np.finfo(run.source.dtype).eps)
+        constant = variance <= (4 * unit * np.abs(mean)) ** 2
+        self.scale_ = np.where(constant, 1.0, np.sqrt(variance)) if self.with_std else None
+        seen = sums.weight if run.source.weighted else sums.count
+        self.n_samples_seen_ = seen[0] if (seen == seen[0]).all() else seen
+        if not run.source.weighted:
+            self.n_samples_seen_ = np.int64(self.n_samples_seen_) if np.ndim(self.n_samples_seen_) == 0 else seen
+
+    def transform(self, X: Any, copy: bool | None = None) -> Any:
+        """Centre and scale.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        copy : bool, optional
+            Instead of the parameter `copy`.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n_samples, n_features)
+        """
+        source = self._reading(X)
+        if source.is_sparse:
+            _refuse_centring(self.with_mean)
+            return self._scaled_sparse(source, invert=True)
+        shift, divisor = self._shift_and_divisor(source)
+
+        def fill(chunk: Chunk, out: Array) -> None:
+            chunk.write(out, shift)
+            if divisor is not None:
+                np.divide(out, divisor, out=out)
+
+        return self._fill_rows(fill, source, self._output(X, source, copy))
+
+    def inverse_transform(self, X: Any, copy: bool | None = None) -> Any:
+        """Undo `transform`."""
+        source = self._reading(X)
+        if source.is_sparse:
+            _refuse_centring(self.with_mean)
+            return self._scaled_sparse(source, invert=False)
+        shift, divisor = self._shift_and_divisor(source)
+
+        def fill(chunk: Chunk, out: Array) -> None:
+            chunk.write(out)
+            if divisor is not None:
+                np.multiply(out, divisor, out=out)
+            if shift is not None:
+                np.add(out, shift, out=out)
+
+        return self._fill_rows(fill, source, self._output(X, source, copy))
+
+    def _shift_and_divisor(self, source: MemorySource) -> tuple[Array | None, Array | None]:
+        shift = self.mean_.astype(source.dtype) if self.with_mean and self.mean_ is not None else None
+        return shift, None if self.scale_ is None else self.scale_.astype(source.dtype)
+
+    def _output(self, X: Any, source: MemorySource, copy: bool | None) -> Array:
+        in_place = not (self.copy if copy is None else copy)
+        if in_place and isinstance(X, np.ndarray) and X.dtype == source.dtype and X.flags.writeable:
+            return X
+        first = source.chunk(0, 1)
+        return np.empty((source.n_rows, source.n_features), source.dtype, order=first.order)
+
+    def _scaled_sparse(self, source: MemorySource, *, invert: bool) -> Any:
+        X = source.rows.copy()
+        if self.scale_ is not None:
+            scale = self.scale_.astype(X.dtype)[X.indices]
+            X.data = X.data / scale if invert else X.data * scale
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = not self.with_mean
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _moments(run: Run, with_mean: bool) -> Moments:
+    if run.source.is_sparse:
+        _refuse_centring(with_mean)
+    return run.sum(Moments, run.origin())
+
+
+def _refuse_centring(with_mean: bool) -> None:
+    if with_mean:
+        raise DataError("Cannot center sparse matrices: pass `with_mean=False` instead, or make the data dense first.")

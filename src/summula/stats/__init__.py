@@ -1,0 +1,1 @@
+"""Statistics shared by models: tables of coefficients; later families, normals and bounds."""

@@ -1,0 +1,72 @@
+"""Shared by all tests: stale kernels are deleted, hypothesis has one profile, frames of every library are made alike."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+SRC = Path(__file__).parents[1] / "src"
+
+settings.register_profile("summula", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("summula")
+
+
+# ------------------------------------------------------------------------------------------------- compiled kernels
+
+
+def hash_of_source() -> str:
+    """One hash over every Python file of the library."""
+    digest = hashlib.sha256()
+    for path in sorted(SRC.rglob("*.py")):
+        digest.update(str(path.relative_to(SRC)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def delete_stale_kernels(cache: Any) -> None:
+    """Numba notices an edit of the file a kernel is in, not of one it calls into: after any edit all are compiled anew."""
+    now = hash_of_source()
+    if cache.get("summula/source", None) == now:
+        return
+    for kernel in (*SRC.rglob("*.nbi"), *SRC.rglob("*.nbc")):
+        kernel.unlink(missing_ok=True)
+    cache.set("summula/source", now)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Workers of xdist start when this is done; only the process that starts them may delete.
+    if not hasattr(config, "workerinput") and config.cache is not None:
+        delete_stale_kernels(config.cache)
+
+
+# ----------------------------------------------------------------------------------------------------------- frames
+
+Columns = Mapping[str, Any]
+
+
+def pandas_frame(columns: Columns) -> Any:
+    return pytest.importorskip("pandas").DataFrame(dict(columns))
+
+
+def polars_frame(columns: Columns) -> Any:
+    return pytest.importorskip("polars").DataFrame(dict(columns))
+
+
+def pyarrow_frame(columns: Columns) -> Any:
+    return pytest.importorskip("pyarrow").table({name: np.ascontiguousarray(c) if isinstance(c, np.ndarray) else c
+                                                 for name, c in columns.items()})  # fmt: skip
+
+
+CONSTRUCTORS = {"pandas": pandas_frame, "polars": polars_frame, "pyarrow": pyarrow_frame}
+
+
+@pytest.fixture(params=CONSTRUCTORS.values(), ids=CONSTRUCTORS.keys())
+def constructor(request: pytest.FixtureRequest) -> Callable[[Columns], Any]:
+    """From a dict of columns to a frame: a test that asks for it runs once for every library."""
+    return request.param

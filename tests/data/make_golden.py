@@ -1,0 +1,78 @@
+"""Write the golden model files: small fitted models, with what they predict, as this version saves them.
+
+    python tests/data/make_golden.py            # adds the files of the current format that are not there yet
+    python tests/data/make_golden.py --check    # says what is missing, writes nothing
+
+Run it once for each new estimator and each new format, and commit what it adds. A golden file is never
+rewritten: it stands for the files that users have. `tests/core/test_persistence.py` loads every one of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from summula.core.model_file import FORMAT
+from summula.core.persistence import save
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+class Golden(NamedTuple):
+    """A fitted model, the method to call and what to call it with."""
+
+    name: str
+    model: Any
+    method: str
+    X: np.ndarray
+
+
+def models() -> Iterator[Golden]:
+    """Every estimator at least once; features of the format (names, several targets, weights) somewhere."""
+    import pandas as pd
+
+    from summula.features import PolynomialLift
+    from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
+    from summula.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(20240229)
+    X = rng.normal(size=(40, 3)) * [1, 10, 100] + [0, 5, -50]
+    y = X @ [1.0, -0.5, 0.25] + 2 + rng.normal(size=40)
+    Y = np.column_stack([y, -2 * y + X[:, 0]])
+    w = rng.integers(1, 4, 40).astype(float)
+    new = X[:5] + 0.5
+    yield Golden("LinearRegression", LinearRegression().fit(X, y), "predict", new)
+    frame = pd.DataFrame(X, columns=["age", "größe", "x" * 70])
+    yield Golden("LinearRegression-names", LinearRegression().fit(frame, y), "predict", new)
+    yield Golden("LinearRegression-targets", LinearRegression().fit(X, Y, sample_weight=w), "predict", new)
+    yield Golden("LinearRegression-float32", LinearRegression().fit(X.astype("f4"), y), "predict", new)
+    yield Golden("Ridge", Ridge(alpha=0.5).fit(X, y), "predict", new)
+    yield Golden("Ridge-alphas", Ridge(alpha=np.array([0.1, 10.0])).fit(X, Y), "predict", new)
+    yield Golden("Ridge-positive", Ridge(positive=True).fit(X, y), "predict", new)
+    yield Golden("PolynomialRegression", PolynomialRegression(degree=2).fit(X, y), "predict", new)
+    yield Golden("StandardScaler", StandardScaler().fit(X), "transform", new)
+    yield Golden("PolynomialLift", PolynomialLift(degree=2).fit(X), "transform", new)
+
+
+def main() -> int:
+    """Write what is missing; with --check, only say so."""
+    FOLDER.mkdir(exist_ok=True)
+    missing = 0
+    for name, model, method, X in models():
+        path = FOLDER / f"format{FORMAT}-{name}.safetensors"
+        if path.exists():
+            continue
+        missing += 1
+        print("missing" if "--check" in sys.argv else "writing", path.name)
+        if "--check" not in sys.argv:
+            save(model, path)
+            np.savez(path.with_suffix(".npz"), X=X, method=method, result=np.asarray(getattr(model, method)(X)))
+    return missing if "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

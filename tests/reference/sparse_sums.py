@@ -1,0 +1,20 @@
+"""The kernels of `summula.linear_model.sparse_kernels`, in plain NumPy on dense rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def normal_product(X, w, v):
+    """X'W X v."""
+    return X.T @ (w * (X @ v))
+
+
+def column_sums(X, w, Y):
+    """X'w, (X * X)'w and X'W Y."""
+    return X.T @ w, (X * X).T @ w, X.T @ (w[:, None] * Y)
+
+
+def ones_if_none(w, n):
+    """The weights, or 1 for each row."""
+    return np.ones(n) if w is None else w
