@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from summula.core.sources import Source
 
-__all__ = ["Chunk", "Part", "chunk_rows_for", "part_rows_for"]
+__all__ = ["Chunk", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
 
 Array = NDArray[Any]
 
@@ -39,12 +39,52 @@ def part_rows_for(chunk_rows: int, width: float, n_features: int) -> int:
 
 
 @dataclass(frozen=True)
+class SparseRows:
+    """Some rows of a CSR matrix, sharing its memory: `indptr` points into all of `indices` and `data`.
+
+    Kernels take these three arrays as they are; `csr()` copies the rows into a SciPy matrix of their own.
+    """
+
+    matrix: Any
+    start: int
+    stop: int
+
+    @property
+    def indptr(self) -> Array:
+        """Where each row begins and ends."""
+        ends: Array = self.matrix.indptr[self.start : self.stop + 1]
+        return ends
+
+    @property
+    def indices(self) -> Array:
+        """Column of each stored value of the whole matrix."""
+        columns: Array = self.matrix.indices
+        return columns
+
+    @property
+    def data(self) -> Array:
+        """Stored values of the whole matrix."""
+        values: Array = self.matrix.data
+        return values
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.stop - self.start, int(self.matrix.shape[1])
+
+    def csr(self) -> Any:
+        """These rows as a SciPy matrix."""
+        whole = self.start == 0 and self.stop == self.matrix.shape[0]
+        return self.matrix if whole else self.matrix[self.start : self.stop]
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Some consecutive rows.
 
     Attributes
     ----------
-    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), or SciPy CSR
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), or SparseRows
         The features as their source keeps them; `X` and `write` turn them into what a statistic asks for.
     y : ndarray of shape (n, n_targets), or None
     weight : ndarray of shape (n,), or None
@@ -81,13 +121,14 @@ class Chunk:
             return "F"
         if self.is_sparse:
             return "C"
-        return "F" if self.rows.flags.f_contiguous or self.rows.strides[0] < self.rows.strides[1] else "C"
+        down, across = (abs(step) for step in self.rows.strides)
+        return "F" if down < across else "C"
 
     @property
     def X(self) -> Any:
-        """The features: CSR as it is, anything else as a 2-D array of `dtype`."""
+        """The features: sparse rows as SciPy CSR, anything else as a 2-D array of `dtype`."""
         if self.is_sparse:
-            return self.rows
+            return self.rows.csr()
         if isinstance(self.rows, tuple):
             return self.write(self.blank(self.n_features))
         return self.rows if self.rows.dtype == self.dtype else self.rows.astype(self.dtype)
@@ -98,7 +139,7 @@ class Chunk:
 
     def dense(self, dtype: Any = np.float64) -> Array:
         """The features as a dense array of another dtype, whatever they are kept in."""
-        X = self.rows.toarray() if self.is_sparse else self.X
+        X = self.X.toarray() if self.is_sparse else self.X
         return np.asarray(X, dtype=dtype)
 
     def write(self, out: Array, origin: Array | None = None) -> Array:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk, Part, chunk_rows_for, part_rows_for
+from summula.core.chunks import Chunk, Part, SparseRows, chunk_rows_for, part_rows_for
 
-__all__ = ["MappedSource", "MemorySource", "Source", "csr_rows"]
+__all__ = ["MappedSource", "MemorySource", "Source"]
 
 Array = NDArray[Any]
 
@@ -61,13 +61,6 @@ class Source(ABC):
     def column(self, j: int) -> str:
         """How an error names column j."""
         return f"Column {self.names[j]!r}" if self.names is not None else f"Column {j}"
-
-
-def csr_rows(X: Any, start: int, stop: int) -> Any:
-    """Rows of a CSR matrix that share its memory. (SciPy's own slicing copies.)"""
-    first, last = int(X.indptr[start]), int(X.indptr[stop])
-    indptr = X.indptr[start : stop + 1] - first
-    return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(stop - start, X.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -130,7 +123,7 @@ class MemorySource(Source):
     def _rows(self, a: int, b: int) -> Any:
         if isinstance(self.rows, tuple):
             return tuple(column[a:b] for column in self.rows)
-        return csr_rows(self.rows, a, b) if self.is_sparse else self.rows[a:b]
+        return SparseRows(self.rows, a, b) if self.is_sparse else self.rows[a:b]
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """The rows from `start` up to `stop`, numbered over the whole data."""
@@ -142,7 +135,8 @@ class MemorySource(Source):
     def only(self, start: int, stop: int) -> MemorySource:
         """The same source holding these rows alone, under their global numbers: small to pickle."""
         chunk = self.chunk(start, stop)
-        return replace(self, rows=chunk.rows, y=chunk.y, weight=chunk.weight, first_row=start)
+        rows = chunk.X if self.is_sparse else chunk.rows
+        return replace(self, rows=rows, y=chunk.y, weight=chunk.weight, first_row=start)
 
 
 class MappedSource(Source):

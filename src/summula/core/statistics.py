@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk, Part
 
-__all__ = ["Gram", "Moments", "Statistic", "TriangularFactor", "pilot_origin", "sum_of_part", "triangle", "weight_sums"]
+__all__ = [
+    "Gram",
+    "Moments",
+    "Statistic",
+    "TriangularFactor",
+    "pilot_origin",
+    "product",
+    "sum_of_part",
+    "triangle",
+    "weight_sums",
+]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound="Statistic")
@@ -64,11 +74,21 @@ def pilot_origin(chunk: Chunk) -> Array:
 
 
 def _mean_or_constant(block: NDArray[Any]) -> Array:
+    block = np.ascontiguousarray(block)  # so that the order of memory does not show in the last bits
     with np.errstate(invalid="ignore", over="ignore"):
         mean = block.mean(axis=0, dtype=np.float64)
         constant = (block == block[0]).all(axis=0)
     origin = np.where(constant, block[0].astype(np.float64), mean)
     return np.where(np.isfinite(origin), origin, 0.0)
+
+
+def product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+    """A @ B, with the same bits in whichever order A is kept.
+
+    BLAS packs the factors of a matrix product, but takes a matrix times a vector as it lies in memory: so a single
+    column goes in twice.
+    """
+    return np.asarray(A @ B if B.shape[1] > 1 else (A @ np.repeat(B, 2, axis=1))[:, :1])
 
 
 def weight_sums(chunk: Chunk) -> tuple[int, float, float]:
@@ -86,7 +106,7 @@ def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, dtype: Any = No
     block = chunk.blank(first + d + t, dtype)
     shift = origin.astype(dtype)
     if chunk.is_sparse:
-        np.subtract(chunk.rows.toarray(), shift[:d], out=block[:, first : first + d], casting="unsafe")
+        np.subtract(chunk.X.toarray(), shift[:d], out=block[:, first : first + d], casting="unsafe")
     else:
         chunk.write(block[:, first : first + d], shift[:d])
     if chunk.y is not None:
@@ -123,19 +143,20 @@ class Moments:
             return cls._of_sparse(chunk, params)
         block = chunk.write(chunk.blank(d), params.astype(chunk.dtype))
         w = np.ones(len(chunk), chunk.dtype) if chunk.weight is None else chunk.weight.astype(chunk.dtype)
-        total = w @ block
+        total = product(block.T, w[:, None])[:, 0]
         count, weight = np.full(d, len(chunk)), np.full(d, w.sum(dtype=np.float64))
         if np.isnan(total).any():
             seen = ~np.isnan(block)
             count, weight = seen.sum(axis=0), w.astype(np.float64) @ seen
             block[~seen] = 0.0
-            total = w @ block
+            total = product(block.T, w[:, None])[:, 0]
         np.multiply(block, block, out=block)
-        return cls(count, weight, params, total.astype(np.float64), (w @ block).astype(np.float64))
+        square = product(block.T, w[:, None])[:, 0]
+        return cls(count, weight, params, total.astype(np.float64), square.astype(np.float64))
 
     @classmethod
     def _of_sparse(cls, chunk: Chunk, params: Array) -> Self:
-        X = chunk.rows
+        X = chunk.X
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         gone = np.isnan(X.data)
         count, weight = np.full(X.shape[1], len(chunk)), np.full(X.shape[1], w.sum())
@@ -254,17 +275,15 @@ class Gram:
 
 
 def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
-    block = _shifted(chunk, origin)
-    root = np.ones(len(chunk), chunk.dtype) if chunk.weight is None else np.sqrt(chunk.weight).astype(chunk.dtype)
+    block = _shifted(chunk, origin, lead=True)
     with np.errstate(over="ignore", invalid="ignore"):
         # NumPy sees a matrix times its own transpose and computes one half (syrk), outside the GIL.
-        products = block.T @ block
-        total = root @ block
-    return total.astype(np.float64, copy=False), products.astype(np.float64, copy=False)
+        products = (block.T @ block).astype(np.float64, copy=False)
+    return products[0, 1:].copy(), products[1:, 1:].copy()
 
 
 def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
-    X, d = chunk.rows, chunk.n_features
+    X, d = chunk.X, chunk.n_features
     w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
     Y = np.empty((len(chunk), 0)) if chunk.y is None else chunk.y - origin[d:]
     Yw = Y * w[:, None]

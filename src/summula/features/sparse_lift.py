@@ -12,15 +12,16 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from summula.core.compile import kernel
 
 __all__ = ["lift_sparse", "warmup"]
 
 Array = NDArray[Any]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count(indptr: Array, degree: int, strict: bool, choose: Array, out: Array) -> None:
     """How many monomials each row has."""
     for i in range(len(indptr) - 1):
@@ -31,7 +32,7 @@ def _count(indptr: Array, degree: int, strict: bool, choose: Array, out: Array) 
         out[i] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fill(
     indptr: Array,
     indices: Array,

@@ -21,6 +21,7 @@ __all__ = ["from_gram", "refined", "well_centred"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_OFF_CENTRE = 1e2  # products about the origin over products about the mean from which sums are taken again
 
 
 def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
@@ -28,7 +29,7 @@ def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
     if not problem.fit_intercept or run.source.is_sparse:
         return gram
     about_mean, about_origin = np.diag(gram.centred()), np.diag(gram.products)
-    if not ((about_origin > 1e4 * about_mean) & (about_origin > 0)).any():
+    if not ((about_origin > _OFF_CENTRE * about_mean) & (about_origin > 0)).any():
         return gram
     return run.sum(Gram, gram.mean, "Gram matrix, re-centred")
 
@@ -43,6 +44,8 @@ def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
         return None, np.inf
     Sxx, Sxy, Syy = S[:d, :d][np.ix_(alive, alive)], S[:d, d:][alive], np.diag(S)[d:]
     coef, gap, kappa = np.empty_like(Sxy), np.empty(len(Syy)), 1.0
+    # Centring multiplies the rounding of the products by this, as a larger condition number would.
+    loss = float((np.diag(gram.products)[:d][alive] / np.diag(Sxx)).max())
     factor = None
     for alpha in np.unique(problem.alpha):
         mine = problem.alpha == alpha
@@ -74,7 +77,7 @@ def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
         undetermined=constant,
         method="cholesky",
     )
-    return fit, kappa
+    return fit, kappa * np.sqrt(max(loss, 1.0))
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:

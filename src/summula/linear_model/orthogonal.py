@@ -70,12 +70,12 @@ def _polished(run: Run, problem: Problem, fit: Fit, F: Array, origin: Array) -> 
         slope = centred_slope(residuals, fit.mean_x - origin[:d], problem) - problem.alpha * fit.coef
         half = F.T @ slope
         size = np.sqrt((half**2).sum(axis=0))
-        fit = replace(fit, rss=squares, gap=size**2)
+        correction = fit.correction + np.asarray(total / weight, dtype=np.float64)
+        fit = replace(fit, rss=squares, gap=size**2, correction=correction)
         step = F @ half * (size <= last / 2)
-        if not step.any() or (size <= _EPS * np.sqrt(fit.tss)).all():
+        if (fit.coef + step == fit.coef).all():
             break
-        mean_y = fit.mean_y + np.asarray(total / weight, dtype=np.float64)
-        fit, last = replace(fit, coef=fit.coef + step, mean_y=mean_y), size
+        fit, last = replace(fit, coef=fit.coef + step), size
     return fit
 
 

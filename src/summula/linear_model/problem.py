@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk
+from summula.core.statistics import product
 from summula.core.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -81,11 +82,12 @@ class Fit:
     method: str
     n_iter: int | None = None
     trace: tuple[float, ...] = ()
+    correction: Array | float = 0.0
 
     @property
     def intercept(self) -> Array:
-        """b = ybar - xbar'v."""
-        return self.mean_y - self.mean_x @ self.coef
+        """b = ybar - xbar'v, with what the rounding of the means took from it."""
+        return self.mean_y - self.mean_x @ self.coef + self.correction
 
 
 class Point(NamedTuple):
@@ -115,15 +117,18 @@ class Residuals:
         y = chunk.y - origin[d:].astype(number)
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         if chunk.is_sparse and number is np.float64:
-            X = chunk.rows
-            r = y - (X @ coef - origin[:d] @ coef) - intercept
+            from summula.linear_model.sparse_kernels import residual_sums
+
+            X, slope = chunk.rows, np.zeros(coef.shape)
+            r = np.ascontiguousarray(y + (origin[:d] @ coef - intercept))
+            residual_sums(X.indptr, X.indices, X.data, w if chunk.weight is not None else np.empty(0), r, coef, slope)
             wr = w[:, None] * r
-            slope = np.asarray(X.T @ wr) - np.outer(origin[:d], wr.sum(axis=0))
+            slope -= np.outer(origin[:d], wr.sum(axis=0))
         else:
             X = chunk.dense().astype(number, copy=False) - origin[:d]
-            r = y - X @ coef.astype(number, copy=False) - intercept
+            r = y - product(X, coef.astype(number, copy=False)) - intercept
             wr = w[:, None] * r
-            slope = X.T @ wr
+            slope = product(X.T, wr)
         return cls((wr * r).sum(axis=0), wr.sum(axis=0), slope, float(w.sum()))
 
     def merge(self, other: Self) -> Self:
@@ -152,7 +157,7 @@ def quadratic_gap(slope: Array, coef: Array, solve_h: Callable[[Array], Array], 
 def residual_pass(run: Run, fit: Fit, origin: Array, number: Any = np.float64) -> Residuals:
     """One pass that sums the residuals of a fit."""
     d = len(fit.coef)
-    intercept = (fit.mean_y - origin[d:]).astype(number) - (fit.mean_x - origin[:d]).astype(number) @ fit.coef
+    intercept = fit.intercept.astype(number) + origin[:d].astype(number) @ fit.coef - origin[d:]
     return run.sum(Residuals, Point(origin, fit.coef, intercept, number), "residuals")
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["column_sums", "normal_product", "warmup"]
+from summula.core.compile import kernel
+
+__all__ = ["column_sums", "normal_product", "residual_sums", "warmup"]
 
 Array = NDArray[Any]
 
 
-@njit(nogil=True, cache=True)
+# Rows come as the `indptr` of some rows and the `indices` and `data` of the whole matrix; columns are indexed with
+# unsigned integers, which spares a test for negative ones at every access.
+
+
+@kernel
 def normal_product(indptr: Array, indices: Array, data: Array, weight: Array, v: Array, out: Array) -> None:
     """out += X'W X v. The row is still in cache when its inner product with v is spread back over it."""
     weighted = len(weight) > 0
@@ -21,34 +26,42 @@ def normal_product(indptr: Array, indices: Array, data: Array, weight: Array, v:
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         eta = 0.0
         for k in range(first, last):
-            eta += data[k] * v[indices[k]]
+            eta += data[k] * v[np.uint64(indices[k])]
         if weighted:
             eta *= weight[i]
         for k in range(first, last):
-            out[indices[k]] += data[k] * eta
+            out[np.uint64(indices[k])] += data[k] * eta
 
 
-@njit(nogil=True, cache=True)
-def column_sums(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    weight: Array,
-    Y: Array,
-    total: Array,
-    square: Array,
-    cross: Array,
-) -> None:
-    """total += X'w, square += (X * X)'w, cross += X'W Y."""
+@kernel
+def column_sums(indptr: Array, indices: Array, data: Array, weight: Array, Y: Array, out: Array) -> None:
+    """out[j] += sum over rows of w (x_j, x_j^2, x_j y_1, x_j y_2, ...)."""
     weighted = len(weight) > 0
     for i in range(len(indptr) - 1):
         w = weight[i] if weighted else 1.0
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            j, x = indices[k], data[k]
-            total[j] += w * x
-            square[j] += w * x * x
+            j, x = np.uint64(indices[k]), data[k]
+            wx = w * x
+            out[j, 0] += wx
+            out[j, 1] += wx * x
             for t in range(Y.shape[1]):
-                cross[j, t] += w * x * Y[i, t]
+                out[j, 2 + t] += wx * Y[i, t]
+
+
+@kernel
+def residual_sums(indptr: Array, indices: Array, data: Array, weight: Array, Y: Array, V: Array, slope: Array) -> None:
+    """Y becomes the residual Y - X V, and slope += X'W (Y - X V)."""
+    weighted = len(weight) > 0
+    for i in range(len(indptr) - 1):
+        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        w = weight[i] if weighted else 1.0
+        for t in range(Y.shape[1]):
+            r = Y[i, t]
+            for k in range(first, last):
+                r -= data[k] * V[np.uint64(indices[k]), t]
+            Y[i, t] = r
+            for k in range(first, last):
+                slope[np.uint64(indices[k]), t] += data[k] * w * r
 
 
 def warmup() -> None:
@@ -59,4 +72,5 @@ def warmup() -> None:
             ends, at, x = np.array([0, 1], index), np.zeros(1, index), np.ones(1, dtype)
             for w in (none, one):
                 normal_product(ends, at, x, w, one, one.copy())
-                column_sums(ends, at, x, w, y, one.copy(), one.copy(), y.copy())
+                column_sums(ends, at, x, w, y, np.zeros((1, 3)))
+                residual_sums(ends, at, x, w, y.copy(), y, y.copy())

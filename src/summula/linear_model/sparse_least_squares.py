@@ -60,11 +60,12 @@ class ColumnSums:
 
         X = chunk.rows
         assert chunk.y is not None
-        Y = chunk.y - params
+        Y = np.ascontiguousarray(chunk.y - params)
         w = np.empty(0) if chunk.weight is None else chunk.weight
-        total, square, cross = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros((X.shape[1], Y.shape[1]))
-        column_sums(X.indptr, X.indices, X.data, w, np.ascontiguousarray(Y), total, square, cross)
+        sums = np.zeros((X.shape[1], 2 + Y.shape[1]))
+        column_sums(X.indptr, X.indices, X.data, w, Y, sums)
         Yw = Y if chunk.weight is None else Y * w[:, None]
+        total, square, cross = sums[:, 0].copy(), sums[:, 1].copy(), sums[:, 2:].copy()
         return cls(*weight_sums(chunk), total, square, cross, Yw.sum(axis=0), (Yw * Y).sum(axis=0))
 
     def merge(self, other: Self) -> Self:
@@ -175,7 +176,7 @@ class _Solver:
                     scale=self.scale(float(alpha)),
                     tolerance=tolerance * size[j] / now,
                     max_steps=max(most - steps, 1),
-                    on_step=self._on_step(fit, coef, j),
+                    on_step=self._on_step(fit, coef, slope, j),
                 )
                 coef[:, j] += one.x
                 steps, done = steps + one.n_steps, False
@@ -194,11 +195,20 @@ class _Solver:
     def _size(self, g: Array, j: int) -> float:
         return float(np.sqrt((g * g / self.scale(float(self.problem.alpha[j]))).sum()))
 
-    def _on_step(self, fit: Fit, coef: Array, j: int) -> Callable[[Array], bool]:
-        def step(x: Array) -> bool:
+    def _on_step(self, fit: Fit, coef: Array, slope: Array, j: int) -> Callable[[Array, Array], bool]:
+        """Offer the point reached, judged by the recurrences: P(v + x) = P(v) - x'(b + r), b and r the gradients."""
+        b, alpha = slope[:, j], self.problem.alpha
+        known = fit.tss if fit.n_iter == 0 else fit.rss
+        start = known + alpha * (fit.coef**2).sum(axis=0)
+
+        def step(x: Array, r: Array) -> bool:
             best = coef.copy()
             best[:, j] += x
-            self.offer(replace(fit, coef=best, rss=fit.tss, gap=np.full(len(fit.gap), np.inf)))
+            primal, gap = start.copy(), _gaps(slope, coef, self.problem)
+            primal[j] -= float(x @ (b + r))
+            gap[j] = _gaps(r[:, None], best[:, [j]], self.problem._replace(alpha=alpha[[j]]))[0]
+            rss = primal - alpha * (best**2).sum(axis=0)
+            self.offer(replace(fit, coef=best, rss=rss, gap=gap, n_iter=(fit.n_iter or 0) + 1))
             return self.run.step()
 
         return step
@@ -208,7 +218,7 @@ class _Solver:
         residuals = residual_pass(self.run, fit, self.origin)
         centre = residuals.total**2 / residuals.weight if self.problem.fit_intercept else 0.0
         slope = centred_slope(residuals, self.mean, self.problem) - self.problem.alpha * fit.coef
-        gap = _gaps(slope, fit.coef, self.problem, self.spread)
+        gap = _gaps(slope, fit.coef, self.problem)
         return replace(fit, rss=np.asarray(residuals.squares - centre), gap=gap), slope
 
     def nonnegative(self, right: Array) -> Fit:
@@ -245,7 +255,7 @@ class _Solver:
         )
 
 
-def _gaps(slope: Array, coef: Array, problem: Problem, spread: Array) -> Array:
+def _gaps(slope: Array, coef: Array, problem: Problem) -> Array:
     """Equation (2), one a target; with v >= 0 multipliers m/2 = max(-g, 0) take up what they can."""
     multiplier = np.maximum(-slope, 0.0) if problem.positive else np.zeros_like(slope)
     rest = ((slope + multiplier) ** 2).sum(axis=0)
@@ -256,4 +266,4 @@ def _gaps(slope: Array, coef: Array, problem: Problem, spread: Array) -> Array:
 def sparse_gap(run: Run, problem: Problem, residuals: Residuals, mean: Array, coef: Array) -> float:
     """Equation (2) at a point, from the sums of its residuals; infinite without a penalty."""
     slope = centred_slope(residuals, mean, problem) - problem.alpha * coef
-    return float(_gaps(slope, coef, problem, np.empty(0)).sum())
+    return float(_gaps(slope, coef, problem).sum())

@@ -28,7 +28,7 @@ def minimise_quadratic(
     scale: Array | None = None,
     tolerance: float = 1e-10,
     max_steps: int = 1_000,
-    on_step: Callable[[Array], bool] | None = None,
+    on_step: Callable[[Array, Array], bool] | None = None,
 ) -> Solution:
     """Conjugate gradients (1) from 0 until the scaled gradient is `tolerance` times that at 0.
 
@@ -42,7 +42,7 @@ def minimise_quadratic(
     tolerance, max_steps
         When to stop.
     on_step : callable, optional
-        Called with x after each step; True stops.
+        Called with x and the negative gradient b - Hx after each step; True stops.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def minimise_quadratic(
         rz, last = float(r @ z), rz
         p = z + (rz / last) * p
         trace.append(float(np.sqrt(rz / start)))
-        if on_step is not None and on_step(x):
+        if on_step is not None and on_step(x, r):
             status = "stopped"
             break
     value = -0.5 * float(x @ (b + r))
