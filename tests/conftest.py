@@ -41,7 +41,7 @@ def delete_stale_kernels(cache: Any) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Workers of xdist start when this is done; only the process that starts them may delete.
-    if not hasattr(config, "workerinput") and config.cache is not None:
+    if not hasattr(config, "workerinput") and getattr(config, "cache", None) is not None:
         delete_stale_kernels(config.cache)
 
 

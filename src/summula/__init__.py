@@ -12,14 +12,17 @@ from summula._version import __version__
 
 _MODULES = ("core", "datasets", "features", "linear_model", "optimize", "preprocessing", "stats")
 _NAMES = {
+    "AccuracyWarning": "summula.core.errors",
     "CollinearityWarning": "summula.core.errors",
     "DataError": "summula.core.errors",
     "ModelFileError": "summula.core.errors",
     "ParameterError": "summula.core.errors",
     "TimeLimitError": "summula.core.errors",
+    "combine": "summula.core.additive",
     "engine": "summula.core.engine",
     "load": "summula.core.persistence",
     "save": "summula.core.persistence",
+    "scan": "summula.core.scan",
 }
 
 __all__ = ["__version__", *_MODULES, *_NAMES]

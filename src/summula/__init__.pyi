@@ -6,7 +6,9 @@ from summula import optimize as optimize
 from summula import preprocessing as preprocessing
 from summula import stats as stats
 from summula._version import __version__ as __version__
+from summula.core.additive import combine as combine
 from summula.core.engine import engine as engine
+from summula.core.errors import AccuracyWarning as AccuracyWarning
 from summula.core.errors import CollinearityWarning as CollinearityWarning
 from summula.core.errors import DataError as DataError
 from summula.core.errors import ModelFileError as ModelFileError
@@ -14,3 +16,4 @@ from summula.core.errors import ParameterError as ParameterError
 from summula.core.errors import TimeLimitError as TimeLimitError
 from summula.core.persistence import load as load
 from summula.core.persistence import save as save
+from summula.core.scan import scan as scan

@@ -1,8 +1,6 @@
-"""The kernels of `summula.linear_model.sparse_kernels`, in plain NumPy on dense rows."""
+"""The kernels of `summula.linear_model.sparse_kernels`, on dense rows."""
 
 from __future__ import annotations
-
-import numpy as np
 
 
 def normal_product(X, w, v):
@@ -13,8 +11,3 @@ def normal_product(X, w, v):
 def column_sums(X, w, Y):
     """X'w, (X * X)'w and X'W Y."""
     return X.T @ w, (X * X).T @ w, X.T @ (w[:, None] * Y)
-
-
-def ones_if_none(w, n):
-    """The weights, or 1 for each row."""
-    return np.ones(n) if w is None else w

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from summula.core.sources import Source
 
-__all__ = ["Chunk", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
+__all__ = ["Chunk", "ColumnPieces", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
 
 Array = NDArray[Any]
 
@@ -79,6 +80,25 @@ class SparseRows:
 
 
 @dataclass(frozen=True)
+class ColumnPieces:
+    """Columns in several pieces, one below the other, as batches of a file give them."""
+
+    pieces: tuple[tuple[Array, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.pieces[0])
+
+    def write(self, out: Array, shift: Array) -> None:
+        """Copy, less `shift`, piece by piece."""
+        row = 0
+        for columns in self.pieces:
+            end = row + len(columns[0])
+            for j, column in enumerate(columns):
+                np.subtract(column, shift[j], out=out[row:end, j], casting="unsafe")
+            row = end
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Some consecutive rows.
 
@@ -112,12 +132,12 @@ class Chunk:
     @property
     def n_features(self) -> int:
         """How many columns."""
-        return len(self.rows) if isinstance(self.rows, tuple) else int(self.rows.shape[1])
+        return len(self.rows) if isinstance(self.rows, tuple | ColumnPieces) else int(self.rows.shape[1])
 
     @property
     def order(self) -> Literal["C", "F"]:
         """The order a block of these rows is filled in fastest. (Products come out the same in either.)"""
-        if isinstance(self.rows, tuple):
+        if isinstance(self.rows, tuple | ColumnPieces):
             return "F"
         if self.is_sparse:
             return "C"
@@ -129,7 +149,7 @@ class Chunk:
         """The features: sparse rows as SciPy CSR, anything else as a 2-D array of `dtype`."""
         if self.is_sparse:
             return self.rows.csr()
-        if isinstance(self.rows, tuple):
+        if isinstance(self.rows, tuple | ColumnPieces):
             return self.write(self.blank(self.n_features))
         return self.rows if self.rows.dtype == self.dtype else self.rows.astype(self.dtype)
 
@@ -145,7 +165,9 @@ class Chunk:
     def write(self, out: Array, origin: Array | None = None) -> Array:
         """Copy dense features, less `origin`, into `out`, shape (n, n_features); returns it."""
         shift = np.zeros(self.n_features, out.dtype) if origin is None else origin
-        if isinstance(self.rows, tuple):
+        if isinstance(self.rows, ColumnPieces):
+            self.rows.write(out, shift)
+        elif isinstance(self.rows, tuple):
             for j, column in enumerate(self.rows):
                 np.subtract(column, shift[j], out=out[:, j], casting="unsafe")
         elif origin is None:
@@ -163,14 +185,18 @@ class Part:
     start: int
     stop: int
     chunk_rows: int
+    step: int  # rows between the lines of the grid; a part of a file covers several steps
 
     def __len__(self) -> int:
         return self.stop - self.start
 
     def chunks(self) -> Iterator[Chunk]:
         """The chunks of this part, in order."""
-        for start in range(self.start, self.stop, self.chunk_rows):
-            yield self.source.chunk(start, min(start + self.chunk_rows, self.stop))
+        return self.source.chunks(self.start, self.stop, self.chunk_rows)
+
+    def by_step(self) -> Iterator[Iterator[Chunk]]:
+        """The chunks of each step of the grid."""
+        return (chunks for _, chunks in groupby(self.chunks(), lambda chunk: chunk.start // self.step))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "source": self.source.only(self.start, self.stop)}

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import importlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from itertools import islice
+from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from summula.core.errors import ParameterError
@@ -29,31 +30,38 @@ T = TypeVar("T")
 class TreeSum(Generic[S]):
     """A running sum over a stream of values, associated as a binary tree over their positions.
 
-    Like a binary counter: slot k holds the sum of a whole run of 2**k values, so at most log2(n) sums are alive.
+    A block of level k is the sum of the 2**k values from a multiple of 2**k on. Two neighbouring blocks are merged as
+    soon as they make up one of the next level, so only about log2(n) sums are alive. A worker who has the values from
+    `start` on gives their blocks, and pushing these makes the same tree as pushing the values.
     """
 
-    def __init__(self, merge: Callable[[S, S], S]) -> None:
+    def __init__(self, merge: Callable[[S, S], S], start: int = 0) -> None:
         self._merge = merge
-        self._slots: list[S | None] = []
+        self._next = start
+        self._blocks: list[tuple[int, S]] = []
+        self._places: list[int] = []
 
-    def push(self, value: S) -> None:
-        """Add the next value."""
-        for level, waiting in enumerate(self._slots):
-            if waiting is None:
-                self._slots[level] = value
-                return
-            value = self._merge(waiting, value)
-            self._slots[level] = None
-        self._slots.append(value)
+    def push(self, value: S, level: int = 0) -> None:
+        """Add the next value, or block of values."""
+        place = self._next
+        self._next += 1 << level
+        while self._blocks and self._blocks[-1][0] == level and self._places[-1] % (2 << level) == 0:
+            value = self._merge(self._blocks.pop()[1], value)
+            place, level = self._places.pop(), level + 1
+        self._blocks.append((level, value))
+        self._places.append(place)
+
+    def blocks(self) -> list[tuple[int, S]]:
+        """The blocks so far, from left to right, each with its level."""
+        return list(self._blocks)
 
     def result(self) -> S:
         """The sum of all values so far; later values stand to the right of earlier ones."""
-        total: S | None = None
-        for waiting in self._slots:
-            if waiting is not None:
-                total = waiting if total is None else self._merge(waiting, total)
-        if total is None:
+        if not self._blocks:
             raise ValueError("a sum over no parts has no value")
+        total = self._blocks[-1][1]
+        for _, block in reversed(self._blocks[:-1]):
+            total = self._merge(block, total)
         return total
 
 
@@ -63,7 +71,9 @@ class Engine(Protocol):
 
     chunk_rows: int | None
 
-    def map_ordered(self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None) -> Iterator[S]:
+    def map_ordered(
+        self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
+    ) -> Generator[S, None, None]:
         """The values of `fn` over the parts, in the order of the parts."""
 
     def map_reduce(
@@ -78,16 +88,24 @@ class Engine(Protocol):
         """The sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
 
 
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, Integral)
+
+
 class SerialEngine:
     """Every part in the calling thread, one after the other."""
 
     def __init__(self, *, chunk_rows: int | None = None) -> None:
+        if chunk_rows is not None and (not _is_whole(chunk_rows) or chunk_rows < 1):
+            raise ParameterError(f"chunk_rows must be a whole number of rows, at least 1, or None; got {chunk_rows!r}.")
         self.chunk_rows = chunk_rows
 
     def __repr__(self) -> str:
         return f"SerialEngine(chunk_rows={self.chunk_rows})"
 
-    def map_ordered(self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None) -> Iterator[S]:
+    def map_ordered(
+        self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
+    ) -> Generator[S, None, None]:
         """The values of `fn` over the parts, in the order of the parts."""
         for part in parts:
             with one_blas_thread():
@@ -105,10 +123,11 @@ class SerialEngine:
     ) -> S:
         """The sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
         total = TreeSum(merge)
-        for value in self.map_ordered(fn, parts, n_jobs=n_jobs):
-            total.push(value)
-            if on_part is not None:
-                on_part()
+        with closing(self.map_ordered(fn, parts, n_jobs=n_jobs)) as values:
+            for value in values:
+                total.push(value)
+                if on_part is not None:
+                    on_part()
         return total.result()
 
 
@@ -125,6 +144,8 @@ class ThreadEngine(SerialEngine):
 
     def __init__(self, n_jobs: int | None = None, *, chunk_rows: int | None = None) -> None:
         super().__init__(chunk_rows=chunk_rows)
+        if n_jobs is not None and not _is_whole(n_jobs):
+            raise ParameterError(f"n_jobs must be a whole number of threads (-1 is all) or None; got {n_jobs!r}.")
         self.n_jobs = n_jobs
 
     def __repr__(self) -> str:
@@ -133,7 +154,9 @@ class ThreadEngine(SerialEngine):
     def _threads(self, n_jobs: int | None) -> int:
         return min(thread_count(self.n_jobs), thread_count(n_jobs))
 
-    def map_ordered(self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None) -> Iterator[S]:
+    def map_ordered(
+        self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
+    ) -> Generator[S, None, None]:
         """The values of `fn` over the parts, in the order of the parts."""
         threads = self._threads(n_jobs)
         if threads == 1 or len(parts) < 2 or inside_pool():
@@ -145,8 +168,8 @@ class ThreadEngine(SerialEngine):
         with one_blas_thread():
             try:
                 # One part waits in the queue for each that runs: threads never idle, few results are alive.
-                # (A caller who asked for fewer threads than the pool has gets them by submitting fewer.)
-                ahead = 2 * threads if threads == thread_count() else threads
+                # (Who may use fewer threads than the pool has gets them by submitting fewer.)
+                ahead = 2 * threads if threads == executor._max_workers else threads
                 for part in islice(remaining, ahead):
                     running.append(executor.submit(fn, part))
                 while running:
@@ -173,11 +196,12 @@ def current_engine() -> Engine:
 
 def _make(kind: Any, options: dict[str, Any]) -> Engine:
     if isinstance(kind, str):
-        if kind == "threads":
-            return ThreadEngine(**options)
-        if kind == "serial":
-            return SerialEngine(**options)
-        raise ParameterError(f"There is no engine {kind!r}; the engines are 'threads' and 'serial'.")
+        if kind not in _OPTIONS:
+            raise ParameterError(f"There is no engine {kind!r}; the engines are 'threads' and 'serial'.")
+        for name in options:
+            if name not in _OPTIONS[kind]:
+                raise ParameterError(f"engine({kind!r}) has no option {name!r}; it has {' and '.join(_OPTIONS[kind])}.")
+        return ThreadEngine(**options) if kind == "threads" else SerialEngine(**options)
     if isinstance(kind, Engine):
         if options:
             raise ParameterError(f"{kind!r} is an engine already: give {', '.join(options)} where it is made.")
@@ -188,6 +212,8 @@ def _make(kind: Any, options: dict[str, Any]) -> Engine:
         return made
     raise ParameterError(f"engine() takes 'threads', 'serial' or an engine object, not {type(kind).__name__} {kind!r}.")
 
+
+_OPTIONS = {"threads": ("n_jobs", "chunk_rows"), "serial": ("chunk_rows",)}
 
 # Cluster clients are recognised by the package they come from; its adapter is loaded by name, only then.
 _ADAPTERS: dict[str, str] = {}

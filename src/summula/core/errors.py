@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["CollinearityWarning", "DataError", "ModelFileError", "ParameterError", "TimeLimitError"]
+import sys
+import warnings
+
+__all__ = [
+    "AccuracyWarning",
+    "CollinearityWarning",
+    "DataError",
+    "ModelFileError",
+    "ParameterError",
+    "TimeLimitError",
+    "warn",
+]
 
 
 class DataError(ValueError):
@@ -21,5 +32,20 @@ class TimeLimitError(TimeoutError):
     """`max_time` ran out before there was a first model to keep."""
 
 
+class AccuracyWarning(UserWarning):
+    """An answer has fewer digits than usual, and there is a way to have more."""
+
+
 class CollinearityWarning(UserWarning):
     """Some columns are combinations of others, so their coefficients are not determined by the data."""
+
+
+_WRAPPERS = ("summula", "sklearn", "contextlib")
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that led here, past our own and the wrappers around `fit`."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _WRAPPERS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import functools
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -25,11 +24,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.chunks import Chunk, Part
-from summula.core.engine import current_engine
-from summula.core.errors import TimeLimitError
+from summula.core.engine import TreeSum, current_engine
+from summula.core.errors import TimeLimitError, warn
 from summula.core.parameters import Allowed, check_parameters
-from summula.core.sources import MemorySource, Source
-from summula.core.statistics import Statistic, pilot_origin, sum_of_part
+from summula.core.sources import Source
+from summula.core.statistics import Statistic, blocks_of_part, pilot_origin
 from summula.core.validation import as_source, complain_of_missing
 
 __all__ = ["Estimator", "Run", "Unnamed"]
@@ -68,15 +67,15 @@ class Run:
     def sum(self, statistic: type[S], params: Any, task: str = "pass over the rows") -> S:
         """The statistic of all rows, in one pass."""
         context = self._begin(task, len(self.parts))
-        total = self.engine.map_reduce(
-            functools.partial(_sum_of_part, statistic, params),
-            self.parts,
-            statistic.merge,
-            n_jobs=self._n_jobs,
-            on_part=functools.partial(self._tick, context),
-        )
+        tree: TreeSum[S] = TreeSum(statistic.merge)
+        fn = functools.partial(blocks_of_part, statistic, params)
+        with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self._n_jobs)) as results:
+            for blocks in results:
+                for level, value in blocks:
+                    tree.push(value, level)
+                self._tick(context)
         self._end(context)
-        return total
+        return tree.result()
 
     def complain_of_missing(self) -> None:
         """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
@@ -132,12 +131,9 @@ class Run:
         return True
 
 
-def _sum_of_part(statistic: type[S], params: Any, part: Part) -> S:
-    return sum_of_part(statistic, part, params)
-
-
 def _map_chunks(fn: Callable[[Chunk], Any], part: Part) -> list[Any]:
-    return [fn(chunk) for chunk in part.chunks()]
+    with np.errstate(invalid="ignore"):  # missing values are complained of afterwards, by name
+        return [fn(chunk) for chunk in part.chunks()]
 
 
 class Unnamed(BaseEstimator):
@@ -173,11 +169,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             fitted = dict(vars(self))
             if run is not None and run.settle(error):
                 if isinstance(error, _OutOfTime):
-                    warnings.warn(
+                    warn(
                         f"{type(self).__name__} stopped after max_time={self.max_time} s and kept the best model "
                         f"so far ({self.certificate_}); raise max_time for a better one.",
                         ConvergenceWarning,
-                        stacklevel=4,
                     )
                     return
                 raise
@@ -191,7 +186,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _note_columns(self, y: Any, sample_weight: Any) -> None:
         """Remember which columns of the frame were target and weight, so that predict passes them over."""
-        named = [y] if isinstance(y, str) else [c for c in y if isinstance(c, str)] if isinstance(y, list) else []
+        several = [c for c in y if isinstance(c, str)] if isinstance(y, list | tuple) else []
+        named = [y] if isinstance(y, str) else several
         named += [sample_weight] if isinstance(sample_weight, str) else []
         if named:
             self._not_features = tuple(named)
@@ -204,7 +200,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.__dict__.clear()
         self.__dict__.update(before | theirs)
 
-    def _reading(self, X: Any, **options: Any) -> MemorySource:
+    def _reading(self, X: Any, **options: Any) -> Source:
         """Features to predict from or to transform, checked against those of the fit."""
         check_is_fitted(self)
         dropped = getattr(self, "_not_features", ())
@@ -219,21 +215,36 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         accept_sparse = options.pop("accept_sparse", self._accepts_sparse)
         return as_source(self, X, needs_y=False, reset=False, accept_sparse=accept_sparse)
 
-    def _map_rows(self, fn: Callable[[Chunk], Array], source: MemorySource, *, complete: bool = True) -> Array:
-        """A function of every row, stacked; `complete` complains of NaN and infinities among the features."""
-        engine = current_engine()
-        lists = engine.map_ordered(
-            functools.partial(_map_chunks, fn),
-            source.plan(engine.chunk_rows),
-            n_jobs=getattr(self, "n_jobs", None),
-        )
-        chunks = [value for values in lists for value in values]
-        result = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
-        if complete and not np.isfinite(result).all():
-            complain_of_missing(source, type(self).__name__)
-        return result
+    def _map_rows(self, fn: Callable[[Chunk], Array], source: Source, *, complete: bool = True) -> Any:
+        """A function of every row: stacked, or batch by batch where the rows come from files.
 
-    def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: MemorySource, out: Array) -> Array:
+        `complete` complains of NaN and infinities among the features.
+        """
+        batches = self._batches(fn, source, complete=complete)
+        if source.streams:
+            return batches
+        results = list(batches)
+        return results[0] if len(results) == 1 else np.concatenate(results)
+
+    def _batches(self, fn: Callable[[Chunk], Array], source: Source, *, complete: bool) -> Iterator[Array]:
+        engine = current_engine()
+        task, parts = functools.partial(_map_chunks, fn), source.plan(engine.chunk_rows)
+        with closing(engine.map_ordered(task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
+            for values in results:
+                batch = values[0] if len(values) == 1 else np.concatenate(values)
+                if complete and not np.isfinite(batch).all():
+                    complain_of_missing(source, type(self).__name__)
+                yield batch
+
+    def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:
+        """The same for rows from files: a block of results for each chunk, one after the other."""
+        for part in source.plan(current_engine().chunk_rows):
+            for chunk in part.chunks():
+                out = chunk.blank(width)
+                fill(chunk, out)
+                yield out
+
+    def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: Source, out: Array) -> Array:
         """Let a function write its result for every row into its place of `out`."""
         engine = current_engine()
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["frame_columns", "frame_library", "is_frame", "pop_columns", "text_error"]
+__all__ = ["frame_columns", "frame_library", "is_frame", "no_such_column", "opened", "pop_columns", "text_error"]
 
 Array = NDArray[Any]
 
@@ -33,19 +33,34 @@ def frame_library(X: Any) -> str:
     return type(X).__module__.partition(".")[0]
 
 
-def pop_columns(X: Any, wanted: Iterable[str]) -> tuple[Any, list[Any]]:
-    """A frame without some of its columns, and those columns."""
+def opened(X: Any) -> Any:
+    """A frame as narwhals sees it; its names have to be different."""
     import narwhals as nw
 
-    frame = nw.from_native(X, eager_only=True)
+    try:
+        return nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        names = [str(name) for name in getattr(X, "column_names", X.columns)]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise DataError(f"The frame has more than one column named {twice!r}; give each a name of its own.") from None
+
+
+def pop_columns(X: Any, wanted: Iterable[str]) -> tuple[Any, list[Any]]:
+    """A frame without some of its columns, and those columns."""
+    frame = opened(X)
     wanted = list(wanted)
     for name in wanted:
         if name not in frame.columns:
-            near = difflib.get_close_matches(name, [str(c) for c in frame.columns], n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "; its columns are " + _listed(frame.columns) + "."
-            raise DataError(f"The data have no column {name!r}{hint}")
+            raise DataError(no_such_column(name, frame.columns))
     popped = [frame[name] for name in wanted]
     return frame.drop(wanted).to_native(), popped
+
+
+def no_such_column(name: str, columns: Iterable[Any]) -> str:
+    """What to say of a column that is not there: the nearest name, or those there are."""
+    near = difflib.get_close_matches(name, [str(column) for column in columns], n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "; its columns are " + _listed(columns) + "."
+    return f"The data have no column {name!r}{hint}"
 
 
 def _listed(names: Iterable[Any], most: int = 8) -> str:
@@ -55,6 +70,7 @@ def _listed(names: Iterable[Any], most: int = 8) -> str:
 
 def text_error(label: str, value: Any, row: int, estimator: str) -> DataError:
     """What to say of a column that holds something other than numbers."""
+    value = str(value) if isinstance(value, str) else value  # not np.str_('...')
     return DataError(
         f"{label} holds {value!r} at row {row}, could not convert it to a number; {estimator} needs numbers: "
         "encode the column (for example with OneHotEncoder) or leave it out."
@@ -63,6 +79,8 @@ def text_error(label: str, value: Any, row: int, estimator: str) -> DataError:
 
 def _numbers(column: Any, estimator: str) -> Array:
     """One column as float64, float32, integers or booleans."""
+    import narwhals as nw
+
     name, dtype = column.name, column.dtype
     if dtype.is_numeric() or str(dtype) == "Boolean":
         values: Array = column.to_numpy()
@@ -70,6 +88,8 @@ def _numbers(column: Any, estimator: str) -> Array:
             return values.astype(np.float32) if values.dtype == np.float16 else values
         if values.dtype.kind == "c":
             raise DataError(f"Complex data not supported: column {name!r} holds complex numbers.")
+        if str(dtype) == "Boolean":  # some are missing, so they came as objects
+            return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
     values = np.asarray(column.to_numpy())
     if values.dtype.kind in "mM":
         raise DataError(
@@ -89,17 +109,17 @@ def _parsed(values: Array, name: str, estimator: str) -> Array:
     except (TypeError, ValueError):
         for row, value in enumerate(values):
             try:
-                np.float64(value)
+                number = np.ndim(np.float64(value)) == 0
             except (TypeError, ValueError):
+                number = False
+            if not number:
                 raise text_error(f"Column {name!r}", value, row, estimator) from None
         raise
 
 
 def frame_columns(X: Any, estimator: str) -> Any:
     """The columns of a frame: its own 2-D array where it has one, else a tuple of 1-D arrays."""
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True)
+    frame = opened(X)
     if frame.implementation.is_pandas():
         if all(str(dtype).startswith("Sparse") for dtype in X.dtypes) and len(X.columns):
             return X.sparse.to_coo().tocsr()

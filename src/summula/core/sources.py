@@ -8,7 +8,7 @@ columns of frames, and SciPy CSR.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from summula.core.chunks import Chunk, Part, SparseRows, chunk_rows_for, part_ro
 __all__ = ["MappedSource", "MemorySource", "Source"]
 
 Array = NDArray[Any]
+
+_SPAN_STEPS = 8  # a part of a file covers at least so many steps, to make up for the rows it reads over
 
 
 class Source(ABC):
@@ -52,11 +54,37 @@ class Source(ABC):
     def only(self, start: int, stop: int) -> Source:
         """The same source holding these rows alone, under their global numbers: small to pickle."""
 
+    @property
+    def streams(self) -> bool:
+        """Whether rows are read anew in every pass and do not stay in memory."""
+        return False
+
+    def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
+        """The rows from `start` (a multiple of `chunk_rows`) up to `stop`, chunk by chunk."""
+        for a in range(start, stop, chunk_rows):
+            yield self.chunk(a, min(a + chunk_rows, stop))
+
     def plan(self, chunk_rows: int | None = None) -> list[Part]:
         """The parts, on the global row grid; they depend on the data and `chunk_rows` only."""
         rows = chunk_rows or chunk_rows_for(self.width)
         step = part_rows_for(rows, self.width, self.n_features)
-        return [Part(self, a, min(a + step, self.n_rows), rows) for a in range(0, self.n_rows, step)]
+        lines = self._lines(step)
+        return [Part(self, a, b, rows, step) for a, b in zip(lines, [*lines[1:], self.n_rows], strict=True)]
+
+    def _lines(self, step: int) -> list[int]:
+        """Where parts begin: every line of the grid, or, where reading has to begin at certain rows, the next line."""
+        if not self.streams:
+            return list(range(0, self.n_rows, step))
+        lines = [0]
+        for start in self.starts():
+            line = -(-start // step) * step
+            if line - lines[-1] >= _SPAN_STEPS * step and line < self.n_rows:
+                lines.append(line)
+        return lines
+
+    def starts(self) -> list[int]:
+        """Rows where reading begins without decoding what comes before."""
+        return [0]
 
     def column(self, j: int) -> str:
         """How an error names column j."""
@@ -140,7 +168,10 @@ class MemorySource(Source):
 
 
 class MappedSource(Source):
-    """A source whose features are a function of another's: `lift` turns a dense block of rows into one of features."""
+    """A source whose features are a function of another's: `lift` turns a dense block of rows into one of features.
+
+    Its grid is that of its own width; the other source reads the rows of each of its chunks.
+    """
 
     def __init__(self, base: Source, lift: Callable[[Array], Array], n_features: int) -> None:
         self.base, self.lift, self.n_features = base, lift, n_features
@@ -157,6 +188,20 @@ class MappedSource(Source):
     def is_sparse(self) -> bool:
         """Lifted blocks are dense."""
         return False
+
+    @property
+    def streams(self) -> bool:
+        """Whether the rows below are read anew in every pass."""
+        return self.base.streams
+
+    def starts(self) -> list[int]:
+        """Rows where reading begins without decoding what comes before."""
+        return self.base.starts()
+
+    def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
+        """The lifted rows from `start` up to `stop`, chunk by chunk."""
+        for chunk in self.base.chunks(start, stop, chunk_rows):
+            yield replace(chunk, rows=self.lift(chunk.dense(self.dtype)))
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """The lifted rows from `start` up to `stop`."""

@@ -13,6 +13,7 @@ the condition number) but rows cannot be taken out of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -20,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk, Part
+from summula.core.engine import TreeSum
 
 __all__ = [
     "Gram",
     "Moments",
     "Statistic",
     "TriangularFactor",
+    "blocks_of_part",
     "pilot_origin",
     "product",
     "sum_of_part",
@@ -50,16 +53,28 @@ class Statistic(Protocol):
 
 def sum_of_part(statistic: type[S], part: Part, params: Any) -> S:
     """The statistic of a part: its chunks, added from left to right."""
+    return _sum(statistic, part.chunks(), params)
+
+
+def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
     total: S | None = None
-    for chunk in part.chunks():
+    for chunk in chunks:
         one = statistic.map(chunk, params)
         total = one if total is None else total.merge(one)
-    assert total is not None, "a part has at least one chunk"
+    assert total is not None, "there is at least one chunk"
     return total
 
 
+def blocks_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[int, S]]:
+    """The statistic of a part as blocks of the tree over the steps of the grid (see `TreeSum`)."""
+    tree: TreeSum[S] = TreeSum(statistic.merge, part.start // part.step)
+    for chunks in part.by_step():
+        tree.push(_sum(statistic, chunks, params))
+    return tree.blocks()
+
+
 def pilot_origin(chunk: Chunk) -> Array:
-    """An origin near the mean of [X, Y]: the mean of the leading rows.
+    """An origin near the mean of [X, Y]: the mean of the leading rows that have a weight.
 
     A column that is constant there gets that constant itself, so that constant columns are exactly zero about it;
     sparse features keep the origin 0. Values are rounded to the dtype of the products.
@@ -68,12 +83,16 @@ def pilot_origin(chunk: Chunk) -> Array:
     if chunk.is_sparse:
         x_origin = np.zeros(chunk.n_features)
     else:
-        x_origin = _mean_or_constant(chunk.X)
-    parts = [x_origin] + [_mean_or_constant(block) for block in blocks]
+        x_origin = _mean_or_constant(chunk.X, chunk.weight)
+    parts = [x_origin] + [_mean_or_constant(block, chunk.weight) for block in blocks]
     return np.concatenate(parts).astype(chunk.dtype).astype(np.float64)
 
 
-def _mean_or_constant(block: NDArray[Any]) -> Array:
+def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
+    if weight is not None and not weight.all():
+        block = block[weight > 0]
+        if not len(block):
+            return np.zeros(block.shape[1])
     block = np.ascontiguousarray(block)  # so that the order of memory does not show in the last bits
     with np.errstate(invalid="ignore", over="ignore"):
         mean = block.mean(axis=0, dtype=np.float64)
@@ -254,6 +273,12 @@ class Gram:
         cross = np.outer(self.total, shift)
         products = self.products - cross - cross.T + self.weight * np.outer(shift, shift)
         return replace(self, origin=origin, total=self.total - self.weight * shift, products=products)
+
+    def transformed(self, M: Array, offset: Array) -> Self:
+        """The sums of the rows M z + offset."""
+        products = M @ self.products @ M.T
+        products = (products + products.T) / 2
+        return replace(self, origin=M @ self.origin + offset, total=M @ self.total, products=products)
 
     def merge(self, other: Self) -> Self:
         """The Gram matrix of both sets of rows together."""

@@ -96,14 +96,26 @@ class _BlasGuard:
                     from threadpoolctl import ThreadpoolController
 
                     self._controller = ThreadpoolController().select(user_api="blas")
+                _take_blas_control()
                 self._limit = self._controller.limit(limits=1)
 
     def exit(self) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0 and self._limit is not None:
+                _take_blas_control()
                 self._limit.restore_original_limits()
+                _take_blas_control()
                 self._limit = None
+
+
+def _take_blas_control() -> None:
+    # Newer threadpoolctl silently ignores all threads but the first to set a limit, until that one lets go. Here the
+    # block that opens the limit and the one that closes it may be in different threads.
+    from threadpoolctl import OpenBLASController
+
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 _guard = _BlasGuard()
@@ -127,6 +139,7 @@ def _forget_threads_after_fork() -> None:
     limit = _guard._limit
     _guard = _BlasGuard()
     if limit is not None:
+        _take_blas_control()
         limit.restore_original_limits()
 
 

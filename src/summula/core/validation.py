@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Part
+from summula.core.chunks import Chunk, Part
 from summula.core.errors import DataError
-from summula.core.frames import frame_columns, is_frame, pop_columns, text_error
+from summula.core.frames import frame_columns, is_frame, no_such_column, opened, pop_columns, text_error
+from summula.core.scan import Scan, ScanSource
 from summula.core.sources import MemorySource, Source
 
 __all__ = ["as_source", "complain_of_infinite", "complain_of_missing", "feature_rows"]
@@ -27,6 +28,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) ->
 
     name = type(estimator).__name__
     if is_frame(X):
+        opened(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         rows = frame_columns(X, name)
         if isinstance(rows, tuple):
@@ -36,6 +38,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) ->
                 raise DataError(f"The frame has no rows; {name} needs at least one.")
             return rows
     else:
+        _refuse_what_is_no_table(X, name)
         rows = X
     try:
         rows = check_array(
@@ -50,10 +53,36 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) ->
         )
     except ValueError as error:
         _locate_text(X, name, error)
+        _locate_uneven_row(X, error)
         raise
     if not is_frame(X):
         validate_data(estimator, rows, reset=reset, skip_check_array=True)
     return rows.tocsr() if hasattr(rows, "indptr") else rows
+
+
+def _refuse_what_is_no_table(X: Any, name: str) -> None:
+    if type(X).__name__ == "LazyFrame":
+        raise DataError(f"X is a lazy frame, which holds no rows yet; {name} needs them: give X.collect().")
+    if X is None or isinstance(X, str | bytes | dict | set):
+        raise DataError(
+            f"X is of type {type(X).__name__}; {name} needs a table of numbers: an array, a frame or a sparse matrix."
+        )
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise DataError(
+            f"Complex data not supported: X holds complex numbers; {name} needs real ones: "
+            "give real and imaginary parts as columns of their own."
+        )
+
+
+def _locate_uneven_row(X: Any, error: ValueError) -> None:
+    """Replace NumPy's "inhomogeneous shape" by which row is longer or shorter than the first."""
+    if "inhomogeneous" not in str(error) or not all(hasattr(row, "__len__") for row in X):
+        return
+    for row, values in enumerate(X):
+        if len(values) != len(X[0]):
+            raise DataError(
+                f"Row {row} of X has {len(values)} values and row 0 has {len(X[0])}; give rows of one length."
+            ) from error
 
 
 def _locate_text(X: Any, name: str, error: ValueError) -> None:
@@ -78,17 +107,10 @@ def _targets(y: Any, n_rows: int, name: str) -> Array:
     values = np.asarray(y)
     if values.ndim not in (1, 2):
         raise DataError(f"y should be a 1d array, or 2d for several targets; it has shape {values.shape}.")
-    if values.dtype.kind == "c":
-        raise DataError("Complex data not supported: y holds complex numbers.")
+    if values.ndim == 2 and not values.shape[1]:
+        raise DataError(f"The target y has shape {values.shape}, no column at all; {name} needs at least one.")
     if values.dtype not in _FLOATS:
-        if values.dtype.kind not in "fiubO":
-            raise DataError(
-                f"The target y holds {values.dtype} values such as {values.flat[0]!r}; {name} needs numbers."
-            )
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"The target y holds something that is not a number ({error}).") from None
+        values = _as_numbers(values, "The target y", name)
     if len(values) != n_rows:
         raise DataError(
             f"X has {n_rows} rows and y has {len(values)}: inconsistent numbers of samples; give one target a row."
@@ -96,10 +118,37 @@ def _targets(y: Any, n_rows: int, name: str) -> Array:
     return values
 
 
-def _weights(weight: Any, n_rows: int) -> Array | None:
+def _as_numbers(values: Array, what: str, name: str) -> Array:
+    """Integers, booleans and numbers kept as objects as float64; anything else is named, with its row."""
+    if values.dtype.kind == "c":
+        raise DataError(f"Complex data not supported: {what} holds complex numbers; {name} needs real ones.")
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64)
+    try:
+        if values.dtype.kind == "O":
+            return values.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    for row, value in enumerate(values if values.ndim else [values.item()]):
+        try:
+            if values.dtype.kind == "O":
+                np.asarray(value, dtype=np.float64)
+                continue
+        except (TypeError, ValueError):
+            pass
+        said = value.item() if isinstance(value, np.generic) else value
+        raise DataError(f"{what} holds {said!r} at row {row}, which is not a number; {name} needs numbers: encode it.")
+    raise DataError(f"{what} holds something that is not a number; {name} needs numbers.")
+
+
+def _weights(weight: Any, n_rows: int, name: str) -> Array | None:
     if weight is None:
         return None
-    values = np.asarray(weight, dtype=np.float64)
+    if hasattr(weight, "indptr"):
+        raise DataError("sample_weight is sparse; give it as a dense array: sample_weight.toarray().ravel().")
+    values = np.asarray(weight)
+    if values.dtype != np.float64:
+        values = _as_numbers(values, "sample_weight", name)
     if values.ndim == 0:
         values = np.full(n_rows, values)
     if values.ndim != 1:
@@ -111,7 +160,10 @@ def _weights(weight: Any, n_rows: int) -> Array | None:
         raise DataError(f"sample_weight is {values[row]} at row {row}; weights must be finite (no NaN, no inf).")
     if (values < 0).any():
         row = int(np.flatnonzero(values < 0)[0])
-        raise DataError(f"Negative values in data passed to `sample_weight`: {values[row]:g} at row {row}.")
+        raise DataError(
+            f"Negative values in data passed to `sample_weight`: {values[row]:g} at row {row}; "
+            "give weights of 0 or more."
+        )
     if not values.any():
         raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
     return values
@@ -126,16 +178,23 @@ def as_source(
     needs_y: bool,
     reset: bool = True,
     accept_sparse: bool = True,
-) -> MemorySource:
+) -> Source:
     """Check what a fit was given and put it behind one face.
 
     `y` and `sample_weight` may be names of columns of X when X is a frame; those columns are then not features.
     """
+    if isinstance(X, Scan):
+        return _scan_source(estimator, X, y, sample_weight, needs_y=needs_y, reset=reset)
     name = type(estimator).__name__
     target_names = _names_of(y)
     columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) else []
     weighted_by_name = isinstance(sample_weight, str)
     if (columns or weighted_by_name) and not is_frame(X):
+        if columns and not isinstance(y, str):
+            raise DataError(
+                f"The target y holds text such as {y[0]!r}; {name} needs numbers "
+                "(or names of columns, when X is a frame): encode it."
+            )
         what = f"y={y!r}" if columns else f"sample_weight={sample_weight!r}"
         raise DataError(
             f"{what} names a column, but X is {type(X).__name__}, which has none: give a frame or the values."
@@ -154,12 +213,61 @@ def as_source(
     return MemorySource(
         rows,
         targets if targets is None or targets.ndim == 2 else targets[:, None],
-        _weights(sample_weight, source.n_rows),
+        _weights(sample_weight, source.n_rows, name),
         source.dtype,
         source.names,
         target_names,
         one_target=targets is None or targets.ndim == 1,
     )
+
+
+def _scan_source(estimator: Any, X: Scan, y: Any, sample_weight: Any, *, needs_y: bool, reset: bool) -> ScanSource:
+    """Columns of files as features, targets and weight, all by name."""
+    from sklearn.utils.validation import validate_data
+
+    name = type(estimator).__name__
+    targets = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) else []
+    if needs_y and y is None:
+        raise DataError(f"{name} requires y to be passed, but the target y is None: name a column of the files.")
+    for what, value in (("y", None if targets else y), ("sample_weight", sample_weight)):
+        if value is not None and not isinstance(value, str):
+            raise DataError(
+                f"The rows come from files, so {what} has to be the name of a column, not {type(value).__name__}."
+            )
+    weight = [sample_weight] if isinstance(sample_weight, str) else []
+    for column in targets + weight:
+        if column not in X.kinds:
+            raise DataError(no_such_column(column, X.columns))
+    known = None if reset else getattr(estimator, "feature_names_in_", None)
+    features = [c for c in X.columns if c not in targets + weight] if known is None else [str(c) for c in known]
+    for column in features:
+        if column not in X.kinds:
+            raise DataError(no_such_column(column, X.columns))
+    if not features:
+        raise DataError(f"The files have no columns left for features; {name} needs at least one.")
+    if not X.n_rows:
+        raise DataError(f"The files have no rows; {name} needs at least one.")
+    validate_data(estimator, _header(features), reset=reset, skip_check_array=True)
+    for column in features + targets + weight:
+        if X.kinds[column] not in ("float64", "float32", "number"):
+            raise _text_in_files(X, column, name)
+    return ScanSource(X, features, targets, weight[0] if weight else None, one_target=isinstance(y, str) or y is None)
+
+
+def _header(names: list[str]) -> Any:
+    """An empty frame with these columns: what scikit-learn's check of names wants to see."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([], pa.float64()) for name in names})
+
+
+def _text_in_files(X: Scan, column: str, name: str) -> DataError:
+    if X.kinds[column] != "text":
+        return DataError(f"Column {column!r} holds {X.kinds[column]} values; {name} needs numbers: convert it first.")
+    for row, value in enumerate(next(X.read(0, X.n_rows, [column]))[0]):
+        if value is not None:
+            return text_error(f"Column {column!r}", value, row, name)
+    return DataError(f"Column {column!r} holds text; {name} needs numbers: leave it out with columns=[...].")
 
 
 def _is_list_of_names(y: Any) -> bool:
@@ -168,8 +276,8 @@ def _is_list_of_names(y: Any) -> bool:
 
 def _names_of(y: Any) -> tuple[str, ...] | None:
     """The names y itself carries: of a series, or of the columns of a frame."""
-    if isinstance(getattr(y, "name", None), str):
-        return (y.name,)
+    if isinstance(name := getattr(y, "name", None), str) and name:
+        return (name,)
     if y is not None and not isinstance(y, str) and is_frame(y):
         import narwhals as nw
 
@@ -197,6 +305,9 @@ def _product_dtype(rows: Any) -> np.dtype[Any]:
 # ---------------------------------------------------------------- missing and infinite values, found after the fact
 
 
+_NEVER = np.iinfo(np.int64).max
+
+
 def _not_finite(block: Array) -> Array:
     return ~np.isfinite(block)
 
@@ -211,13 +322,25 @@ class _Bad:
     def of(cls, is_bad: Callable[[Array], Array], part: Part) -> _Bad:
         total: _Bad | None = None
         for chunk in part.chunks():
-            blocks = [chunk.dense(chunk.dtype)] + ([] if chunk.y is None else [chunk.y])
-            bad = np.hstack([is_bad(block) for block in blocks])
-            first = np.where(bad.any(axis=0), bad.argmax(axis=0) + chunk.start, np.iinfo(np.int64).max)
-            one = cls(bad.sum(axis=0), first)
+            one = cls._of_stored(is_bad, chunk) if chunk.is_sparse else cls._of_block(is_bad(chunk.X), chunk.start)
+            if chunk.y is not None:
+                targets = cls._of_block(is_bad(chunk.y), chunk.start)
+                one = cls(np.append(one.counts, targets.counts), np.append(one.first, targets.first))
             total = one if total is None else total.merge(one)
         assert total is not None
         return total
+
+    @classmethod
+    def _of_block(cls, bad: Array, start: int) -> _Bad:
+        return cls(bad.sum(axis=0), np.where(bad.any(axis=0), bad.argmax(axis=0) + start, _NEVER))
+
+    @classmethod
+    def _of_stored(cls, is_bad: Callable[[Array], Array], chunk: Chunk) -> _Bad:
+        X = chunk.X
+        bad = np.flatnonzero(is_bad(X.data))
+        columns, first = X.indices[bad], np.full(X.shape[1], _NEVER)
+        np.minimum.at(first, columns, chunk.start + np.searchsorted(X.indptr, bad, side="right") - 1)
+        return cls(np.bincount(columns, minlength=X.shape[1]), first)
 
     def merge(self, other: _Bad) -> _Bad:
         return _Bad(self.counts + other.counts, np.minimum(self.first, other.first))
@@ -242,11 +365,18 @@ def complain_of_missing(source: Source, estimator: str, *, allow_nan: bool = Fal
     chunk = source.chunk(row, row + 1)
     is_target = j >= source.n_features
     value = chunk.y[0, j - source.n_features] if is_target and chunk.y is not None else chunk.dense()[0, j]
-    label = "The target y" if is_target else source.column(j)
-    count = int(bad.counts[j])
+    label = _target_label(source, j - source.n_features) if is_target else source.column(j)
+    count, more = int(bad.counts[j]), len(columns) - 1
     kind = "missing value" if np.isnan(value) else "infinite value"
-    others = f" ({len(columns) - 1} other columns have some too)" if len(columns) > 1 else ""
+    others = f", and {more} other column{' has' if more == 1 else 's have'} some too" if more else ""
     raise DataError(
         f"{label} has {count} {kind}{'s' if count > 1 else ''} ({'NaN' if np.isnan(value) else 'inf'}; "
-        f"first at row {row}){others}; {estimator} needs complete data: impute or drop them."
+        f"first at row {row}){others}; {estimator} needs {'finite' if allow_nan else 'complete'} data: "
+        "impute or drop them."
     )
+
+
+def _target_label(source: Source, k: int) -> str:
+    if source.target_names is not None:
+        return f"The target {source.target_names[k]!r}"
+    return "The target y" if source.n_targets == 1 else f"Column {k} of the target y"

@@ -22,9 +22,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.chunks import Chunk
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import ParameterError
 from summula.core.estimator import Estimator
-from summula.core.parameters import Allowed, boolean, integer
+from summula.core.parameters import Allowed, boolean, integer, none
 from summula.core.validation import complain_of_missing
 
 __all__ = ["PolynomialLift", "lift", "monomials", "n_monomials"]
@@ -94,6 +94,7 @@ class PolynomialLift(TransformerMixin, Estimator):
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "degree": (integer(1),),
         "interaction_only": (boolean,),
+        "n_jobs": (none, integer()),
     }
 
     def __init__(self, degree: int = 2, *, interaction_only: bool = False, n_jobs: int | None = None) -> None:
@@ -105,6 +106,7 @@ class PolynomialLift(TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> PolynomialLift:
         """Note the number and names of the features."""
         with self._fitting(X, needs_y=False) as run:
+            run.complain_of_missing()
             d = run.source.n_features
             n = n_monomials(d, self.degree, interaction_only=self.interaction_only)
             if n > np.iinfo(np.int32).max:
@@ -134,20 +136,19 @@ class PolynomialLift(TransformerMixin, Estimator):
         if source.is_sparse:
             from summula.features.sparse_lift import lift_sparse
 
-            return lift_sparse(source.rows, self.degree, self.n_output_features_, self.interaction_only)
-        out = np.empty((source.n_rows, self.n_output_features_), source.dtype)
+            return lift_sparse(
+                source.chunk(0, source.n_rows).X, self.degree, self.n_output_features_, self.interaction_only
+            )
 
         def fill(chunk: Chunk, rows: Array) -> None:
             block = chunk.X
             if not np.isfinite(block).all():
-                raise _Incomplete
+                complain_of_missing(source, type(self).__name__)
             lift(block, self.degree, rows, interaction_only=self.interaction_only)
 
-        try:
-            return self._fill_rows(fill, source, out)
-        except _Incomplete:
-            complain_of_missing(source, type(self).__name__)
-            raise DataError("The data have missing or infinite values (NaN, inf).") from None
+        if source.streams:
+            return self._fill_batches(fill, source, self.n_output_features_)
+        return self._fill_rows(fill, source, np.empty((source.n_rows, self.n_output_features_), source.dtype))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the monomials, such as "x0^2 x1"."""
@@ -160,10 +161,6 @@ class PolynomialLift(TransformerMixin, Estimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class _Incomplete(Exception):
-    """A block holds NaN or infinities."""
 
 
 def _input_names(estimator: Any, given: Any) -> list[str]:

@@ -21,7 +21,7 @@ from summula.core.statistics import TriangularFactor, triangle
 from summula.core.validation import as_source
 from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS
 from summula.linear_model.orthogonal import EXTENDED_ELEMENTS, solve_factor
-from summula.linear_model.problem import Point, Problem, Residuals, quadratic_gap, solving
+from summula.linear_model.problem import Point, Problem, Residuals, penalty, solving
 
 __all__ = ["LeastSquaresCertificate"]
 
@@ -57,6 +57,7 @@ class LeastSquaresCertificate(Certificate):
         return as_source(Unnamed(), X, y, sample_weight, needs_y=True)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def objective_and_gap(run: Run, problem: Problem, coef: Array, intercept: Array) -> tuple[float, float]:
     """P at a point, summed from residuals, and the bound on P minus its minimum."""
     d = run.source.n_features
@@ -66,7 +67,7 @@ def objective_and_gap(run: Run, problem: Problem, coef: Array, intercept: Array)
     number: Any = np.longdouble if cheap else np.float64
     about = intercept.astype(number) + origin[:d].astype(number) @ coef - origin[d:]
     residuals = run.sum(Residuals, Point(origin, coef, about, number))
-    primal = float(residuals.squares.sum() + (problem.alpha * (coef**2).sum(axis=0)).sum())
+    primal = float(residuals.squares.sum()) + penalty(problem, coef)
     # Optimise the intercept exactly first: what it can still give is known in closed form.
     by_intercept = float((residuals.total**2).sum() / residuals.weight) if problem.fit_intercept else 0.0
     if run.source.is_sparse and d > SPARSE_GRAM_COLUMNS:
@@ -82,13 +83,15 @@ def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array,
     with solving(d):
         R = triangle(factor.R)
         drift = R[0, 1 : d + 1] / R[0, 0] if problem.fit_intercept else np.zeros(d)
-        slope = residuals.slope - np.outer(drift, residuals.total) - problem.alpha * coef
+        removed = np.sqrt(factor.weight) * np.abs(origin[:d] + drift) if problem.fit_intercept else np.zeros(d)
+        slope = np.asarray(residuals.slope - np.outer(drift, residuals.total) - problem.alpha * coef, np.float64)
         A = R[first:, first : first + d]
         gap = 0.0
         for j, alpha in enumerate(problem.alpha):
             free = Problem(problem.fit_intercept, np.array([alpha]), False)
-            H = solve_factor(A, np.zeros((len(A), 1)), free, factor.count)
-            gap += float(quadratic_gap(slope[:, [j]], coef[:, [j]], H.apply_inverse, problem.positive)[0])
+            H = solve_factor(A, np.zeros((len(A), 1)), free, factor.count, removed)
+            size = np.sqrt(np.asarray(residuals.squares[[j]], np.float64))
+            gap += float(H.bound(A, slope[:, [j]], coef[:, [j]], problem.positive, size)[0])
     return gap
 
 

@@ -159,9 +159,12 @@ def _sigma(fit: Fit, df: float) -> Array:
 
 def _errors(T: Array, k: Array | None, sigma: float) -> Array:
     """Roots of the diagonal of T K T'; K is sigma^2 I when it is None."""
+    largest = np.abs(T).max(axis=1, initial=0.0)
+    size = np.where(largest > 0, largest, 1.0)  # taken out, lest squares overflow or vanish
+    unit = T / size[:, None]
     if k is None:
-        return np.asarray(sigma * np.sqrt((T * T).sum(axis=1)))
-    return np.asarray(np.sqrt(np.maximum(((T @ k) * T).sum(axis=1), 0.0)))
+        return np.asarray(sigma * size * np.sqrt((unit * unit).sum(axis=1)))
+    return np.asarray(size * np.sqrt(np.maximum(((unit @ k) * unit).sum(axis=1), 0.0)))
 
 
 def _middle(fit: Fit, intercept: bool, cov: str, weights: str, N: float, df: float, run: Run | None) -> list[Any]:
@@ -183,11 +186,9 @@ def _undetermined_rows(fit: Fit, intercept: bool, basis: Array | None, n: int) -
     rows = np.zeros(n, bool)
     if len(fit.undetermined):
         rows[fit.undetermined + int(intercept)] = True
+        rows[0] |= intercept and fit.intercept_free
         if basis is not None:
-            rows = (np.abs(basis) @ rows) > 0
-        elif intercept and fit.mean_x[fit.undetermined].any():
-            # The intercept moves with an undetermined slope, except when all answers give it the same value.
-            rows[0] = True
+            rows = (np.abs(basis if intercept else basis[1:, 1:]) @ rows) > 0
     return rows
 
 

@@ -27,6 +27,7 @@ and with sign constraints v >= 0, multipliers m = max(-2 g, 0) bound it by m'v +
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ _LIMITS = {
 }
 
 
+@np.errstate(over="ignore", invalid="ignore")  # squares of huge values are infinite; the answer is found without them
 def solve(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:
     """Solve (1) on the rows of a run by the cheapest way that is accurate enough.
 
@@ -73,22 +75,26 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:
         return solve_sparse(run, problem, offer)
     origin = run.origin() if problem.fit_intercept else np.zeros(source.n_features + source.n_targets)
     if source.n_rows <= source.n_features or source.n_rows * source.n_features**2 <= _TINY_FACTOR:
-        return solve_by_factor(run, problem, origin)
+        answer = solve_by_factor(run, problem, origin)
+        kept = source.n_features <= SPARSE_GRAM_COLUMNS
+        return replace(answer, sums=run.sum(Gram, origin, "Gram matrix")) if kept else answer
     gram = run.sum(Gram, origin, "Gram matrix")
     if not np.isfinite(gram.products).all():
         run.complain_of_missing()
         # All values are finite, so it is their squares that overflow; orthogonal steps do not square.
         return solve_by_factor(run, problem, origin)
     gram = well_centred(run, problem, gram)
+    sums = gram if source.n_features <= SPARSE_GRAM_COLUMNS else None
     with solving(source.n_features):
         fit, kappa = from_gram(gram, problem, source.n_features)
     limits = _LIMITS[source.dtype]
     cheap = source.n_rows * source.n_features**2 <= _CHEAP_FACTOR
     if fit is None or kappa > limits.orthogonal or (cheap and kappa > limits.refine):
         if fit is not None:
-            offer(fit)
-        return solve_by_factor(run, problem, gram.mean if problem.fit_intercept else origin)
+            offer(replace(fit, sums=sums))
+        fit = solve_by_factor(run, problem, gram.mean if problem.fit_intercept else origin)
+        return replace(fit, sums=sums)
     if kappa > limits.refine or (fit.rss < limits.residual * fit.tss).any():
-        offer(fit)
+        offer(replace(fit, sums=sums))
         fit = refined(run, problem, gram, fit)
-    return fit
+    return replace(fit, sums=sums)

@@ -2,72 +2,136 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from summula.core.additive import AdditiveEstimator
 from summula.core.chunks import Chunk
-from summula.core.errors import CollinearityWarning, DataError, ParameterError
-from summula.core.estimator import Estimator, Run
+from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
+from summula.core.estimator import Run
 from summula.core.frames import frame_library, is_frame
+from summula.core.statistics import Gram
 from summula.core.validation import as_source
 from summula.linear_model.certificate import LeastSquaresCertificate
 from summula.linear_model.inference import COVARIANCES, WEIGHTS, Names, summarise
-from summula.linear_model.problem import Fit, Problem
+from summula.linear_model.least_squares import solve
+from summula.linear_model.normal_equations import from_sums
+from summula.linear_model.problem import Fit, Problem, penalty, solving
 from summula.stats.summary import Summary
 
 __all__ = ["LeastSquaresModel"]
 
 Array = NDArray[Any]
 
+_ACCURATE = 1e5  # condition up to which sums alone give six digits or more
 _KEPT_BYTES = 2**26  # training data up to 64 MB are kept for summary(cov="HC3"); larger ones only while others do
 
 
-class LeastSquaresModel(MultiOutputMixin, RegressorMixin, Estimator):
+class Given(NamedTuple):
+    """What the training data were like."""
+
+    dtype: str
+    one_target: bool
+    weighted: bool
+    target_names: tuple[str, ...] | None
+
+
+class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
     """A linear prediction fitted by least squares."""
 
     _fit: Fit
 
     # ------------------------------------------------------------------------------------------------------- naming
 
-    def _name_results(self, run: Run, problem: Problem, fit: Fit, *, one_target: bool) -> None:
+    def _problem(self, n_targets: int) -> Problem:
+        """Which least-squares problem the parameters mean."""
+        return Problem(self.fit_intercept, np.zeros(n_targets), getattr(self, "positive", False))
+
+    def _solved(self, run: Run, X: Any, y: Any, sample_weight: Any) -> None:
+        """Solve the problem on the rows of a run and name the answer."""
+        source = run.source
+        given = Given(source.dtype.name, source.one_target, source.weighted, source.target_names)
+        problem = self._problem(source.n_targets)
+        self._keep_training(run, X, y, sample_weight)
+        fit = solve(run, problem, lambda fit: run.offer(lambda: self._name_results(given, problem, fit)))
+        self._name_results(given, problem, fit)
+        if not problem.alpha.any():
+            self._warn_of_collinear(run, fit)
+
+    def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         """Give the answer scikit-learn's names; shapes and dtype follow y and X."""
-        dtype = run.source.dtype
-        coef, intercept = fit.coef.T.astype(dtype), fit.intercept.astype(dtype)
-        self.coef_ = coef[0] if one_target else coef
-        self.intercept_ = (intercept[0] if one_target else intercept) if problem.fit_intercept else 0.0
-        self.certificate_ = _certificate(fit, problem, dtype)
-        self._fit = fit
-        self._weighted = run.source.weighted
-        self._target_names = run.source.target_names
+        coef, intercept = fit.coef.T.astype(given.dtype), fit.intercept.astype(given.dtype)
+        self.coef_ = coef[0] if given.one_target else coef
+        self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
+        self.certificate_ = _certificate(fit, problem, given.dtype)
+        self._fit, self._given = fit, given
+
+    # ------------------------------------------------------------------------------------------ adding and forgetting
+
+    def _kept_sums(self) -> Gram | None:
+        return self._fit.sums
+
+    def _sums_of(self, run: Run) -> Gram:
+        kept = self._fit.sums
+        assert kept is not None
+        if run.source.n_targets != len(self._fit.rss):
+            raise DataError(f"The model has {len(self._fit.rss)} targets and these rows {run.source.n_targets}.")
+        sums = run.sum(Gram, kept.origin)
+        if not np.isfinite(sums.products).all():
+            run.complain_of_missing()
+        return sums
+
+    def _use_sums(self, sums: Gram, weighted: bool) -> None:
+        problem = self._problem(len(self._fit.rss))
+        d, before = len(self._fit.coef), self._fit.sums
+        with solving(d):
+            fit, kappa = from_sums(sums, problem, d)
+        if before is not None and sums.weight < before.weight:
+            # What was subtracted has left its rounding behind.
+            left = np.diag(sums.centred() if problem.fit_intercept else sums.products)[:d]
+            was = np.diag(before.products)[:d]
+            kappa *= float(np.sqrt(max((was[left > 0] / left[left > 0]).max(initial=1.0), 1.0)))
+        if kappa > _ACCURATE and sums.count > d:
+            warn(
+                f"From sums alone the coefficients of {type(self).__name__} have about "
+                f"{max(0, int(-np.log10(min(kappa**2 * 1e-16, 1.0))))} digits (condition {kappa:.0e}); "
+                "fit on all rows at once for more.",
+                AccuracyWarning,
+            )
+        self._name_results(self._given._replace(weighted=self._given.weighted or weighted), problem, fit)
+        self.__dict__.pop("_training", None)
+
+    # ------------------------------------------------------------------------------------------------------- training
 
     def _warn_of_collinear(self, run: Run, fit: Fit) -> None:
         if not len(fit.dependent) or run.source.n_rows <= run.source.n_features:
             return
-        names = [run.source.column(int(j)).removeprefix("Column ") for j in fit.dependent]
+        names = [self._column_label(run, int(j)) for j in fit.dependent]
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         one = len(names) == 1
-        warnings.warn(
+        warn(
             f"{'Column' if one else 'Columns'} {listed} {'is' if one else 'are'} constant or a combination of the "
             f"other columns, so the data leave some coefficients free; {type(self).__name__} took the shortest "
             "answer: drop columns or use Ridge to choose otherwise.",
             CollinearityWarning,
-            stacklevel=5,
         )
+
+    def _column_label(self, run: Run, j: int) -> str:
+        return run.source.column(j).removeprefix("Column ")
 
     def _keep_training(self, run: Run, X: Any, y: Any, sample_weight: Any) -> None:
         """Remember small training data, and large ones for as long as the caller keeps them."""
         self._frame_library = frame_library(X) if is_frame(X) else None
-        small = run.source.width * run.source.n_rows * run.source.dtype.itemsize <= _KEPT_BYTES
+        small = run.source.streams or run.source.width * run.source.n_rows * run.source.dtype.itemsize <= _KEPT_BYTES
         self._training = tuple(_Kept(part, small) for part in (X, y, sample_weight))
 
     # --------------------------------------------------------------------------------------------------- predicting
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Predict the target.
 
         Parameters
@@ -77,7 +141,7 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, Estimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
+        ndarray of shape (n_samples,) or (n_samples, n_targets); an iterator of such batches for a scan
         """
         source = self._reading(X)
         coef, intercept = np.asarray(self.coef_).T, self.intercept_
@@ -129,7 +193,7 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, Estimator):
             self._fit,
             self._names(),
             intercept=self.fit_intercept,
-            weighted=self._weighted,
+            weighted=self._given.weighted,
             cov=cov,
             weights=weights,
             level=level,
@@ -166,7 +230,7 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, Estimator):
         names = getattr(self, "feature_names_in_", None)
         terms = tuple(f"x{j}" for j in range(self.n_features_in_)) if names is None else tuple(str(n) for n in names)
         t = len(self._fit.rss)
-        targets = self._target_names or tuple(f"y{j}" for j in range(t))
+        targets = self._given.target_names or tuple(f"y{j}" for j in range(t))
         return Names(type(self).__name__, terms, targets, self._frame_library)
 
     def _training_run(self, X: Any, y: Any, sample_weight: Any, cov: str) -> Run:
@@ -213,8 +277,8 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ParameterError(f"The {name!r} of summary must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
-def _certificate(fit: Fit, problem: Problem, dtype: Any) -> LeastSquaresCertificate:
-    primal = float(fit.rss.sum() + (problem.alpha * (fit.coef**2).sum(axis=0)).sum())
+def _certificate(fit: Fit, problem: Problem, dtype: str) -> LeastSquaresCertificate:
+    primal = float(fit.rss.sum()) + penalty(problem, fit.coef)
     return LeastSquaresCertificate(
         kind="exact" if fit.n_iter is None else "global",
         primal=primal,
@@ -225,5 +289,5 @@ def _certificate(fit: Fit, problem: Problem, dtype: Any) -> LeastSquaresCertific
         fit_intercept=problem.fit_intercept,
         positive=problem.positive,
         scale=float(fit.tss.sum()),
-        unit=1e-11 if dtype == np.float64 else 1e-4,
+        unit=1e-11 if dtype == "float64" else 1e-4,
     )

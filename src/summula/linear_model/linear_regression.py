@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.parameters import Allowed, boolean, integer, none, real
-from summula.linear_model.least_squares import solve
-from summula.linear_model.linear_model import LeastSquaresModel
-from summula.linear_model.problem import Problem
+from summula.linear_model.linear_model import Given, LeastSquaresModel
+from summula.linear_model.problem import Fit, Problem
 
 __all__ = ["LinearRegression"]
 
@@ -111,20 +110,12 @@ class LinearRegression(LeastSquaresModel):
         self
         """
         with self._fitting(X, y, sample_weight) as run:
-            problem = Problem(self.fit_intercept, np.zeros(run.source.n_targets), self.positive)
-            one_target = run.one_target
-            self._keep_training(run, X, y, sample_weight)
-
-            def name(fit: Any) -> None:
-                self._name_results(run, problem, fit, one_target=one_target)
-                self.rank_ = fit.rank
-                self.n_iter_ = fit.n_iter
-                self.trace_ = fit.trace
-
-            fit = solve(run, problem, lambda fit: run.offer(lambda: name(fit)))
-            name(fit)
-            self._warn_of_collinear(run, fit)
+            self._solved(run, X, y, sample_weight)
         return self
+
+    def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
+        super()._name_results(given, problem, fit)
+        self.rank_, self.n_iter_, self.trace_ = fit.rank, fit.n_iter, fit.trace
 
     @property
     def singular_(self) -> NDArray[np.float64]:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.statistics import Gram
+from summula.linear_model.orthogonal import solve_factor
 from summula.linear_model.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass
 from summula.optimize.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
     from summula.core.estimator import Run
 
-__all__ = ["from_gram", "refined", "well_centred"]
+__all__ = ["from_gram", "from_sums", "refined", "well_centred"]
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,8 @@ def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
     # What a column's products about its mean lose to rounding; a column that has no more than that is constant.
     noise = 8 * _EPS * np.diag(gram.products)[:d] if problem.fit_intercept else 0.0
     alive = np.diag(S)[:d] > noise
+    if ((np.diag(gram.products)[:d] == 0) & (gram.total[:d] != 0)).any():
+        return None, np.inf  # squares so small that they vanish
     if not alive.any():
         return None, np.inf
     Sxx, Sxy, Syy = S[:d, :d][np.ix_(alive, alive)], S[:d, d:][alive], np.diag(S)[d:]
@@ -76,8 +79,52 @@ def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
         dependent=constant,
         undetermined=constant,
         method="cholesky",
+        intercept_free=bool(mean[constant].any()),
     )
     return fit, kappa * np.sqrt(max(loss, 1.0))
+
+
+def from_sums(gram: Gram, problem: Problem, d: int) -> tuple[Fit, float]:
+    """The fit the sums alone give, and the condition number its digits depend on (error about kappa^2 eps)."""
+    fit, kappa = from_gram(gram, problem, d)
+    if fit is None:
+        fit, kappa = _from_eigenvalues(gram, problem, d)
+    return replace(fit, sums=gram), kappa
+
+
+def _from_eigenvalues(gram: Gram, problem: Problem, d: int) -> tuple[Fit, float]:
+    """The same for a singular Gram matrix: a factor A with A'A = S from the eigenvalues that are more than rounding."""
+    S = gram.centred() if problem.fit_intercept else gram.products
+    mean = gram.mean if problem.fit_intercept else np.zeros(len(gram.origin))
+    scale = np.sqrt(np.maximum(np.diag(S)[:d], 0.0))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = linalg.eigh(S[:d, :d] / scale / scale[:, None])
+    kept = values > 4 * d * _EPS * max(float(values[-1]), 1e-300)
+    root = np.sqrt(values[kept])
+    A = root[:, None] * vectors[:, kept].T * scale
+    B = vectors[:, kept].T @ (S[:d, d:] / scale[:, None]) / root[:, None]
+    answer = solve_factor(A, B, problem, gram.count, np.zeros(d))
+    tss = np.diag(S)[d:].copy()
+    explained = (B**2).sum(axis=0) - ((B - A @ answer.coef) ** 2).sum(axis=0)
+    fit = Fit(
+        coef=answer.coef,
+        mean_x=mean[:d],
+        mean_y=mean[d:],
+        rss=np.maximum(tss - explained, 0.0),
+        tss=tss,
+        gap=answer.gap,
+        count=gram.count,
+        weight=gram.weight,
+        log_weight=gram.log_weight,
+        half_inverse=None if problem.positive or problem.alpha.any() else answer.half_inverse,
+        rank=answer.rank,
+        dependent=answer.dependent,
+        undetermined=answer.undetermined,
+        method="svd",
+        intercept_free=answer.moves(mean[:d]),
+    )
+    smallest = float(values[kept][0]) if kept.any() else 1.0
+    return fit, float(np.sqrt(values[-1] / smallest))
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:

@@ -24,6 +24,7 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 _MOST_POLISH = 5
+_NOTHING = 1e-7  # share of a column below which it does not take part in a combination
 
 
 def solve_by_factor(run: Run, problem: Problem, origin: Array) -> Fit:
@@ -39,7 +40,8 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array) -> Fit:
         )  # the constant column leads: its row of R holds the means, the rest is centred
         A, B = R[first:, first : first + d], R[first:, first + d :]
         mean = factor.origin + R[0, 1:] / R[0, 0] if problem.fit_intercept else np.zeros(len(factor.origin))
-        answer = solve_factor(A, B, problem, factor.count)
+        removed = np.sqrt(factor.weight) * np.abs(mean[:d])
+        answer = solve_factor(A, B, problem, factor.count, removed)
     fit = Fit(
         coef=answer.coef,
         mean_x=mean[:d],
@@ -55,8 +57,10 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array) -> Fit:
         dependent=answer.dependent,
         undetermined=answer.undetermined,
         method="svd",
+        intercept_free=answer.moves(mean[:d]),
     )
     small = run.source.n_rows * d <= EXTENDED_ELEMENTS and not problem.positive
+    small = small and len(np.unique(problem.alpha)) == 1  # the inverse at hand is that of one alpha
     return _polished(run, problem, fit, answer.half_inverse, factor.origin) if small else fit
 
 
@@ -70,6 +74,8 @@ def _polished(run: Run, problem: Problem, fit: Fit, F: Array, origin: Array) -> 
         slope = centred_slope(residuals, fit.mean_x - origin[:d], problem) - problem.alpha * fit.coef
         half = F.T @ slope
         size = np.sqrt((half**2).sum(axis=0))
+        if not np.isfinite(size).all():  # squares overflow: no yardstick
+            break
         correction = fit.correction + np.asarray(total / weight, dtype=np.float64)
         fit = replace(fit, rss=squares, gap=size**2, correction=correction)
         step = F @ half * (size <= last / 2)
@@ -80,7 +86,10 @@ def _polished(run: Run, problem: Problem, fit: Fit, F: Array, origin: Array) -> 
 
 
 class FactorAnswer(NamedTuple):
-    """What the triangular factor gives: F F' = H^+ is `half_inverse`."""
+    """What the triangular factor gives: F F' = H^+ is `half_inverse`.
+
+    The columns of `null` are combinations of columns that come to nothing; None when there are too many to list.
+    """
 
     coef: Array
     half_inverse: Array
@@ -88,23 +97,44 @@ class FactorAnswer(NamedTuple):
     dependent: Indices
     undetermined: Indices
     gap: Array
+    null: Array | None
 
     def apply_inverse(self, g: Array) -> Array:
         """H^+ g."""
         return self.half_inverse @ (self.half_inverse.T @ g)
 
+    def moves(self, term: Array) -> bool:
+        """Whether term'v differs between answers v that fit equally well."""
+        if self.null is None:
+            return True
+        return bool((np.abs(term @ self.null) > _NOTHING * (np.abs(term) @ np.abs(self.null))).any())
 
-def solve_factor(A: Array, B: Array, problem: Problem, n_rows: int) -> FactorAnswer:
-    """min ||A v - B||^2 + alpha ||v||^2 for each target."""
+    def bound(self, A: Array, slope: Array, coef: Array, positive: bool, size: Array) -> Array:
+        """Bounds (6) and (7); `size` is the length of the residual, against which rounding is judged."""
+        gap = quadratic_gap(slope, coef, self.apply_inverse, positive)
+        if positive and self.rank < A.shape[1] and len(self.dependent):
+            # H has no inverse: (7) holds only if what the multipliers leave of the slope is among its products.
+            rest = np.maximum(slope, 0.0)
+            outside = np.abs(rest - A.T @ (A @ self.apply_inverse(rest)))
+            gap[(outside > _NOTHING * np.outer(_lengths(A), size)).any(axis=0)] = np.inf
+        return gap
+
+
+def solve_factor(A: Array, B: Array, problem: Problem, n_rows: int, removed: Array) -> FactorAnswer:
+    """min ||A v - B||^2 + alpha ||v||^2 for each target.
+
+    `removed` is the length of what centring took off each column: values were rounded with it still there.
+    """
     coef, gap = np.empty((A.shape[1], B.shape[1])), np.empty(B.shape[1])
     for alpha in np.unique(problem.alpha):
         mine = problem.alpha == alpha
-        answer = _penalised(A, B[:, mine], float(alpha)) if alpha > 0 else _plain(A, B[:, mine], n_rows)
+        answer = _penalised(A, B[:, mine], float(alpha)) if alpha > 0 else _plain(A, B[:, mine], n_rows, removed)
         at = answer.coef
         if problem.positive:
             at = nonnegative_least_squares(*_with_penalty(A, B[:, mine], float(alpha)))
-        slope = A.T @ (B[:, mine] - A @ at) - alpha * at
-        coef[:, mine], gap[mine] = at, quadratic_gap(slope, at, answer.apply_inverse, problem.positive)
+        residual = B[:, mine] - A @ at
+        slope = A.T @ residual - alpha * at
+        coef[:, mine], gap[mine] = at, answer.bound(A, slope, at, problem.positive, _lengths(residual))
     return answer._replace(coef=coef, gap=gap)
 
 
@@ -116,19 +146,29 @@ def _with_penalty(A: Array, B: Array, alpha: float) -> tuple[Array, Array]:
     return np.vstack([A, np.sqrt(alpha) * np.eye(d)]), np.vstack([B, np.zeros((d, B.shape[1]))])
 
 
-def _answer(
-    coef: Array, half_inverse: Array, rank: int, dependent: Indices | None = None, undetermined: Indices | None = None
-) -> FactorAnswer:
+def _lengths(A: Array) -> Array:
+    """Lengths of columns, without squares that overflow or vanish."""
+    largest = np.abs(A).max(axis=0, initial=0.0)
+    safe = np.where(largest > 0, largest, 1.0)
+    return np.asarray(np.linalg.norm(A / safe, axis=0) * safe)
+
+
+def _answer(coef: Array, half_inverse: Array, rank: int) -> FactorAnswer:
     none = np.empty(0, np.intp)
-    dependent = none if dependent is None else dependent
-    return FactorAnswer(
-        coef, half_inverse, rank, dependent, none if undetermined is None else undetermined, np.empty(0)
-    )
+    return FactorAnswer(coef, half_inverse, rank, none, none, np.empty(0), None)
+
+
+def _nothing_said(d: int, t: int) -> FactorAnswer:
+    """The answer to data in which no column varies."""
+    everything = np.arange(d)
+    return FactorAnswer(np.zeros((d, t)), np.zeros((d, 0)), 0, everything, everything, np.empty(0), None)
 
 
 def _penalised(A: Array, B: Array, alpha: float) -> FactorAnswer:
     """Ridge by QR of [A; sqrt(alpha) I]; with fewer rows than columns, in the space the rows span."""
     k, d = A.shape
+    if k == 0:
+        return _answer(np.zeros((d, B.shape[1])), np.zeros((d, 0)), 0)
     if k < d:
         Q, L = linalg.qr(A.T, mode="economic", check_finite=False)  # A = L'Q', v = Q z, ||v|| = ||z||
         small = _penalised(L.T, B, alpha)
@@ -139,17 +179,15 @@ def _penalised(A: Array, B: Array, alpha: float) -> FactorAnswer:
     return _answer(linalg.solve_triangular(R, Q.T @ right, check_finite=False), np.triu(inverse), d)
 
 
-def _plain(A: Array, B: Array, n_rows: int) -> FactorAnswer:
+def _plain(A: Array, B: Array, n_rows: int, removed: Array) -> FactorAnswer:
     """Unpenalised least squares: rank from columns of length one, shortest answer in the user's units."""
     k, d = A.shape
     if k == 0:
-        return _answer(np.zeros((d, B.shape[1])), np.zeros((d, 0)), 0, np.arange(d), np.arange(d))
-    largest = np.abs(A).max(axis=0)
-    safe = np.where(largest > 0, largest, 1.0)
-    length = np.linalg.norm(A / safe, axis=0) * safe
+        return _nothing_said(d, B.shape[1])
+    length = _lengths(A)
     scale = np.where(length > 0, length, 1.0)
     Q, R, order = linalg.qr(A / scale, mode="economic", pivoting=True, check_finite=False)
-    rank = int((np.abs(np.diag(R)) > _EPS * max(n_rows, d)).sum())
+    rank = _rank(R, max(n_rows, d), (1.0 + removed / scale)[order])
     right = Q[:, :rank].T @ B
     if rank == d:
         back = np.argsort(order)
@@ -157,17 +195,37 @@ def _plain(A: Array, B: Array, n_rows: int) -> FactorAnswer:
         inverse, _ = linalg.lapack.dtrtri(R)
         return _answer(coef / scale[:, None], np.triu(inverse)[back] / scale[:, None], d)
     if rank == 0:
-        return _answer(np.zeros((d, B.shape[1])), np.zeros((d, 0)), 0, np.arange(d), np.arange(d))
+        return _nothing_said(d, B.shape[1])
     top = np.empty((rank, d))
     top[:, order] = R[:rank]
-    rows, L = linalg.qr((top * scale).T, mode="economic", check_finite=False)
-    half_inverse = rows @ linalg.solve_triangular(L, np.eye(rank), trans="T", check_finite=False)
-    undetermined = np.arange(d) if k < d else _undetermined(R, order, rank)
-    return _answer(half_inverse @ right, half_inverse, rank, np.sort(order[rank:]), undetermined)
+    # Back in the user's units columns may differ widely in size; with the large ones first QR is stable for each.
+    large_first = np.argsort(-scale, kind="stable")
+    sorted_, L, turn = linalg.qr((top * scale).T[large_first], mode="economic", pivoting=True, check_finite=False)
+    rows = sorted_[np.argsort(large_first)]
+    half_inverse = rows @ linalg.solve_triangular(L, np.eye(rank)[turn], trans="T", check_finite=False)
+    dependent, undetermined, null = np.sort(order[rank:]), np.arange(d), None
+    if k >= d:
+        # Columns that enter some exact combination of columns: of their coefficients the data say nothing.
+        combination = linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:], check_finite=False)
+        null = np.empty((d, d - rank))
+        null[order] = np.vstack([-combination, np.eye(d - rank)])
+        undetermined = np.flatnonzero((np.abs(null) > _NOTHING).any(axis=1))
+        null /= scale[:, None]
+    return FactorAnswer(half_inverse @ right, half_inverse, rank, dependent, undetermined, np.empty(0), null)
 
 
-def _undetermined(R: Array, order: Indices, rank: int) -> Indices:
-    """Columns that enter some exact combination of columns: of their coefficients the data say nothing."""
-    combination = linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:], check_finite=False)
-    involved = np.concatenate([(np.abs(combination) > 1e-7).any(axis=1), np.ones(len(order) - rank, bool)])
-    return np.asarray(np.sort(order[involved]))
+def _rank(R: Array, size: int, noise: Array) -> int:
+    """How many pivots are more than rounding: of the factorisation, and of the values in the columns concerned.
+
+    In columns of length one, rounding the values of column j moves it by `noise[j]` eps, and a combination of columns
+    by as much of each as it takes of them. Pivots come largest first; the last ones are looked at.
+    """
+    rank = int((np.abs(np.diag(R)) > _EPS * size).sum())
+    while rank:
+        last = rank - 1
+        combination = linalg.solve_triangular(R[:last, :last], R[:last, last], check_finite=False)
+        rounding = noise[last] + np.abs(combination) @ noise[:last]
+        if np.abs(R[last, last]) > _EPS * (size + 4 * rounding):
+            break
+        rank = last
+    return rank

@@ -24,13 +24,12 @@ from summula.core.chunks import Chunk
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, boolean, integer, none, real
 from summula.core.sources import MappedSource, Source
-from summula.core.statistics import Moments
+from summula.core.statistics import Gram, Moments
 from summula.core.validation import as_source
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
 from summula.linear_model.certificate import LeastSquaresCertificate
 from summula.linear_model.inference import Names
-from summula.linear_model.least_squares import solve
-from summula.linear_model.linear_model import LeastSquaresModel
+from summula.linear_model.linear_model import Given, LeastSquaresModel
 from summula.linear_model.problem import Fit, Problem
 
 __all__ = ["PolynomialRegression"]
@@ -144,20 +143,27 @@ class PolynomialRegression(LeastSquaresModel):
         self
         """
         with self._fitting(X, y, sample_weight) as run:
-            centre, scale = self._frame_of_reference(run)
-            run.use(_lifted(run.source, centre, scale, self.degree, self.interaction_only))
-            problem = Problem(self.fit_intercept, np.zeros(run.source.n_targets), False)
-            self._keep_training(run, X, y, sample_weight)
-
-            def name(fit: Fit) -> None:
-                self._centre, self._scale = centre, scale
-                self._name_results(run, problem, fit, one_target=run.one_target)
-                self._name_expanded(run)
-
-            fit = solve(run, problem, lambda fit: run.offer(lambda: name(fit)))
-            name(fit)
-            self._warn_of_collinear(run, fit)
+            self._centre, self._scale = self._frame_of_reference(run)
+            run.use(self._lift_of(run.source))
+            self._solved(run, X, y, sample_weight)
         return self
+
+    def _lift_of(self, source: Source) -> MappedSource:
+        return _lifted(source, self._centre, self._scale, self.degree, self.interaction_only)
+
+    def _sums_of(self, run: Run) -> Gram:
+        run.use(self._lift_of(run.source))
+        return super()._sums_of(run)
+
+    def _translated(self, other: Any) -> Gram:
+        """The sums of another fit, in the monomials of this one: t2 -> t1 is affine, so monomials follow by (1)."""
+        sums: Gram = super()._translated(other)
+        t = len(self._fit.rss)
+        # Its t is (t of ours - c) / h; the matrix of (1) for that c and h turns its monomials into ours.
+        shift, stretch = (self._centre - other._centre) / other._scale, self._scale / other._scale
+        M = _expansion(self.powers_, shift, stretch, self.degree).T
+        offset = np.concatenate([M[1:, 0], np.zeros(t)]).astype(np.float64)
+        return sums.transformed(_with_targets(M[1:, 1:].astype(np.float64), t), offset)
 
     def _frame_of_reference(self, run: Run) -> tuple[Array, Array]:
         """c and h of equation (1)."""
@@ -168,15 +174,15 @@ class PolynomialRegression(LeastSquaresModel):
         spread = np.sqrt(moments.variance + (0.0 if self.fit_intercept else moments.mean**2))
         return centre, np.where(spread > 0, 2 * spread, 1.0)
 
-    def _name_expanded(self, run: Run) -> None:
+    def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         """Replace the coefficients in t by those in x, and complete the certificate."""
-        basis, fit = self._basis(), self._fit
+        super()._name_results(given, problem, fit)
+        basis = self._basis()
         first = np.vstack([fit.intercept if self.fit_intercept else np.zeros_like(fit.rss), fit.coef])
         expanded = np.asarray(basis @ first.astype(basis.dtype), dtype=np.float64)
-        dtype = run.source.dtype
-        intercept, coef = expanded[0].astype(dtype), expanded[1:].T.astype(dtype)
-        self.coef_ = coef[0] if run.one_target else coef
-        self.intercept_ = (intercept[0] if run.one_target else intercept) if self.fit_intercept else 0.0
+        intercept, coef = expanded[0].astype(given.dtype), expanded[1:].T.astype(given.dtype)
+        self.coef_ = coef[0] if given.one_target else coef
+        self.intercept_ = (intercept[0] if given.one_target else intercept) if self.fit_intercept else 0.0
         self.certificate_ = PolynomialCertificate(
             **vars(self.certificate_),
             centre=self._centre,
@@ -193,23 +199,17 @@ class PolynomialRegression(LeastSquaresModel):
 
     def _basis(self) -> Array:
         """The matrix of equation (1): from (intercept, coefficients) in t to those in x."""
-        powers = np.vstack([np.zeros((1, self.n_features_in_), np.int64), self.powers_])
-        number = np.longdouble if len(powers) <= _EXTENDED_TERMS else np.float64
-        matrix = np.ones((len(powers), len(powers)), number)
-        for a, c, h in zip(powers.T, self._centre.astype(number), self._scale.astype(number), strict=True):
-            table = np.zeros((self.degree + 1, self.degree + 1), number)
-            for power in range(self.degree + 1):
-                for k in range(power + 1):
-                    table[k, power] = comb(power, k) * (-c) ** (power - k) / h**power
-            matrix *= table[np.ix_(a, a)]
-        return matrix
+        return _expansion(self.powers_, self._centre, self._scale, self.degree)
+
+    def _column_label(self, run: Run, j: int) -> str:
+        return repr(self._names().terms[j])
 
     def _names(self) -> Names:
         names = super()._names()
         terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
         return Names(names.model, tuple(_monomial_name(t, list(names.terms)) for t in terms), *_rest(names))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Predict the target, in the scaled monomials the model was fitted in.
 
         Parameters
@@ -234,6 +234,27 @@ class PolynomialRegression(LeastSquaresModel):
     def _second_run(self, X: Any, y: Any, sample_weight: Any) -> Run:
         source = as_source(self, X, y, sample_weight, needs_y=True, reset=False, accept_sparse=False)
         return Run(self, _lifted(source, self._centre, self._scale, self.degree, self.interaction_only), quiet=True)
+
+
+def _expansion(powers: NDArray[np.int64], centre: Array, scale: Array, degree: int) -> Array:
+    """The coefficients of equation (1): entry (k, a) is that of x^k in t^a, the constant first."""
+    powers = np.vstack([np.zeros((1, powers.shape[1]), np.int64), powers])
+    number = np.longdouble if len(powers) <= _EXTENDED_TERMS else np.float64
+    matrix = np.ones((len(powers), len(powers)), number)
+    for a, c, h in zip(powers.T, centre.astype(number), scale.astype(number), strict=True):
+        table = np.zeros((degree + 1, degree + 1), number)
+        for power in range(degree + 1):
+            for k in range(power + 1):
+                table[k, power] = comb(power, k) * (-c) ** (power - k) / h**power
+        matrix *= table[np.ix_(a, a)]
+    return matrix
+
+
+def _with_targets(M: Array, t: int) -> Array:
+    """The matrix of the features, and the identity for the targets."""
+    whole = np.eye(len(M) + t)
+    whole[: len(M), : len(M)] = M
+    return whole
 
 
 def _rest(names: Names) -> tuple[tuple[str, ...], str | None]:

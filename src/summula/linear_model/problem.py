@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk
-from summula.core.statistics import product
+from summula.core.statistics import Gram, product
 from summula.core.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "Problem",
     "Residuals",
     "centred_slope",
+    "penalty",
     "quadratic_gap",
     "residual_pass",
     "solving",
@@ -64,6 +65,10 @@ class Fit:
         Columns that are combinations of the others (found last among them).
     undetermined : ndarray of int
         Columns whose coefficient the data do not determine.
+    intercept_free : bool
+        Whether the intercept moves with them.
+    sums : Gram, or None
+        The sums the fit can be had from again, with rows added or taken away; None for more than 2,048 columns.
     """
 
     coef: Array
@@ -83,6 +88,8 @@ class Fit:
     n_iter: int | None = None
     trace: tuple[float, ...] = ()
     correction: Array | float = 0.0
+    intercept_free: bool = True
+    sums: Gram | None = None
 
     @property
     def intercept(self) -> Array:
@@ -109,6 +116,7 @@ class Residuals:
     weight: float
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
     def map(cls, chunk: Chunk, params: Point) -> Self:
         """The residual sums of one chunk."""
         origin, coef, intercept, number = params
@@ -152,6 +160,12 @@ def quadratic_gap(slope: Array, coef: Array, solve_h: Callable[[Array], Array], 
     multiplier = np.maximum(-slope, 0.0) if positive else np.zeros_like(slope)  # m / 2
     rest = slope + multiplier
     return np.asarray(2 * (multiplier * coef).sum(axis=0) + (rest * solve_h(rest)).sum(axis=0))
+
+
+def penalty(problem: Problem, coef: Array) -> float:
+    """alpha ||v||^2, summed over the targets."""
+    mine = problem.alpha > 0
+    return float((problem.alpha[mine] * (coef[:, mine] ** 2).sum(axis=0)).sum())
 
 
 def residual_pass(run: Run, fit: Fit, origin: Array, number: Any = np.float64) -> Residuals:

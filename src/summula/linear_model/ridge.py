@@ -9,9 +9,8 @@ from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError
 from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
-from summula.linear_model.least_squares import solve
-from summula.linear_model.linear_model import LeastSquaresModel
-from summula.linear_model.problem import Problem
+from summula.linear_model.linear_model import Given, LeastSquaresModel
+from summula.linear_model.problem import Fit, Problem
 
 __all__ = ["Ridge"]
 
@@ -51,8 +50,8 @@ class Ridge(LeastSquaresModel):
         "sparse_cg" (conjugate gradients) or "lbfgs" (wide sparse data, positive=True).
     certificate_ : LeastSquaresCertificate
         The penalised sum of squares and how far it is from the least possible.
-    n_iter_ : ndarray of shape (n_targets,), or None
-        Steps of conjugate gradients, when they were used.
+    n_iter_ : ndarray of shape (n_targets,)
+        Steps of conjugate gradients when they were used, else 1: the one solve.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -124,23 +123,19 @@ class Ridge(LeastSquaresModel):
         self
         """
         with self._fitting(X, y, sample_weight) as run:
-            problem = Problem(self.fit_intercept, self._penalties(run.source.n_targets), self.positive)
-            one_target = run.one_target
-            self._keep_training(run, X, y, sample_weight)
-
-            def name(fit: Any) -> None:
-                self._name_results(run, problem, fit, one_target=one_target)
-                if run.source.n_targets == 1:
-                    self.coef_ = self.coef_.ravel()  # also when y is a column, as in scikit-learn
-                self.solver_ = fit.method if self.solver == "auto" else self.solver
-                self.n_iter_ = None if fit.n_iter is None else np.full(run.source.n_targets, fit.n_iter, np.int32)
-                self.trace_ = fit.trace
-
-            fit = solve(run, problem, lambda fit: run.offer(lambda: name(fit)))
-            name(fit)
-            if not problem.alpha.any():
-                self._warn_of_collinear(run, fit)
+            self._solved(run, X, y, sample_weight)
         return self
+
+    def _problem(self, n_targets: int) -> Problem:
+        return Problem(self.fit_intercept, self._penalties(n_targets), self.positive)
+
+    def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
+        super()._name_results(given, problem, fit)
+        if len(problem.alpha) == 1:
+            self.coef_ = self.coef_.ravel()  # also when y is a column, as in scikit-learn
+        self.solver_ = fit.method if self.solver == "auto" else self.solver
+        self.n_iter_ = np.full(len(problem.alpha), 1 if fit.n_iter is None else fit.n_iter, np.int32)
+        self.trace_ = fit.trace
 
     def _penalties(self, n_targets: int) -> Any:
         alpha = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64)).ravel()

@@ -14,7 +14,6 @@ The true gradient g at the end is summed from residuals; with alpha > 0,
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.chunks import Chunk
+from summula.core.errors import warn
 from summula.linear_model.problem import Fit, Problem, Residuals, centred_slope, residual_pass
 from summula.optimize.quadratic import minimise_quadratic
 
@@ -246,12 +246,11 @@ class _Solver:
         return fit
 
     def _warn(self, fit: Fit, now: float, tolerance: float, most: int) -> None:
-        warnings.warn(
+        warn(
             f"{type(self.run.estimator).__name__} stopped after {fit.n_iter} steps with a relative gradient of "
             f"{now:.1e} (tolerance {tolerance:.1e}), at most {fit.gap.sum():.3g} above the best objective; "
             f"raise max_iter ({most}), or use Ridge with a larger alpha.",
             ConvergenceWarning,
-            stacklevel=7,
         )
 
 

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.callback import with_callbacks
 
+from summula.core.additive import AdditiveEstimator
 from summula.core.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.estimator import Estimator, Run
+from summula.core.estimator import Run
 from summula.core.parameters import Allowed, boolean, none, real
-from summula.core.sources import MemorySource
+from summula.core.sources import Source
 from summula.core.statistics import Moments
 from summula.core.validation import complain_of_infinite
 
@@ -27,7 +28,7 @@ __all__ = ["StandardScaler"]
 Array = NDArray[Any]
 
 
-class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
     """Scale every column to mean 0 and variance 1.
 
     Parameters
@@ -61,6 +62,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
     (array([ 1., 20.]), array([[2., 0.]]))
     """
 
+    _needs_y = False
+    _fitted_mark = "n_samples_seen_"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "copy": (boolean,),
         "with_mean": (boolean,),
@@ -96,33 +99,31 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            self._name_results(_moments(run, self.with_mean), run)
+            self._name_results(self._sums_of(run), run.source.weighted, run.source.dtype.name)
         return self
 
-    @with_callbacks
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StandardScaler:
-        """Add rows to those seen so far; the result is that of one fit on all of them."""
-        before = getattr(self, "_sums", None)
-        with self._fitting(X, None, sample_weight, needs_y=False, reset=before is None) as run:
-            sums = _moments(run, self.with_mean)
-            self._name_results(sums if before is None else before.merge(sums), run)
-        return self
+    def _kept_sums(self) -> Moments:
+        return self._sums
 
-    def _name_results(self, sums: Moments, run: Run) -> None:
-        if not np.isfinite(sums.square).all():
-            complain_of_infinite(run.source, type(self).__name__)
-        self._sums = sums
+    def _sums_of(self, run: Run) -> Moments:
+        return _moments(run, self.with_mean)
+
+    def _use_sums(self, sums: Moments, weighted: bool) -> None:
+        self._name_results(sums, self._weighted or weighted, self._dtype)
+
+    def _name_results(self, sums: Moments, weighted: bool, dtype: str) -> None:
+        self._sums, self._weighted, self._dtype = sums, weighted, dtype
         plain = not (self.with_mean or self.with_std)
         variance, mean = sums.variance, sums.mean
         self.mean_ = None if plain else mean
         self.var_ = variance if self.with_std else None
         # A spread below the rounding of the values themselves is no spread.
-        unit = float(np.finfo(run.source.dtype).eps)
+        unit = float(np.finfo(dtype).eps)
         constant = variance <= (4 * unit * np.abs(mean)) ** 2
         self.scale_ = np.where(constant, 1.0, np.sqrt(variance)) if self.with_std else None
-        seen = sums.weight if run.source.weighted else sums.count
+        seen = sums.weight if weighted else sums.count
         self.n_samples_seen_ = seen[0] if (seen == seen[0]).all() else seen
-        if not run.source.weighted:
+        if not weighted:
             self.n_samples_seen_ = np.int64(self.n_samples_seen_) if np.ndim(self.n_samples_seen_) == 0 else seen
 
     def transform(self, X: Any, copy: bool | None = None) -> Any:
@@ -148,7 +149,11 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
             chunk.write(out, shift)
             if divisor is not None:
                 np.divide(out, divisor, out=out)
+            if np.isinf(out).any():
+                complain_of_infinite(source, type(self).__name__)
 
+        if source.streams:
+            return self._fill_batches(fill, source, source.n_features)
         return self._fill_rows(fill, source, self._output(X, source, copy))
 
     def inverse_transform(self, X: Any, copy: bool | None = None) -> Any:
@@ -166,21 +171,23 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
             if shift is not None:
                 np.add(out, shift, out=out)
 
+        if source.streams:
+            return self._fill_batches(fill, source, source.n_features)
         return self._fill_rows(fill, source, self._output(X, source, copy))
 
-    def _shift_and_divisor(self, source: MemorySource) -> tuple[Array | None, Array | None]:
+    def _shift_and_divisor(self, source: Source) -> tuple[Array | None, Array | None]:
         shift = self.mean_.astype(source.dtype) if self.with_mean and self.mean_ is not None else None
         return shift, None if self.scale_ is None else self.scale_.astype(source.dtype)
 
-    def _output(self, X: Any, source: MemorySource, copy: bool | None) -> Array:
+    def _output(self, X: Any, source: Source, copy: bool | None) -> Array:
         in_place = not (self.copy if copy is None else copy)
         if in_place and isinstance(X, np.ndarray) and X.dtype == source.dtype and X.flags.writeable:
             return X
         first = source.chunk(0, 1)
         return np.empty((source.n_rows, source.n_features), source.dtype, order=first.order)
 
-    def _scaled_sparse(self, source: MemorySource, *, invert: bool) -> Any:
-        X = source.rows.copy()
+    def _scaled_sparse(self, source: Source, *, invert: bool) -> Any:
+        X = source.chunk(0, source.n_rows).X.copy()
         if self.scale_ is not None:
             scale = self.scale_.astype(X.dtype)[X.indices]
             X.data = X.data / scale if invert else X.data * scale
@@ -197,7 +204,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
 def _moments(run: Run, with_mean: bool) -> Moments:
     if run.source.is_sparse:
         _refuse_centring(with_mean)
-    return run.sum(Moments, run.origin())
+    sums = run.sum(Moments, run.origin())
+    if not np.isfinite(sums.square).all():
+        complain_of_infinite(run.source, "StandardScaler")
+    return sums
 
 
 def _refuse_centring(with_mean: bool) -> None:

@@ -1,0 +1,272 @@
+"""Data in files, larger than memory: `summula.scan("trips/*.parquet")` stands wherever an array could.
+
+A scan knows its columns and how many rows there are, and reads any stretch of them. Its plan lies on the same global
+row grid as an array's: a part begins and ends at multiples of the grid, and reads on into the next row group, or over
+the first rows of its own, to get there. So the sums, and their bits, are those of the array.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk, ColumnPieces, Part
+from summula.core.errors import DataError
+from summula.core.files import Columns, Table, open_table
+from summula.core.frames import no_such_column
+from summula.core.sources import Source
+
+__all__ = ["Scan", "ScanSource", "scan"]
+
+Array = NDArray[Any]
+
+
+def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
+    """Rows in files, to fit and predict without loading them.
+
+    Parameters
+    ----------
+    path : str, path, list of these, or an object with `__arrow_c_stream__`
+        Parquet, CSV (.csv, .tsv), Arrow IPC (.arrow, .feather) or .npy files: one, a list, a pattern such as
+        "trips/*.parquet", or a folder of them; files are read in the order of their names. Or a stream of Arrow
+        batches (a pyarrow reader, a DuckDB relation, ...), which is written to a temporary file first.
+    columns : list of str, optional
+        The columns to use, in this order; all when None.
+
+    Returns
+    -------
+    Scan
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, summula
+    >>> from summula.linear_model import LinearRegression
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "rows.npy")
+    ...     np.save(path, np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]]))
+    ...     LinearRegression().fit(summula.scan(path), "x1").coef_.round(6)
+    array([2.])
+    """
+    if hasattr(path, "__arrow_c_stream__"):
+        from summula.core.spool import spooled
+
+        return Scan([spooled(path)], columns)
+    return Scan([open_table(name) for name in _files(path)], columns)
+
+
+def _files(path: Any) -> list[str]:
+    if not isinstance(path, str | os.PathLike):
+        if not isinstance(path, Iterable):
+            raise DataError(f"scan takes a path, a pattern, a list of paths or an Arrow stream, not {path!r}.")
+        return [name for one in path for name in _files(one)]
+    text = os.path.expanduser(os.fspath(path))
+    if os.path.isdir(text):
+        try:
+            inside = sorted(n for n in os.listdir(text) if not n.startswith((".", "_")))
+        except PermissionError:
+            raise DataError(f"The folder {text} may not be read by this user.") from None
+        if not inside:
+            raise DataError(f"The folder {text} holds no files to scan.")
+        return [os.path.join(text, name) for name in inside]
+    if os.path.exists(text):
+        return [text]
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        folder = os.path.dirname(text) or "."
+        where = "" if os.path.isdir(folder) or glob.has_magic(folder) else f" (there is no folder {folder})"
+        raise DataError(f"No file is called or matches {text}{where}.")
+    return found
+
+
+class Scan:
+    """Columns of some files, one below the other."""
+
+    def __init__(self, tables: Sequence[Table], columns: Sequence[str] | None = None) -> None:
+        self.tables = list(tables)
+        self.kinds = _common_kinds(self.tables)
+        if columns is not None:
+            for name in columns:
+                if name not in self.kinds:
+                    raise DataError(no_such_column(name, list(self.kinds)))
+            self.kinds = {name: self.kinds[name] for name in columns}
+        self.offsets = [0, *accumulate(table.n_rows for table in self.tables)]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.kinds)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.offsets[-1]
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.n_rows, len(self.kinds)
+
+    def __repr__(self) -> str:
+        files = self.tables[0].path if len(self.tables) == 1 else f"{len(self.tables)} files"
+        return f"Scan({files}: {self.n_rows} rows, {len(self.kinds)} columns)"
+
+    def select(self, columns: Sequence[str]) -> Scan:
+        """The same rows with some of the columns."""
+        return Scan(self.tables, columns)
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
+        """Rows `start` to `stop` of some columns, a batch at a time."""
+        first = bisect_right(self.offsets, start) - 1
+        for table, offset in zip(self.tables[first:], self.offsets[first:], strict=False):
+            a, b = max(start - offset, 0), min(stop - offset, table.n_rows)
+            if a < b:
+                yield from table.read(a, b, columns)
+            if offset + table.n_rows >= stop:
+                return
+
+    def starts(self) -> list[int]:
+        """Rows where reading begins without decoding what comes before."""
+        placed = zip(self.tables, self.offsets, strict=False)
+        return [offset + row for table, offset in placed for row in table.starts[:-1]]
+
+    def vocabulary(self, column: str) -> list[str]:
+        """The different values of a text column, sorted; missing values left out. One pass."""
+        from summula.core.engine import current_engine
+
+        if column not in self.kinds:
+            raise DataError(no_such_column(column, list(self.kinds)))
+        source = ScanSource(self, (), texts=(column,))
+        engine = current_engine()
+        values: set[str] = engine.map_reduce(source.distinct, source.plan(engine.chunk_rows), set.union)
+        return sorted(values)
+
+
+def _common_kinds(tables: Sequence[Table]) -> dict[str, str]:
+    """The columns all files have; the kind of a column that is a number everywhere is the widest."""
+    first = tables[0]
+    kinds = dict(first.kinds)
+    for table in tables[1:]:
+        if list(table.kinds) != list(kinds) and set(table.kinds) != set(kinds):
+            odd = sorted(set(kinds) ^ set(table.kinds))
+            has, lacks = (table, first) if odd[0] in table.kinds else (first, table)
+            raise DataError(
+                f"The files have different columns: {has.path} has {odd[0]!r}, {lacks.path} does not; "
+                "scan files with the same columns, or choose with columns=[...]."
+            )
+        for name, kind in table.kinds.items():
+            numbers = {"float64", "float32", "number"}
+            if kind in numbers and kinds[name] in numbers:
+                kinds[name] = kind if kind == kinds[name] else "number"
+            elif kind != kinds[name]:
+                raise DataError(
+                    f"Column {name!r} is {kinds[name]} in {first.path} and {kind} in {table.path}; "
+                    "scan files in which a column is of one kind."
+                )
+    return kinds
+
+
+class ScanSource(Source):
+    """Some columns of a scan as features, targets and weight."""
+
+    def __init__(
+        self,
+        table: Scan,
+        features: Sequence[str],
+        targets: Sequence[str] = (),
+        weight: str | None = None,
+        *,
+        texts: Sequence[str] = (),
+        one_target: bool = True,
+    ) -> None:
+        self.table, self.features, self.targets, self.weight = table, list(features), list(targets), weight
+        self.texts = list(texts)
+        self.n_rows, self.n_features, self.n_targets = table.n_rows, len(features), len(targets)
+        self.one_target, self.weighted = one_target, weight is not None
+        self.names, self.target_names = tuple(features), tuple(targets) or None
+        single = bool(features) and all(table.kinds[name] == "float32" for name in features)
+        self.dtype = np.dtype(np.float32 if single else np.float64)
+
+    @property
+    def width(self) -> float:
+        """Stored values a row."""
+        return float(max(self.n_features, 1))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Rows of files are dense."""
+        return False
+
+    @property
+    def streams(self) -> bool:
+        """Rows do not stay in memory."""
+        return True
+
+    def starts(self) -> list[int]:
+        """Rows where a row group begins."""
+        return self.table.starts()
+
+    def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
+        """The rows from `start` up to `stop`, in chunks that end at multiples of `chunk_rows`."""
+        wanted = [*self.features, *self.targets, *([self.weight] if self.weight else []), *self.texts]
+        pieces: list[Columns] = []
+        at, end = start, min(_next_line(start, chunk_rows), stop)
+        filled = start
+        for batch in self.table.read(start, stop, wanted):
+            begin, length = 0, len(batch[0])
+            while begin < length:
+                take = min(length - begin, end - filled)
+                pieces.append(tuple(column[begin : begin + take] for column in batch))
+                begin, filled = begin + take, filled + take
+                if filled == end:
+                    yield self._chunk(pieces, at, end)
+                    pieces, at, end = [], end, min(end + chunk_rows, stop)
+
+    def _chunk(self, pieces: list[Columns], start: int, stop: int) -> Chunk:
+        d, t = self.n_features, self.n_targets
+        y = np.column_stack([_joined(pieces, d + j) for j in range(t)]) if t else None
+        weight = _checked_weight(_joined(pieces, d + t), start) if self.weight else None
+        rows: Any = tuple(piece[:d] for piece in pieces)
+        return Chunk(rows[0] if len(rows) == 1 else ColumnPieces(rows), y, weight, start, stop, self.dtype)
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The rows from `start` up to `stop` as one chunk."""
+        return next(self.chunks(start, stop, stop))
+
+    def only(self, start: int, stop: int) -> ScanSource:
+        """A description of files is small already."""
+        return self
+
+    def distinct(self, part: Part) -> set[str]:
+        """The different values of a text column in a part."""
+        values: set[str] = set()
+        for batch in self.table.read(part.start, part.stop, self.texts):
+            values.update(value for value in batch[0] if isinstance(value, str))
+        return values
+
+
+def _next_line(row: int, step: int) -> int:
+    return (row // step + 1) * step
+
+
+def _joined(pieces: list[Columns], j: int) -> Array:
+    columns = [piece[j] for piece in pieces]
+    return np.asarray(columns[0] if len(columns) == 1 else np.concatenate(columns), dtype=np.float64)
+
+
+def _checked_weight(weight: Array, start: int) -> Array:
+    """Weights of a file are checked as they come."""
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        at = int(bad[0])
+        raise DataError(f"The weight is {weight[at]:g} at row {start + at}; weights must be finite and not negative.")
+    return weight

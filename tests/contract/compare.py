@@ -1,0 +1,102 @@
+"""Comparing fitted models: every public attribute, to the bit or to rounding."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from summula.core.certificate import Certificate
+
+# What rounding may change in a well-conditioned fit: a few hundred units in the last place (sums of a few thousand
+# terms in another order differ by about sqrt(n) units; the condition number of the data is below 10).
+ROUNDING = 1e-11
+
+
+def fitted_attributes(model: Any) -> dict[str, Any]:
+    """All public attributes that end in "_", properties included, except those that refuse to exist for this fit."""
+    names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
+    return {name: getattr(model, name) for name in names if hasattr(model, name)}
+
+
+def without_names(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Only frames have names: leave them out where an array is compared with a frame."""
+    return {name: value for name, value in attributes.items() if name != "feature_names_in_"}
+
+
+def assert_same_bits(a: Any, b: Any, where: str = "value") -> None:
+    """Same types, shapes and dtypes, and the same bits."""
+    assert type(a) is type(b), f"{where}: {type(a)} and {type(b)}"
+    if isinstance(a, np.ndarray | np.generic):
+        assert a.dtype == b.dtype, f"{where}: {a.dtype} and {b.dtype}"
+        assert a.shape == b.shape, f"{where}: shapes {a.shape} and {b.shape}"
+        if a.dtype == object:
+            assert a.tolist() == b.tolist(), where
+        else:
+            assert a.tobytes() == b.tobytes(), f"{where}: {_difference(a, b)}"
+    elif sparse.issparse(a):
+        for part in ("indptr", "indices", "data"):
+            assert_same_bits(getattr(a, part), getattr(b, part), f"{where}.{part}")
+    elif inner := _parts(a):
+        theirs = _parts(b)
+        assert inner.keys() == theirs.keys(), f"{where}: {list(inner)} and {list(theirs)}"
+        for name, value in inner.items():
+            assert_same_bits(value, theirs[name], f"{where}.{name}")
+    else:
+        assert repr(a) == repr(b), f"{where}: {a!r} and {b!r}"
+
+
+def assert_close(a: Any, b: Any, *, rounding: float = ROUNDING, where: str = "value") -> None:
+    """Same names and shapes; numbers equal up to `rounding` of the largest number beside them."""
+    if isinstance(a, Certificate):
+        _assert_certificates_close(a, b, rounding, where)
+    elif sparse.issparse(a) or sparse.issparse(b):
+        assert_close(_dense(a), _dense(b), rounding=rounding, where=where)
+    elif isinstance(a, np.ndarray | np.generic | float | int) and not isinstance(a, bool):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape, f"{where}: shapes {a.shape} and {b.shape}"
+        if a.dtype.kind not in "fiub":
+            assert a.tolist() == b.tolist(), where
+            return
+        largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
+        np.testing.assert_allclose(a, b, rtol=0, atol=rounding * largest, err_msg=where)
+    elif inner := _parts(a):
+        theirs = _parts(b)
+        assert inner.keys() == theirs.keys(), f"{where}: {list(inner)} and {list(theirs)}"
+        for name, value in inner.items():
+            assert_close(value, theirs[name], rounding=rounding, where=f"{where}.{name}")
+    else:
+        assert repr(a) == repr(b), f"{where}: {a!r} and {b!r}"
+
+
+def _assert_certificates_close(a: Certificate, b: Certificate, rounding: float, where: str) -> None:
+    """A gap of an exact fit is itself rounding: it has to be small beside the objective, not equal."""
+    mine, theirs = _parts(a), _parts(b)
+    for gap in (mine.pop("gap"), theirs.pop("gap")):
+        assert 0 <= gap <= rounding * (a.primal + mine.get("scale", 0.0)), f"{where}.gap"
+    assert_close(mine, theirs, rounding=rounding, where=where)
+
+
+def _parts(value: Any) -> dict[Any, Any]:
+    """What a container holds, by name or place; empty for anything else."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, list | tuple):
+        return dict(enumerate(value))
+    return {}
+
+
+def _dense(value: Any) -> Any:
+    return value.toarray() if sparse.issparse(value) else value
+
+
+def _difference(a: Any, b: Any) -> str:
+    if a.dtype.kind != "f":
+        return f"{a!r} and {b!r}"
+    largest = np.abs(a).max(initial=0.0)
+    return f"differ by {np.abs(np.asarray(a) - b).max(initial=0.0):.3g} beside {largest:.3g}"

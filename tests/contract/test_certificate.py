@@ -1,0 +1,127 @@
+"""Promise 9: the certificate is true, and whoever has the data can check it without the solver."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.contract import storage
+from tests.contract.registry import SIZES, Case, over, wide_sparse
+
+sizes = pytest.mark.parametrize("size", SIZES)
+
+
+def objective(model: Any, X: Any, y: Any, weight: Any = None) -> float:
+    """Weighted squares of the residuals plus the penalty, by hand from public attributes."""
+    weight = np.ones(len(y)) if weight is None else weight
+    squares = (weight * ((y - model.predict(X)) ** 2).T).sum()
+    alpha = np.asarray(getattr(model, "alpha", 0.0))
+    return float(squares + (alpha * (np.atleast_2d(model.coef_) ** 2).sum(axis=1)).sum())
+
+
+@sizes
+@over("certified")
+def test_it_states_the_objective_and_a_gap_of_rounding(case: Case, size: str) -> None:
+    X, y, weight = case.data(size)
+    certificate = (model := case.fit(X, y, weight)).certificate_
+    assert certificate.kind in ("exact", "global")
+    assert certificate.primal == pytest.approx(objective(model, X, y, weight), rel=1e-10)
+    assert 0 <= certificate.gap <= 1e-12 * (certificate.primal + ((y - y.mean(axis=0)) ** 2).sum())
+    assert certificate.dual == certificate.primal - certificate.gap
+
+
+@sizes
+@over("certified")
+def test_the_training_data_confirm_it(case: Case, size: str) -> None:
+    X, y, weight = case.data(size)
+    for w in (None, weight):
+        checked = case.fit(X, y, w).certificate_.verify(X, y, w)
+        assert checked
+        assert checked.gap <= 1e-9 * checked.primal
+
+
+@over("certified")
+def test_the_training_data_confirm_it_in_any_container(case: Case, constructor: Any) -> None:
+    X, y, _ = case.data()
+    certificate = case.fit(X, y).certificate_
+    assert certificate.verify(constructor(storage.columns(X)), y)
+    assert certificate.verify(X.tolist(), y.tolist())
+    if case.sparse:
+        assert certificate.verify(storage.SPARSE["csr_array"](X), y)
+
+
+@sizes
+@over("certified")
+def test_other_data_do_not(case: Case, size: str) -> None:
+    X, y, weight = case.data(size)
+    certificate = case.fit(X, y, weight).certificate_
+    other = case.data(size, seed=1)
+    assert not certificate.verify(other.X, other.y, other.weight)
+    assert not certificate.verify(X, y)  # without the weights
+    changed = y.copy()
+    changed[0] += 1.0
+    assert not certificate.verify(X, changed, weight + 1e-3)
+    assert not certificate.verify(X[1:], y[1:], weight[1:] + 1.0)
+
+
+@sizes
+@over("certified")
+def test_a_tampered_one_is_found_out(case: Case, size: str) -> None:
+    X, y, weight = case.data(size)
+    certificate = case.fit(X, y, weight).certificate_
+    for change in (
+        {"coef": certificate.coef * 1.001},
+        {"intercept": certificate.intercept + 0.01},
+        {"primal": certificate.primal * 0.999},
+        {"primal": certificate.primal * 1.001},
+        {"alpha": certificate.alpha + 1.0},
+    ):
+        assert not dataclasses.replace(certificate, **change).verify(X, y, weight), change
+
+
+@sizes
+@over("certified")
+def test_a_worse_point_with_an_honest_objective_and_no_gap_is_found_out(case: Case, size: str) -> None:
+    X, y, weight = case.data(size)
+    certificate = case.fit(X, y, weight).certificate_
+    worse = dataclasses.replace(certificate, coef=np.abs(certificate.coef) * 1.01 + 1e-3)
+    primal = worse.verify(X, y, weight).primal
+    assert primal > certificate.primal
+    assert not dataclasses.replace(worse, primal=primal, gap=0.0).verify(X, y, weight)
+
+
+@sizes
+@over("certified")
+def test_the_gap_bounds_what_a_worse_point_loses(case: Case, size: str) -> None:
+    """At any point the gap is at least the distance to the best objective, which the fit knows."""
+    X, y, weight = case.data(size)
+    certificate = case.fit(X, y, weight).certificate_
+    rng = np.random.default_rng(0)
+    for size_of_step in (1e-6, 1e-3, 1.0):
+        coef = np.abs(certificate.coef + size_of_step * rng.normal(size=certificate.coef.shape))
+        checked = dataclasses.replace(certificate, coef=coef).verify(X, y, weight)
+        assert checked.gap >= (checked.primal - certificate.primal) * (1 - 1e-6)
+        assert checked.dual <= certificate.primal * (1 + 1e-9)
+
+
+@over("wide_sparse")
+def test_an_iterative_fit_is_certified(case: Case) -> None:
+    X, y = wide_sparse()
+    model = case.fit(X, y)
+    assert model.certificate_.kind == "global"
+    assert model.certificate_.primal == pytest.approx(objective(model, X, y), rel=1e-9)
+    assert model.certificate_.verify(X, y)
+    assert not model.certificate_.verify(X, y[::-1])
+    assert model.n_iter_ is not None
+    assert len(model.trace_) > 1
+
+
+@over("certified")
+def test_it_says_what_it_is(case: Case) -> None:
+    X, y, _ = case.data()
+    said = str(case.fit(X, y).certificate_)
+    assert said.startswith("exact: objective ")
+    assert "above the best" in said

@@ -1,0 +1,153 @@
+"""Promise 6: chunks show only in rounding, threads not at all; a part can be sent elsewhere and costs its own rows."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import summula
+from summula.core import chunks, threads
+from summula.core.validation import as_source
+from tests.contract import storage
+from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
+from tests.contract.registry import SIZES, Case, over, wide_sparse
+
+sizes = pytest.mark.parametrize("size", SIZES)
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of one chunk, so that small data make many of them."""
+    monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
+
+
+@pytest.fixture
+def machine_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Any]]:
+    """A context in which the machine has so many processors."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
+
+    @contextmanager
+    def machine(n: int) -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(threads, "_cpu_count", lambda: n)
+            patch.setattr(threads, "_pool", None)
+            patch.setattr(threads, "_pool_size", 0)
+            yield
+
+    yield machine
+
+
+def fitted(case: Case, size: str) -> tuple[dict[str, Any], Any]:
+    X, y, weight = case.data(size)
+    model = case.fit(X, y, weight if case.weighted else None)
+    return fitted_attributes(model), case.output(model, X)
+
+
+@pytest.mark.parametrize(("size", "chunk_rows"), [("small", 1), ("small", 7), ("large", 64), ("large", 1_000)])
+@over()
+def test_chunks_show_only_in_rounding(case: Case, size: str, chunk_rows: int, small_parts: None) -> None:
+    expected = fitted(case, size)
+    with summula.engine("threads", chunk_rows=chunk_rows):
+        assert_close(expected, fitted(case, size))
+
+
+@sizes
+@over()
+def test_threads_do_not_show(case: Case, size: str, small_parts: None, machine_of: Callable[[int], Any]) -> None:
+    with summula.engine("serial", chunk_rows=50):
+        expected = fitted(case, size)
+    for processors in (1, 2, 4):
+        with machine_of(processors), summula.engine("threads", chunk_rows=50):
+            assert threads.thread_count() == processors
+            assert_same_bits(expected, fitted(case, size))
+            assert (threads._pool is not None) == (processors > 1)
+
+
+@over("wide_sparse")
+def test_threads_do_not_show_in_conjugate_gradients(
+    case: Case, small_parts: None, machine_of: Callable[[int], Any]
+) -> None:
+    X, y = wide_sparse()
+    with summula.engine("serial", chunk_rows=1_000):
+        expected = fitted_attributes(case.fit(X, y))
+    for processors in (2, 4):
+        with machine_of(processors), summula.engine("threads", chunk_rows=1_000):
+            assert_same_bits(expected, fitted_attributes(case.fit(X, y)))
+
+
+@over()
+def test_the_environment_caps_threads(
+    case: Case, small_parts: None, machine_of: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with machine_of(4), summula.engine("threads", chunk_rows=50):
+        expected = fitted(case, "small")
+        for name in ("OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"):
+            with monkeypatch.context() as patch:
+                patch.setenv(name, "1")
+                assert threads.thread_count() == 1
+                assert_same_bits(expected, fitted(case, "small"))
+
+
+@over("parallel")
+def test_n_jobs_does_not_show(case: Case, small_parts: None, machine_of: Callable[[int], Any]) -> None:
+    X, y, _ = case.data()
+    with machine_of(4), summula.engine("threads", chunk_rows=50):
+        expected = fitted_attributes(case.fit(X, y))
+        for n_jobs in (1, 2, -1, -2):
+            model = case.fit(X, y).set_params(n_jobs=n_jobs).fit(X, y)
+            assert_same_bits(expected, fitted_attributes(model))
+
+
+@over()
+def test_two_fits_give_the_same_bits(case: Case) -> None:
+    assert_same_bits(fitted(case, "large"), fitted(case, "large"))
+
+
+# ------------------------------------------------------------------------------------------------------------- parts
+
+KEPT = {
+    "array": np.asarray,
+    "Fortran order": np.asfortranarray,
+    "slice": storage.ARRAYS["slice"],
+    "memory map": storage.ARRAYS["memory map"],
+    "pandas": storage.FRAMES["pandas, mixed types"],
+    "polars": storage.FRAMES["polars"],
+    "pyarrow": storage.FRAMES["pyarrow, in pieces"],
+    "sparse": storage.SPARSE["csr_array"],
+}
+
+
+@pytest.mark.parametrize("keep", KEPT.values(), ids=KEPT.keys())
+@over("regressor")
+def test_a_part_carries_its_own_rows_and_no_others(case: Case, keep: Any, small_parts: None) -> None:
+    X, y, weight = case.data("large")
+    source = as_source(case.estimator.__class__(), keep(X), y, weight, needs_y=True)
+    parts = source.plan(500)
+    assert len(parts) == 9  # 4,200 rows
+    targets = 1 if y.ndim == 1 else y.shape[1]
+    for part in parts:
+        sent = pickle.dumps(part, protocol=5)
+        # Sparse rows bring a column number for every value; the rest of a part is a few hundred bytes.
+        row = 8 * (X.shape[1] * (2 if source.is_sparse else 1) + targets + 1 + (1 if source.is_sparse else 0))
+        assert len(sent) < row * len(part) + 4_000
+        for mine, theirs in zip(part.chunks(), pickle.loads(sent).chunks(), strict=True):
+            assert (mine.start, mine.stop) == (theirs.start, theirs.stop)
+            assert_same_bits(mine.dense(), theirs.dense())
+            assert_same_bits(np.ascontiguousarray(mine.y), np.ascontiguousarray(theirs.y))
+            assert_same_bits(np.ascontiguousarray(mine.weight), np.ascontiguousarray(theirs.weight))
+
+
+@pytest.mark.parametrize("chunk_rows", [None, 100, 1_000])
+@over()
+def test_the_plan_covers_every_row_once_on_one_grid(case: Case, chunk_rows: int | None, small_parts: None) -> None:
+    X, _, _ = case.data("large")
+    source = as_source(case.estimator.__class__(), X, needs_y=False)
+    ranges = [(chunk.start, chunk.stop) for part in source.plan(chunk_rows) for chunk in part.chunks()]
+    step = chunk_rows or chunks.chunk_rows_for(source.width)
+    assert ranges == [(a, min(a + step, len(X))) for a in range(0, len(X), step)]

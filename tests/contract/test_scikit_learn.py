@@ -1,0 +1,170 @@
+"""Promises 1 and 2: to scikit-learn every estimator is one of its own, with its names and defaults."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import summula.linear_model
+import summula.preprocessing
+from tests.contract import storage
+from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
+from tests.contract.registry import CASES, Case, over
+
+# scikit-learn fits every estimator to random tables of a few rows, on which columns can be collinear.
+pytestmark = pytest.mark.filterwarnings("ignore::summula.CollinearityWarning")
+
+
+def scikit_learn_checks() -> list[Any]:
+    # Ridge(alpha=[0.5, 30.0]) wants two targets; the checks have one.
+    estimators = [case.estimator for case in CASES if case.targets <= 1]
+    return [
+        pytest.param(estimator, check, id=f"{estimator!r}-{getattr(check, 'func', check).__name__}")
+        for each in estimators
+        for estimator, check in estimator_checks_generator(each, legacy=True)
+    ]
+
+
+@pytest.mark.parametrize(("estimator", "check"), scikit_learn_checks())
+def test_check_estimator(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@over()
+def test_clone_copies_parameters_and_no_fit(case: Case) -> None:
+    X, y, _ = case.data()
+    model = case.fit(X, y)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not fitted_attributes(copy)
+
+
+@over()
+def test_a_pipeline_gives_what_its_steps_give(case: Case) -> None:
+    X, y, _ = case.data()
+    scaler = summula.preprocessing.StandardScaler().fit(X)
+    direct = case.fit(scaler.transform(X), y)
+    chain = make_pipeline(summula.preprocessing.StandardScaler(), clone(case.estimator)).fit(X, y)
+    assert_same_bits(fitted_attributes(direct), fitted_attributes(chain[-1]))
+    assert_same_bits(case.output(direct, scaler.transform(X)), case.output(chain, X))
+
+
+@over("transformer")
+def test_a_transformer_stands_before_scikit_learns_own(case: Case) -> None:
+    X = case.data().X
+    y = X[:, 0] - X[:, 1]
+    chain = make_pipeline(
+        clone(case.estimator), SelectKBest(f_regression, k=2), sklearn.linear_model.LinearRegression()
+    )
+    assert chain.fit(X, y).predict(X).shape == y.shape
+
+
+@over("regressor")
+def test_grid_search_over_a_parameter(case: Case) -> None:
+    X, y, _ = case.data()
+    search = GridSearchCV(clone(case.estimator), {"fit_intercept": [True, False]}, cv=3, n_jobs=1).fit(X, y)
+    assert search.best_params_ in ({"fit_intercept": True}, {"fit_intercept": False})
+    best = clone(case.estimator).set_params(**search.best_params_).fit(X, y)
+    assert_same_bits(fitted_attributes(best), fitted_attributes(search.best_estimator_))
+
+
+@over("regressor")
+def test_score_is_the_coefficient_of_determination(case: Case) -> None:
+    X, y, _ = case.data()
+    model = case.fit(X, y)
+    residual, spread = ((y - model.predict(X)) ** 2).sum(axis=0), ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+    assert model.score(X, y) == pytest.approx(np.mean(1 - residual / spread))
+    assert cross_val_score(case.estimator, X, y, cv=3).shape == (3,)
+
+
+@over("transformer")
+def test_set_output_gives_frames_with_names(case: Case) -> None:
+    X, y, _ = case.data()
+    frame = storage.FRAMES["pandas"](X)
+    plain = case.fit(frame, y)
+    for library, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        model = clone(case.estimator).set_output(transform=library)
+        out = model.fit(frame, y).transform(frame)
+        assert isinstance(out, kind)
+        assert list(out.columns) == list(model.get_feature_names_out())
+        assert_close(out.to_numpy(), plain.transform(frame))
+        assert_close(model.fit_transform(frame).to_numpy(), plain.transform(frame))
+
+
+@over("transformer")
+def test_feature_names_out_are_text_one_a_column_and_checked(case: Case) -> None:
+    X, y, _ = case.data()
+    named, bare = case.fit(storage.FRAMES["polars"](X), y), case.fit(X, y)
+    given = storage.names(X.shape[1])
+    names = named.get_feature_names_out()
+    assert names.dtype == object
+    assert len(names) == named.transform(storage.FRAMES["polars"](X)).shape[1] == len(set(names))
+    assert names.tolist() == named.get_feature_names_out(given).tolist() == bare.get_feature_names_out(given).tolist()
+    with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
+        named.get_feature_names_out(given[::-1])
+    with pytest.raises(ValueError, match="length equal to number of features"):
+        bare.get_feature_names_out(given[1:])
+
+
+@over("weighted")
+def test_sample_weight_is_routed_through_a_pipeline(case: Case) -> None:
+    X, y, weight = case.data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        step = clone(case.estimator).set_fit_request(sample_weight=True)
+        scaler = summula.preprocessing.StandardScaler().set_fit_request(sample_weight=False)
+        routed = make_pipeline(scaler, step).fit(X, y, sample_weight=weight)[-1]
+    direct = case.fit(summula.preprocessing.StandardScaler().fit_transform(X), y, weight)
+    assert_same_bits(fitted_attributes(direct), fitted_attributes(routed))
+
+
+@over()
+def test_html_shows_the_estimator(case: Case) -> None:
+    X, y, _ = case.data()
+    for model in (case.estimator, case.fit(X, y)):
+        assert type(model).__name__ in estimator_html_repr(model)
+        assert model._repr_mimebundle_()["text/plain"] == repr(model)
+
+
+@over()
+def test_parameters_and_defaults_are_scikit_learns_where_it_has_the_class(case: Case) -> None:
+    ours = type(case.estimator)
+    theirs = getattr(importlib.import_module(ours.__module__.replace("summula", "sklearn").rpartition(".")[0]),
+                     ours.__name__, None) if _folder_exists(ours) else None  # fmt: skip
+    if theirs is None:
+        return  # a class of our own
+    mine, model = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
+    assert list(mine)[: len(model)] == list(model), "our own parameters come after scikit-learn's"
+    for name, parameter in model.items():
+        assert mine[name].kind == parameter.kind, name
+        assert mine[name].default == parameter.default, name
+    extra = [parameter for name, parameter in mine.items() if name not in model]
+    assert all(parameter.default is None for parameter in extra), "what is ours is off by default"
+
+
+def _folder_exists(ours: type) -> bool:
+    folder = ours.__module__.split(".")[1]
+    return importlib.util.find_spec(f"sklearn.{folder}") is not None
+
+
+@over()
+def test_every_parameter_refuses_what_it_cannot_take(case: Case) -> None:
+    X, y, _ = case.data()
+    nonsense = object()
+    for name in case.estimator.get_params():
+        if name == "random_state":
+            continue  # tested with what it accepts
+        with pytest.raises(ValueError, match=f"The {name!r} parameter of {type(case.estimator).__name__} must be"):
+            clone(case.estimator).set_params(**{name: nonsense}).fit(X, y)

@@ -1,0 +1,175 @@
+"""Promises 3 and 5: weights are repetitions, the order of rows is nothing, float32 stays, scales do not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.contract import storage
+from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
+from tests.contract.registry import SIZES, Case, over
+
+sizes = pytest.mark.parametrize("size", SIZES)
+
+
+# ----------------------------------------------------------------------------------------------------------- weights
+
+
+@sizes
+@over("weighted")
+def test_a_weight_is_so_many_repetitions_and_zero_is_absence(case: Case, size: str) -> None:
+    X, y, weight = data = case.data(size)
+    assert 0 in weight
+    assert 3 in weight
+    repeated = data.rows(np.repeat(np.arange(len(X)), weight.astype(int)))
+    expected, model = case.fit(repeated.X, repeated.y), case.fit(X, y, weight)
+    assert_close(fitted_attributes(expected), fitted_attributes(model))
+    assert_close(case.output(expected, X), case.output(model, X))
+
+
+@over("weighted")
+def test_zero_weight_is_absence_even_of_a_wild_row(case: Case) -> None:
+    X, y, weight = data = case.data()
+    weight = np.ones(len(X))
+    weight[::7] = 0.0
+    X = X.copy()
+    X[::7] = 1e6
+    kept = data.rows(weight > 0)
+    assert_close(fitted_attributes(case.fit(kept.X, kept.y)), fitted_attributes(case.fit(X, y, weight)))
+
+
+@over("weighted")
+def test_equal_weights_are_no_weights(case: Case) -> None:
+    X, y, _ = case.data("large")
+    assert_close(fitted_attributes(case.fit(X, y)), fitted_attributes(case.fit(X, y, np.ones(len(X)))))
+
+
+@over("weighted")
+def test_weights_may_be_a_list_a_series_or_one_number(case: Case, constructor: Any) -> None:
+    X, y, weight = case.data()
+    expected = fitted_attributes(case.fit(X, y, weight))
+    series = constructor({"w": weight})["w"]
+    for given in (weight.tolist(), weight.astype(np.int64), weight.astype(np.float32), series):
+        assert_same_bits(expected, fitted_attributes(case.fit(X, y, given)))
+    assert_same_bits(fitted_attributes(case.fit(X, y, np.full(len(X), 2.0))), fitted_attributes(case.fit(X, y, 2.0)))
+
+
+@over("weighted")
+def test_weights_are_left_as_they_were(case: Case) -> None:
+    X, y, weight = case.data()
+    given = weight.copy()
+    case.fit(X, y, given)
+    assert_same_bits(weight, given)
+
+
+# -------------------------------------------------------------------------------------------------------------- rows
+
+
+@sizes
+@over()
+def test_the_order_of_rows_is_nothing(case: Case, size: str) -> None:
+    X, y, weight = data = case.data(size)
+    shuffled = data.rows(np.random.default_rng(5).permutation(len(X)))
+    weights = (weight, shuffled.weight) if case.weighted else (None, None)
+    assert_close(fitted_attributes(case.fit(X, y, weights[0])), fitted_attributes(case.fit(*shuffled[:2], weights[1])))
+
+
+@over()
+def test_data_are_left_as_they_were(case: Case) -> None:
+    X, y, _ = case.data()
+    mine, targets = X.copy(), None if y is None else y.copy()
+    case.output(case.fit(mine, targets), mine)
+    assert_same_bits((X, y), (mine, targets))
+
+
+@over()
+def test_a_second_fit_forgets_the_first(case: Case) -> None:
+    X, y, _ = case.data()
+    other = case.data("large", seed=1)
+    model = case.fit(storage.FRAMES["pandas"](other.X), other.y)
+    assert_same_bits(fitted_attributes(case.fit(X, y)), fitted_attributes(model.fit(X, y)))
+
+
+@sizes
+@over("regressor")
+def test_targets_of_any_layout_give_the_same_bits(case: Case, size: str, constructor: Any) -> None:
+    X, y, _ = case.data(size)
+    expected = fitted_attributes(case.fit(X, y))
+    if y.ndim == 1:
+        wide = np.stack([y, y], axis=1)
+        others = [y.tolist(), wide[:, 0], constructor({"y": y})["y"]]
+    else:
+        others = [np.asfortranarray(y), y.tolist(), constructor({"a": y[:, 0], "b": y[:, 1]})]
+    for other in others:
+        assert_same_bits(expected, fitted_attributes(case.fit(X, other)))
+
+
+@over("regressor", "one_target")
+def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
+    X, y, _ = case.data()
+    flat, matrix = case.fit(X, y), case.fit(X, y[:, None])
+    # scikit-learn's LinearRegression keeps the second dimension, its Ridge does not; ours do as theirs.
+    assert_same_bits(flat.coef_, matrix.coef_.ravel())
+    assert_close(flat.predict(X), matrix.predict(X).ravel())
+
+
+# ---------------------------------------------------------------------------------------------------------- float32
+
+
+@sizes
+@over()
+def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> None:
+    X, y, weight = case.data(size)
+    weight = weight if case.weighted else None
+    single = X.astype(np.float32)
+    expected, model = case.fit(single.astype(np.float64), y, weight), case.fit(single, y, weight)
+    out = case.output(model, single)
+    assert out.dtype == np.float32
+    # Products in float32 have relative errors of 6e-8 each; they add like a random walk and the condition number
+    # of the columns (polynomial terms: about 30) multiplies them.
+    assert_close(case.output(expected, single.astype(np.float64)), out, rounding=2e-5)
+    if case.regressor:
+        assert model.coef_.dtype == np.float32
+        assert_close(expected.coef_, model.coef_, rounding=2e-5)
+
+
+@over()
+def test_a_float32_column_among_others_is_read_as_it_is(case: Case) -> None:
+    X, y, _ = case.data()
+    frame = storage.FRAMES["polars, mixed types"](X)
+    assert case.output(case.fit(frame, y), frame).dtype == np.float64
+
+
+# ------------------------------------------------------------------------------------------------------------ scales
+
+
+@sizes
+@over("scale_free")
+def test_unscaled_columns_change_no_prediction(case: Case, size: str) -> None:
+    X, y, _ = case.data(size)
+    unscaled = X * np.logspace(-6, 6, X.shape[1])
+    expected, model = case.output(case.fit(X, y), X), case.output(case.fit(unscaled, y), unscaled)
+    assert_close(expected, model, rounding=1e-10)
+
+
+@sizes
+@over("certified")
+def test_unscaled_columns_reach_the_exact_optimum(case: Case, size: str) -> None:
+    X, y, weight = case.data(size)
+    unscaled = X * np.logspace(-6, 6, X.shape[1])
+    model = case.fit(unscaled, y, weight)
+    certificate = model.certificate_
+    assert certificate.gap <= 1e-10 * certificate.primal
+    assert certificate.verify(unscaled, y, weight)
+
+
+@sizes
+@over("centres")
+def test_columns_far_from_zero_keep_their_digits(case: Case, size: str) -> None:
+    """A shift of 1e6 standard deviations costs six of sixteen digits, in a sum about 0 it would cost twelve."""
+    X, y, _ = case.data(size)
+    shifted = X + 2.0**20
+    X = shifted - 2.0**20  # what is left of the digits
+    assert_close(case.output(case.fit(X, y), X), case.output(case.fit(shifted, y), shifted), rounding=1e-8)

@@ -1,0 +1,190 @@
+"""The rules of threads: how many, who is inside, and one BLAS thread while the pool works."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.linalg  # noqa: F401  loads SciPy's BLAS before the first guard
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from summula.core import threads
+from summula.core.engine import SerialEngine, ThreadEngine
+from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Eight processors, no caps, no pool yet."""
+    for name in ("OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "_cpu_count", lambda: 8)
+    monkeypatch.setattr(threads, "_pool", None)
+    monkeypatch.setattr(threads, "_pool_size", 0)
+    return monkeypatch
+
+
+@pytest.fixture
+def two_blas_threads():
+    """BLAS as a user has it who never heard of us."""
+    with threadpool_limits(2, user_api="blas"):
+        assert set(blas_threads()) == {2}
+        yield
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+# ------------------------------------------------------------------------------------------------------------ how many
+
+
+def test_all_processors_unless_told_otherwise(machine):
+    assert thread_count() == 8
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "count"), [(None, 8), (1, 1), (3, 3), (8, 8), (50, 8), (-1, 8), (-2, 7), (-50, 1), (0, 1)]
+)
+def test_n_jobs_counts_as_in_joblib(machine, n_jobs, count):
+    assert thread_count(n_jobs) == count
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"])
+@pytest.mark.parametrize(
+    ("text", "count"), [("3", 3), (" 3 ", 3), ("3,2", 3), ("100", 8), ("0", 1), ("", 8), ("many", 8), ("-2", 8)]
+)
+def test_the_environment_caps_it(machine, name, text, count):
+    machine.setenv(name, text)
+    assert thread_count() == count
+
+
+def test_the_smallest_cap_holds(machine):
+    machine.setenv("OMP_NUM_THREADS", "5")
+    machine.setenv("SUMMULA_NUM_THREADS", "3")
+    assert thread_count() == 3
+    assert thread_count(2) == 2
+    assert thread_count(-1) == 3
+    assert thread_count(-2) == 2
+    assert thread_count(6) == 3
+
+
+def test_the_cgroup_is_asked():
+    import joblib
+
+    assert threads._cpu_count() == joblib.cpu_count()
+
+
+# ------------------------------------------------------------------------------------------------------------ the pool
+
+
+def test_there_is_one_pool(machine):
+    assert pool() is pool()
+    assert pool()._max_workers == 8
+
+
+def test_the_pool_grows_with_the_cap_and_does_not_shrink(machine):
+    machine.setenv("SUMMULA_NUM_THREADS", "2")
+    small = pool()
+    machine.setenv("SUMMULA_NUM_THREADS", "4")
+    large = pool()
+    assert large is not small
+    assert large._max_workers == 4
+    assert small.submit(int, "7").result() == 7, "whoever still holds the old pool may use it"
+    machine.setenv("SUMMULA_NUM_THREADS", "1")
+    assert pool() is large
+
+
+def test_a_thread_knows_whether_it_is_of_the_pool(machine):
+    assert not inside_pool()
+    assert pool().submit(inside_pool).result()
+    seen = []
+    other = threading.Thread(target=lambda: seen.append(inside_pool()))
+    other.start()
+    other.join()
+    assert seen == [False]
+
+
+# ---------------------------------------------------------------------------------------------------------------- BLAS
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+class TestOneBlasThread:
+    def test_inside_it_is_one_and_afterwards_as_before(self):
+        with one_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+
+    def test_blocks_nest(self):
+        with one_blas_thread():
+            with one_blas_thread():
+                assert set(blas_threads()) == {1}
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+
+    def test_an_error_puts_it_back(self):
+        with pytest.raises(LookupError), one_blas_thread():
+            raise LookupError
+        assert set(blas_threads()) == {2}
+
+    def test_blocks_of_several_threads_share_the_limit(self):
+        entered, leave = threading.Barrier(2), threading.Event()
+
+        def hold():
+            with one_blas_thread():
+                entered.wait(10)
+                leave.wait(10)
+
+        other = threading.Thread(target=hold)
+        other.start()
+        entered.wait(10)
+        with one_blas_thread():
+            pass
+        assert set(blas_threads()) == {1}, "the other block is still open"
+        leave.set()
+        other.join()
+        assert set(blas_threads()) == {2}
+
+    def test_whoever_leaves_last_puts_it_back(self):
+        entered, leave, left, end = (threading.Event() for _ in range(4))
+
+        def first():
+            with one_blas_thread():
+                entered.set()
+                leave.wait(10)
+            left.set()
+            end.wait(10)  # alive: threadpoolctl listens to the thread that set the limit as long as it lives
+
+        other = threading.Thread(target=first)
+        other.start()
+        entered.wait(10)
+        with one_blas_thread():
+            leave.set()
+            left.wait(10)
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+        end.set()
+        other.join()
+
+    @pytest.mark.parametrize("where", [SerialEngine(), ThreadEngine(), ThreadEngine(2)], ids=repr)
+    def test_parts_see_one_blas_thread_and_the_caller_keeps_his(self, machine, where):
+        seen = list(where.map_ordered(lambda k: set(blas_threads()), range(6)))
+        assert seen == [{1}] * 6
+        assert set(blas_threads()) == {2}
+
+    def test_it_is_put_back_after_a_part_has_failed(self, machine):
+        def fail(k):
+            raise LookupError
+
+        for where in (SerialEngine(), ThreadEngine()):
+            with pytest.raises(LookupError):
+                where.map_reduce(fail, range(6), int.__add__)
+            assert set(blas_threads()) == {2}
+
+    def test_a_fit_leaves_blas_as_it_was(self):
+        from summula.linear_model import LinearRegression
+
+        X = np.random.default_rng(0).normal(size=(200, 3))
+        LinearRegression().fit(X, X[:, 0])
+        assert set(blas_threads()) == {2}
