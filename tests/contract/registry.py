@@ -90,6 +90,11 @@ class Case:
         return bool(get_tags(self.estimator).input_tags.allow_nan)
 
     @property
+    def complete(self) -> bool:
+        """Whether missing values are refused."""
+        return not self.allows_nan
+
+    @property
     def certified(self) -> bool:
         return self.regressor
 

@@ -22,7 +22,8 @@ __all__ = ["CsvTable", "IpcTable", "NpyTable", "ParquetTable", "Table", "open_ta
 Array = NDArray[Any]
 Columns = tuple[Array, ...]
 
-_BATCH_ROWS = 65_536
+_BATCH_ROWS = 16_384  # decoded at once; more would only need more memory
+_BLOCK_LINES = 65_536  # lines of text parsed at once
 _SNIFFED_BYTES = 1 << 20
 _COUNTED_BYTES = 1 << 22
 
@@ -230,7 +231,7 @@ class NpyTable(Table):
             kind = "text" if array.dtype.kind in "USO" else str(array.dtype)
         self.kinds = {f"x{j}": kind for j in range(array.shape[1])}
         # Any row is as near as any other; these are places to begin for threads.
-        self.starts = [*range(0, len(array), _BATCH_ROWS * 8), len(array)] if len(array) else [0]
+        self.starts = [*range(0, len(array), _BATCH_ROWS * 32), len(array)] if len(array) else [0]
 
     def _array(self) -> Array:
         array = np.load(self.path, mmap_mode="r", allow_pickle=False)
@@ -280,7 +281,7 @@ class CsvTable(Table):
         }
 
     def _index(self) -> None:
-        """Count lines, and note the place of every `_BATCH_ROWS`-th."""
+        """Count lines, and note the place of every `_BLOCK_LINES`-th."""
         self._offsets, rows, position, ended = [self._body], 0, self._body, True
         with open(self.path, "rb") as file:
             file.seek(self._body)
@@ -289,13 +290,13 @@ class CsvTable(Table):
                     line = self._line_of_blank(position, rows)
                     raise DataError(f"Line {line} of {self.path} is blank; remove it (one row a line).")
                 found = block.count(b"\n")
-                while (rows + found) // _BATCH_ROWS >= len(self._offsets):
-                    self._offsets.append(position + _nth(block, len(self._offsets) * _BATCH_ROWS - rows))
+                while (rows + found) // _BLOCK_LINES >= len(self._offsets):
+                    self._offsets.append(position + _nth(block, len(self._offsets) * _BLOCK_LINES - rows))
                 rows, position, ended = rows + found, position + len(block), block.endswith(b"\n")
         rows += not ended
         if self._offsets[-1] != position:
             self._offsets.append(position)
-        self.starts = [*range(0, rows, _BATCH_ROWS), rows] if rows else [0]
+        self.starts = [*range(0, rows, _BLOCK_LINES), rows] if rows else [0]
 
     def _line_of_blank(self, position: int, rows: int) -> int:
         with open(self.path, "rb") as file:

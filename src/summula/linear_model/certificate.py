@@ -20,7 +20,7 @@ from summula.core.sources import Source
 from summula.core.statistics import TriangularFactor, triangle
 from summula.core.validation import as_source
 from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS
-from summula.linear_model.orthogonal import EXTENDED_ELEMENTS, solve_factor
+from summula.linear_model.orthogonal import EXTENDED_ELEMENTS, lengths, solve_factor
 from summula.linear_model.problem import Point, Problem, Residuals, penalty, solving
 
 __all__ = ["LeastSquaresCertificate"]
@@ -70,7 +70,9 @@ def objective_and_gap(run: Run, problem: Problem, coef: Array, intercept: Array)
     primal = float(residuals.squares.sum()) + penalty(problem, coef)
     # Optimise the intercept exactly first: what it can still give is known in closed form.
     by_intercept = float((residuals.total**2).sum() / residuals.weight) if problem.fit_intercept else 0.0
-    if run.source.is_sparse and d > SPARSE_GRAM_COLUMNS:
+    if problem.positive and (coef < 0).any():
+        gap = np.inf  # no point of the problem at all
+    elif run.source.is_sparse and d > SPARSE_GRAM_COLUMNS:
         gap = _wide_gap(run, problem, residuals, coef)
     else:
         gap = _factor_gap(run, problem, residuals, origin, coef)
@@ -90,7 +92,7 @@ def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array,
         for j, alpha in enumerate(problem.alpha):
             free = Problem(problem.fit_intercept, np.array([alpha]), False)
             H = solve_factor(A, np.zeros((len(A), 1)), free, factor.count, removed)
-            size = np.sqrt(np.asarray(residuals.squares[[j]], np.float64))
+            size = lengths(R[first:, [first + d + j]])
             gap += float(H.bound(A, slope[:, [j]], coef[:, [j]], problem.positive, size)[0])
     return gap
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from summula.core.chunks import Chunk
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator import Run
 from summula.core.frames import frame_library, is_frame
+from summula.core.output import write_batches
 from summula.core.statistics import Gram
 from summula.core.validation import as_source
 from summula.linear_model.certificate import LeastSquaresCertificate
@@ -150,6 +152,27 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
             return np.asarray(chunk.X @ coef + intercept)
 
         return self._map_rows(linear, source)
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. Columns are called after the targets ("prediction" when they have no names).
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        t = len(self._fit.rss)
+        default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
+        batches = self.predict(X)
+        return write_batches(
+            [batches] if isinstance(batches, np.ndarray) else batches, self._given.target_names or default, path
+        )
 
     # -------------------------------------------------------------------------------------------------- summarising
 

@@ -16,7 +16,7 @@ from summula.optimize.nonnegative import nonnegative_least_squares
 if TYPE_CHECKING:
     from summula.core.estimator import Run
 
-__all__ = ["EXTENDED_ELEMENTS", "FactorAnswer", "solve_by_factor", "solve_factor"]
+__all__ = ["EXTENDED_ELEMENTS", "FactorAnswer", "lengths", "solve_by_factor", "solve_factor"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -25,6 +25,7 @@ _EPS = float(np.finfo(np.float64).eps)
 EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 _MOST_POLISH = 5
 _NOTHING = 1e-7  # share of a column below which it does not take part in a combination
+_ROUNDING = 1e-11  # what rounding may leave of a product of columns that is zero, as a share of their lengths
 
 
 def solve_by_factor(run: Run, problem: Problem, origin: Array) -> Fit:
@@ -89,6 +90,7 @@ class FactorAnswer(NamedTuple):
     """What the triangular factor gives: F F' = H^+ is `half_inverse`.
 
     The columns of `null` are combinations of columns that come to nothing; None when there are too many to list.
+    `span` is set for a ridge on fewer rows than columns: outside of what they span H is alpha I, and F says nothing.
     """
 
     coef: Array
@@ -97,11 +99,14 @@ class FactorAnswer(NamedTuple):
     dependent: Indices
     undetermined: Indices
     gap: Array
-    null: Array | None
+    null: Array | None = None
+    span: Array | None = None
+    alpha: float = 0.0
 
     def apply_inverse(self, g: Array) -> Array:
         """H^+ g."""
-        return self.half_inverse @ (self.half_inverse.T @ g)
+        inside = self.half_inverse @ (self.half_inverse.T @ g)
+        return inside if self.span is None else inside + (g - self.span @ (self.span.T @ g)) / self.alpha
 
     def moves(self, term: Array) -> bool:
         """Whether term'v differs between answers v that fit equally well."""
@@ -110,13 +115,13 @@ class FactorAnswer(NamedTuple):
         return bool((np.abs(term @ self.null) > _NOTHING * (np.abs(term) @ np.abs(self.null))).any())
 
     def bound(self, A: Array, slope: Array, coef: Array, positive: bool, size: Array) -> Array:
-        """Bounds (6) and (7); `size` is the length of the residual, against which rounding is judged."""
+        """Bounds (6) and (7); `size` is the length of the targets, against which rounding is judged."""
         gap = quadratic_gap(slope, coef, self.apply_inverse, positive)
         if positive and self.rank < A.shape[1] and len(self.dependent):
             # H has no inverse: (7) holds only if what the multipliers leave of the slope is among its products.
             rest = np.maximum(slope, 0.0)
             outside = np.abs(rest - A.T @ (A @ self.apply_inverse(rest)))
-            gap[(outside > _NOTHING * np.outer(_lengths(A), size)).any(axis=0)] = np.inf
+            gap[(outside > _ROUNDING * np.outer(lengths(A), size)).any(axis=0)] = np.inf
         return gap
 
 
@@ -132,9 +137,8 @@ def solve_factor(A: Array, B: Array, problem: Problem, n_rows: int, removed: Arr
         at = answer.coef
         if problem.positive:
             at = nonnegative_least_squares(*_with_penalty(A, B[:, mine], float(alpha)))
-        residual = B[:, mine] - A @ at
-        slope = A.T @ residual - alpha * at
-        coef[:, mine], gap[mine] = at, answer.bound(A, slope, at, problem.positive, _lengths(residual))
+        slope = A.T @ (B[:, mine] - A @ at) - alpha * at
+        coef[:, mine], gap[mine] = at, answer.bound(A, slope, at, problem.positive, lengths(B[:, mine]))
     return answer._replace(coef=coef, gap=gap)
 
 
@@ -146,7 +150,7 @@ def _with_penalty(A: Array, B: Array, alpha: float) -> tuple[Array, Array]:
     return np.vstack([A, np.sqrt(alpha) * np.eye(d)]), np.vstack([B, np.zeros((d, B.shape[1]))])
 
 
-def _lengths(A: Array) -> Array:
+def lengths(A: Array) -> Array:
     """Lengths of columns, without squares that overflow or vanish."""
     largest = np.abs(A).max(axis=0, initial=0.0)
     safe = np.where(largest > 0, largest, 1.0)
@@ -155,24 +159,25 @@ def _lengths(A: Array) -> Array:
 
 def _answer(coef: Array, half_inverse: Array, rank: int) -> FactorAnswer:
     none = np.empty(0, np.intp)
-    return FactorAnswer(coef, half_inverse, rank, none, none, np.empty(0), None)
+    return FactorAnswer(coef, half_inverse, rank, none, none, np.empty(0))
 
 
 def _nothing_said(d: int, t: int) -> FactorAnswer:
     """The answer to data in which no column varies."""
     everything = np.arange(d)
-    return FactorAnswer(np.zeros((d, t)), np.zeros((d, 0)), 0, everything, everything, np.empty(0), None)
+    return FactorAnswer(np.zeros((d, t)), np.zeros((d, 0)), 0, everything, everything, np.empty(0))
 
 
 def _penalised(A: Array, B: Array, alpha: float) -> FactorAnswer:
     """Ridge by QR of [A; sqrt(alpha) I]; with fewer rows than columns, in the space the rows span."""
     k, d = A.shape
     if k == 0:
-        return _answer(np.zeros((d, B.shape[1])), np.zeros((d, 0)), 0)
+        nothing = np.zeros((d, 0))
+        return _answer(np.zeros((d, B.shape[1])), nothing, 0)._replace(span=nothing, alpha=alpha)
     if k < d:
-        Q, L = linalg.qr(A.T, mode="economic", check_finite=False)  # A = L'Q', v = Q z, ||v|| = ||z||
+        Q, L = np.linalg.qr(A.T)  # A = L'Q', v = Q z, ||v|| = ||z||
         small = _penalised(L.T, B, alpha)
-        return _answer(Q @ small.coef, Q @ small.half_inverse, k)
+        return _answer(Q @ small.coef, Q @ small.half_inverse, k)._replace(span=Q, alpha=alpha)
     stacked, right = _with_penalty(A, B, alpha)
     Q, R = linalg.qr(stacked, mode="economic", check_finite=False)
     inverse, _ = linalg.lapack.dtrtri(R)
@@ -184,7 +189,7 @@ def _plain(A: Array, B: Array, n_rows: int, removed: Array) -> FactorAnswer:
     k, d = A.shape
     if k == 0:
         return _nothing_said(d, B.shape[1])
-    length = _lengths(A)
+    length = lengths(A)
     scale = np.where(length > 0, length, 1.0)
     Q, R, order = linalg.qr(A / scale, mode="economic", pivoting=True, check_finite=False)
     rank = _rank(R, max(n_rows, d), (1.0 + removed / scale)[order])

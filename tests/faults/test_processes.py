@@ -1,0 +1,214 @@
+"""Forks, joblib workers and nested fits: no deadlock, no more threads than processors, the same bits."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+
+from summula.core import engine as engines
+from summula.core import threads
+from summula.linear_model import Ridge
+from tests.faults.scripts import run
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+# Enough rows that a pass has several parts, so that the pool works.
+DATA = """
+    import json, os, threading
+    import numpy as np
+    from summula.core.threads import thread_count
+    from summula.linear_model import Ridge
+
+    def data():
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200_000, 30))
+        return X, X @ rng.normal(size=30) + rng.normal(size=200_000)
+
+    def coefficients():
+        return Ridge().fit(*data()).coef_.tobytes().hex()
+
+    def pool_threads():
+        return sum(thread.name.startswith("summula") for thread in threading.enumerate())
+"""
+
+
+@needs_fork
+def test_a_forked_child_fits_again_with_the_same_bits() -> None:
+    said = run(DATA + """
+    expected = coefficients()
+    used = pool_threads()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            before = pool_threads()
+            said = [coefficients() == expected, before, pool_threads()]
+            os.write(writing, json.dumps(said).encode())
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    said = json.loads(os.read(reading, 1000))
+    print(json.dumps(dict(status=status, child=said, used=used, parent=coefficients() == expected)))
+    """)
+    same, before, after = said["child"]
+    assert said["status"] == 0
+    assert same
+    assert said["parent"]
+    assert before == 0, "threads do not survive a fork"
+    assert after == said["used"]
+
+
+@needs_fork
+def test_a_fork_in_the_middle_of_a_fit_gives_a_child_that_works() -> None:
+    """Another thread forks while the pool works and BLAS is held to one thread: the child starts afresh."""
+    said = run(DATA + """
+    from threadpoolctl import threadpool_info
+
+    def blas_threads():
+        return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+
+    expected, before = coefficients(), blas_threads()
+    going = threading.Event()
+
+    def keep_fitting():
+        X, y = data()
+        while not going.is_set():
+            Ridge().fit(X, y)
+
+    busy = threading.Thread(target=keep_fitting)
+    busy.start()
+    failures = 0
+    for _ in range(10):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if coefficients() == expected and blas_threads() == before else 1)
+        failures += os.waitpid(child, 0)[1] != 0
+    going.set()
+    busy.join()
+    print(json.dumps(dict(failures=failures, restored=blas_threads() == before)))
+    """)
+    assert said == {"failures": 0, "restored": True}
+
+
+@needs_fork
+def test_a_multiprocessing_pool_of_forks_fits() -> None:
+    said = run(DATA + """
+    import multiprocessing
+    expected = coefficients()
+
+    def work(_):
+        return coefficients() == expected
+
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(json.dumps(pool.map(work, range(4))))
+    """)
+    assert said == [True] * 4
+
+
+# ---------------------------------------------------------------------------------------------------------------- joblib
+
+
+def training_data() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_000, 30))
+    return X, X @ rng.normal(size=30) + rng.normal(size=100_000)
+
+
+def fit_in_a_worker(X: Any, y: Any) -> tuple[int, bytes]:
+    return threads.thread_count(), Ridge().fit(X, y).coef_.tobytes()
+
+
+def test_workers_of_joblib_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    X, y = training_data()
+    expected = Ridge().fit(X, y).coef_.tobytes()
+    workers = threads._cpu_count()
+    answers = Parallel(n_jobs=workers, backend="loky")(delayed(fit_in_a_worker)(X, y) for _ in range(3))
+    assert [count for count, _ in answers] == [1, 1, 1], "as many workers as processors: one thread each"
+    assert all(bits == expected for _, bits in answers)
+
+
+def test_threads_of_joblib_share_one_pool() -> None:
+    X, y = training_data()
+    expected = Ridge().fit(X, y).coef_.tobytes()
+    answers = Parallel(n_jobs=4, backend="threading")(delayed(fit_in_a_worker)(X, y) for _ in range(8))
+    assert all(bits == expected for _, bits in answers)
+    assert threads._pool is None or len(threads._pool._threads) <= threads.thread_count()
+
+
+def test_omp_num_threads_caps_the_pool() -> None:
+    script = DATA + """
+    coefficients()
+    print(json.dumps([thread_count(), pool_threads()]))
+    """
+    assert run(script, OMP_NUM_THREADS="1") == [1, 0]
+    assert run(script, SUMMULA_NUM_THREADS="1") == [1, 0]
+    assert run(script, OMP_NUM_THREADS="1,4") == [1, 0]
+
+
+# ---------------------------------------------------------------------------------------------------------------- nested
+
+
+def test_a_fit_inside_the_pool_runs_inline_and_does_not_wait_for_itself() -> None:
+    """More nested fits than the pool has threads: were they to wait for a thread, all would wait for ever."""
+    X, y = training_data()
+    expected = Ridge().fit(X, y).coef_.tobytes()
+    tasks = 3 * threads.thread_count()
+    fits = engines.ThreadEngine().map_ordered(lambda _: (threads.inside_pool(), fit_in_a_worker(X, y)[1]), range(tasks))
+    answers = list(fits)
+    assert all(bits == expected for _, bits in answers)
+    assert all(inside for inside, _ in answers) or threads.thread_count() == 1
+
+
+# --------------------------------------------------------------------------------------------------------------- threads
+
+
+def test_only_the_pool_starts_threads_and_no_more_than_processors() -> None:
+    said = run(DATA + """
+    import scipy.linalg                         # BLAS has started its own by now
+    np.ones((500, 500)) @ np.ones((500, 500))
+    def system_threads():
+        return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else threading.active_count()
+    X, y = data()
+    before, seen = system_threads(), set(threading.enumerate())
+    for _ in range(3):
+        Ridge().fit(X, y).predict(X)
+    names = [thread.name for thread in threading.enumerate() if thread not in seen]
+    print(json.dumps(dict(names=names, more=system_threads() - before, count=thread_count())))
+    """)
+    assert all(name.startswith("summula") for name in said["names"])
+    assert len(said["names"]) <= said["count"]
+    assert said["more"] <= said["count"]
+
+
+def test_the_interpreter_ends_at_once_after_a_fit() -> None:
+    assert run(DATA + """
+    coefficients()
+    print(json.dumps(True))
+    """)
+    assert sys.version_info >= (3, 11)
+
+
+def test_blas_has_its_threads_back_after_a_fit() -> None:
+    said = run(DATA + """
+    import scipy.linalg
+    from threadpoolctl import threadpool_info
+    limits = lambda: [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+    before = limits()
+    X, y = data()
+    Ridge().fit(X, y)
+    after = limits()
+    X[7, 3] = np.nan
+    try:
+        Ridge().fit(X, y)
+    except ValueError:
+        pass
+    print(json.dumps(before == after == limits()))
+    """)
+    assert said
