@@ -11,6 +11,7 @@ from benchmarks.threads import pin_intelex
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 ALPHA = 1.0
+ALPHAS = np.logspace(-3, 5, 50)
 NONZEROS_PER_ROW = 10
 BLOCK_ROWS = 65_536
 
@@ -118,6 +119,11 @@ def _ridge_dense(dtype: type, tolerance: float) -> FitWorkload:
     )
 
 
+def unexplained(data: Regression, model: Any) -> float:
+    """1 - R2, averaged over the folds, at the alpha chosen."""
+    return 1.0 - float(model.best_score_)
+
+
 WORKLOADS = (
     _linear_regression(10_000),
     _linear_regression(100_000),
@@ -136,5 +142,15 @@ WORKLOADS = (
             _sklearn("Ridge", " lsqr", alpha=ALPHA, solver="lsqr", tol=1e-3),
         ),
         quality=Quality(partial(penalised_squares, alpha=ALPHA), "objective", tolerance=1e-6),
+    ),
+    FitWorkload(
+        name="ridge-cv",
+        title=f"RidgeCV, {len(ALPHAS)} alphas, 5 folds",
+        shape=(100_000, 100),
+        quick_shape=(2_000, 20),
+        make_data=dense_regression,
+        contenders=(_summula("RidgeCV", alphas=ALPHAS, cv=5), _sklearn("RidgeCV", alphas=ALPHAS, cv=5)),
+        quality=Quality(unexplained, "objective", tolerance=1e-9),
+        rounds=3,
     ),
 )

@@ -20,8 +20,9 @@ _INTRODUCTION = f"""# Benchmarks
 This page is written by `make bench`; `python -m benchmarks NAME...` renews single rows.
 
 All contenders work on the same data in one process, with the same number of threads, in turn, after a
-warm-up. There are {ROUNDS} rounds in alternating order. *Ours/its* is the median over the rounds of our
-time divided by the other library's time: below {FASTER} we are faster, up to {SLOWER} it is a tie. Only
+warm-up. There are {ROUNDS} rounds (3 where a peer takes half a minute) in alternating order. *Ours/its* is
+the median over the rounds of our time divided by the other library's time: below {FASTER} we are faster, up
+to {SLOWER} it is a tie. Only
 ratios count: the times of one machine move from run to run. *Off by* says how good the answer is: for
 fits the objective's relative distance from the best one reached, for transforms the error. An answer
 outside the workload's tolerance is marked, since speed at an unequal answer is not a result. *Memory* is

@@ -57,7 +57,7 @@ class Result:
 
 def run(workload: Workload, quick: bool = False, tell: Callable[[str], None] = print) -> Result:
     """Measure one workload."""
-    rounds = 2 if quick else ROUNDS
+    rounds = 2 if quick else getattr(workload, "rounds", ROUNDS)
     with threadpool_limits(THREADS):
         tell(f"{workload.name}: {workload.title}, {workload.size(quick)}".rstrip(", "))
         session = workload.open(quick)

@@ -93,6 +93,8 @@ class FitWorkload:
     contenders : tuple of Contender
         Ours first.
     quality : Quality
+    rounds : int
+        How often each contender runs: fewer times where one is slow.
     """
 
     name: str
@@ -102,6 +104,7 @@ class FitWorkload:
     make_data: Callable[[int, int], Any]
     contenders: tuple[Contender, ...]
     quality: Quality
+    rounds: int = 7
 
     @property
     def tolerance(self) -> float:

@@ -1,10 +1,10 @@
-"""Shared by all tests: stale kernels are deleted, hypothesis has one profile, frames of every library are made alike."""
+"""Shared by all tests: stale kernels are deleted, hypothesis has a profile, frames of every library are made alike."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def hash_of_source() -> str:
 
 
 def delete_stale_kernels(cache: Any) -> None:
-    """Numba notices an edit of the file a kernel is in, not of one it calls into: after any edit all are compiled anew."""
+    """Numba notices an edit of the file a kernel is in, not of one it calls: after any edit all are compiled anew."""
     now = hash_of_source()
     if cache.get("summula/source", None) == now:
         return
@@ -61,6 +61,18 @@ def polars_frame(columns: Columns) -> Any:
 def pyarrow_frame(columns: Columns) -> Any:
     return pytest.importorskip("pyarrow").table({name: np.ascontiguousarray(c) if isinstance(c, np.ndarray) else c
                                                  for name, c in columns.items()})  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------- clusters
+
+
+@pytest.fixture(scope="session")
+def dask_client() -> Iterator[Any]:
+    """A cluster of two processes on this machine; not the one Dask uses unless a test says so."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "processes": True, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
 
 
 CONSTRUCTORS = {"pandas": pandas_frame, "polars": polars_frame, "pyarrow": pyarrow_frame}

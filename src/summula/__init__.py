@@ -13,6 +13,7 @@ from summula._version import __version__
 _MODULES = ("core", "datasets", "features", "linear_model", "optimize", "preprocessing", "stats")
 _NAMES = {
     "AccuracyWarning": "summula.core.errors",
+    "ClusterError": "summula.core.errors",
     "CollinearityWarning": "summula.core.errors",
     "DataError": "summula.core.errors",
     "ModelFileError": "summula.core.errors",

@@ -9,6 +9,7 @@ from summula._version import __version__ as __version__
 from summula.core.additive import combine as combine
 from summula.core.engine import engine as engine
 from summula.core.errors import AccuracyWarning as AccuracyWarning
+from summula.core.errors import ClusterError as ClusterError
 from summula.core.errors import CollinearityWarning as CollinearityWarning
 from summula.core.errors import DataError as DataError
 from summula.core.errors import ModelFileError as ModelFileError

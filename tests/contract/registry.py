@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from summula.features import PolynomialLift
-from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
+from summula.linear_model import LinearRegression, PolynomialRegression, Ridge, RidgeCV
 from summula.preprocessing import StandardScaler
 
 Array = NDArray[Any]
@@ -45,6 +45,8 @@ class Case:
     scale_free : whether the predictions stay the same when columns are rescaled.
     wide_sparse : whether it has a way of its own for sparse data with thousands of columns.
     passes : whether a fit sums over the rows.
+    repeats : whether a weight is so many repetitions of a row (not where rows are left out: all of them go together).
+    unordered : whether the order of the rows is nothing to it.
     """
 
     estimator: Any
@@ -53,6 +55,8 @@ class Case:
     scale_free: bool = False
     wide_sparse: bool = False
     passes: bool = True
+    repeats: bool = True
+    unordered: bool = True
 
     def __str__(self) -> str:
         return repr(self.estimator).replace(" ", "")
@@ -107,6 +111,10 @@ class Case:
         return "n_jobs" in self.estimator.get_params()
 
     @property
+    def incremental(self) -> bool:
+        return hasattr(self.estimator, "partial_fit")
+
+    @property
     def random(self) -> bool:
         return "random_state" in self.estimator.get_params()
 
@@ -158,6 +166,8 @@ CASES = [
     Case(Ridge(), "regressor", wide_sparse=True),
     Case(Ridge(alpha=[0.5, 30.0]), "regressor", targets=2),
     Case(Ridge(positive=True), "regressor"),
+    Case(RidgeCV(), "regressor", repeats=False),
+    Case(RidgeCV(alphas=[0.3, 30.0, 3.0], cv=4), "regressor", targets=2, repeats=False, unordered=False),
     Case(PolynomialRegression(degree=2), "regressor", scale_free=True),
     Case(StandardScaler(), "transformer", scale_free=True),
     Case(StandardScaler(with_mean=False), "transformer", scale_free=True),

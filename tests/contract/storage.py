@@ -1,11 +1,12 @@
 """The ways data can be kept. Each entry turns a float64 array into the same numbers in another container.
 
-Streams (`scan("x.parquet")`) and Dask collections join the first table when they exist: one line each.
+Streams turn named columns into files in a folder, and a scan of these. Dask collections hold them in blocks.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import csv, feather, parquet
 from scipy import sparse
+
+import summula
 
 Array = NDArray[Any]
 
@@ -108,3 +112,90 @@ def _unsorted(X: Any) -> Any:
     """Every row's entries in falling order of their column."""
     order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)])
     return sparse.csr_array((X.data[order], X.indices[order], X.indptr), shape=X.shape)
+
+
+# ------------------------------------------------------------------------------------------------------------ streams
+
+Columns = Mapping[str, Array]
+
+
+def _in_smallest(table: Columns) -> dict[str, Array]:
+    """The first three columns in the smallest types that hold them exactly."""
+    kinds = zip(names(3), (np.int64, np.uint8, np.float32), strict=True)
+    return dict(table) | {name: np.asarray(table[name]).astype(dtype) for name, dtype in kinds}
+
+
+def _parquet(table: Columns, path: Path, row_group: int | None = None, **options: Any) -> Any:
+    parquet.write_table(pa.table(dict(table)), path, row_group_size=row_group, **options)
+    return summula.scan(path)
+
+
+def _parquet_files(table: Columns, folder: Path) -> Any:
+    """Files of unequal length, one of them without rows."""
+    n = len(next(iter(table.values())))
+    for number, (a, b) in enumerate([(0, n // 7), (n // 7, n // 7), (n // 7, n // 2), (n // 2, n)]):
+        parquet.write_table(pa.table(dict(table)).slice(a, b - a), folder / f"{number}.parquet", row_group_size=100)
+    return summula.scan(folder)
+
+
+def _csv(table: Columns, folder: Path) -> Any:
+    csv.write_csv(pa.table(dict(table)), folder / "rows.csv")
+    return summula.scan(folder / "rows.csv")
+
+
+def _feather(table: Columns, folder: Path) -> Any:
+    feather.write_feather(pa.table(dict(table)), folder / "rows.feather", chunksize=333)
+    return summula.scan(folder / "rows.feather")
+
+
+STREAMS = {
+    "Parquet": lambda table, folder: _parquet(table, folder / "rows.parquet"),
+    "Parquet, small row groups": lambda table, folder: _parquet(table, folder / "rows.parquet", 37),
+    "Parquet, compressed": lambda table, folder: _parquet(table, folder / "rows.parquet", 999, compression="zstd"),
+    "Parquet, mixed types": lambda table, folder: _parquet(_in_smallest(table), folder / "rows.parquet", 500),
+    "Parquet, several files": _parquet_files,
+    "CSV": _csv,
+    "Feather": _feather,
+    "Arrow reader": lambda table, folder: summula.scan(pa.table(dict(table)).to_reader(max_chunksize=251)),
+}
+
+
+# --------------------------------------------------------------------------------------------------------------- Dask
+
+
+def _dask_array(X: Array, rows: int) -> Any:
+    import dask.array as da
+
+    return da.from_array(X, chunks=(rows, X.shape[1]))
+
+
+def _of_unknown_lengths(X: Array) -> Any:
+    """Blocks of which it is not known how many rows a selection leaves: it leaves all, and none of one block."""
+    import dask.array as da
+
+    whole = da.from_array(np.vstack([X, np.full_like(X[: len(X) // 3], 1e9)]), chunks=(len(X) // 3, X.shape[1]))
+    return whole[whole[:, 0] < 1e9]
+
+
+def _dask_frame(frame: pd.DataFrame, partitions: int) -> Any:
+    import dask.dataframe as dd
+
+    return dd.from_pandas(frame, npartitions=partitions)
+
+
+def _with_empty_partitions(X: Array) -> Any:
+    import dask.dataframe as dd
+
+    frame = FRAMES["pandas"](X)
+    return dd.concat([_dask_frame(frame[:0], 1), _dask_frame(frame[:50], 2), _dask_frame(frame[:0], 1),
+                      _dask_frame(frame[50:], 2)])  # fmt: skip
+
+
+DASK = {
+    "dask array": lambda X: _dask_array(X, len(X) // 3 + 1),
+    "dask array, small blocks": lambda X: _dask_array(X, 17 + len(X) // 50),
+    "dask array, unknown lengths": _of_unknown_lengths,
+    "dask dataframe": lambda X: _dask_frame(FRAMES["pandas"](X), 4),
+    "dask dataframe, mixed types": lambda X: _dask_frame(FRAMES["pandas, mixed types"](X), 3),
+    "dask dataframe, empty partitions": _with_empty_partitions,
+}

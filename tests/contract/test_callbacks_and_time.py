@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
+from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 import summula
 from summula.core import chunks
+from tests.contract import storage
 from tests.contract.compare import assert_same_bits, fitted_attributes
 from tests.contract.registry import Case, over, wide_sparse
 
@@ -134,6 +135,17 @@ def test_a_progress_bar_reaches_into_a_pipeline(case: Case, capsys: pytest.Captu
     X, y, _ = case.data()
     make_pipeline(clone(case.estimator)).set_callbacks(ProgressBar()).fit(X, y)
     assert type(case.estimator).__name__ in capsys.readouterr().out
+
+
+@over("regressor")
+def test_a_scoring_monitor_sees_the_finished_model(case: Case, constructor: Any) -> None:
+    X, y, _ = case.data()
+    monitor = ScoringMonitor(scoring="r2")
+    model = clone(case.estimator).set_callbacks(monitor).fit(X, y)
+    assert monitor.get_logs().data[-1]["r2"] == model.score(X, y)
+    if case.one_target:  # also when the target is a column of the frame
+        model.fit(constructor(storage.columns(X) | {"target": y}), "target")
+        assert monitor.get_logs().data[-1]["r2"] == pytest.approx(model.score(constructor(storage.columns(X)), y))
 
 
 # -------------------------------------------------------------------------------------------------------- time limits

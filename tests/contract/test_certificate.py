@@ -18,7 +18,7 @@ def objective(model: Any, X: Any, y: Any, weight: Any = None) -> float:
     """Weighted squares of the residuals plus the penalty, by hand from public attributes."""
     weight = np.ones(len(y)) if weight is None else weight
     squares = (weight * ((y - model.predict(X)) ** 2).T).sum()
-    alpha = np.asarray(getattr(model, "alpha", 0.0))
+    alpha = np.asarray(getattr(model, "alpha_", getattr(model, "alpha", 0.0)))
     return float(squares + (alpha * (np.atleast_2d(model.coef_) ** 2).sum(axis=1)).sum())
 
 

@@ -27,7 +27,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def machine_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Any]]:
+def machine_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
     """A context in which the machine has so many processors."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
@@ -40,7 +40,7 @@ def machine_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Any]
             patch.setattr(threads, "_pool_size", 0)
             yield
 
-    yield machine
+    return machine
 
 
 def fitted(case: Case, size: str) -> tuple[dict[str, Any], Any]:

@@ -29,6 +29,17 @@ def target_names(data: Data) -> Any:
 
 
 @over("regressor")
+def test_several_targets_may_be_named_in_a_tuple(case: Case, constructor: Constructor) -> None:
+    data = case.data()
+    frame = constructor(table(data))
+    names = target_names(data)
+    names = (names,) if isinstance(names, str) else tuple(names)
+    model = case.fit(frame, names)
+    assert model.feature_names_in_.tolist() == storage.names(data.X.shape[1])
+    assert_close(case.fit(data.X, data.y).predict(data.X).ravel(), model.predict(frame).ravel())
+
+
+@over("regressor")
 def test_the_target_may_be_named(case: Case, constructor: Constructor) -> None:
     data = case.data()
     model = case.fit(constructor(table(data)), target_names(data))

@@ -18,7 +18,7 @@ sizes = pytest.mark.parametrize("size", SIZES)
 
 
 @sizes
-@over("weighted")
+@over("weighted", "repeats")
 def test_a_weight_is_so_many_repetitions_and_zero_is_absence(case: Case, size: str) -> None:
     X, y, weight = data = case.data(size)
     assert 0 in weight
@@ -29,7 +29,7 @@ def test_a_weight_is_so_many_repetitions_and_zero_is_absence(case: Case, size: s
     assert_close(case.output(expected, X), case.output(model, X))
 
 
-@over("weighted")
+@over("weighted", "repeats")
 def test_zero_weight_is_absence_even_of_a_wild_row(case: Case) -> None:
     X, y, weight = data = case.data()
     weight = np.ones(len(X))
@@ -68,7 +68,7 @@ def test_weights_are_left_as_they_were(case: Case) -> None:
 
 
 @sizes
-@over()
+@over("unordered")
 def test_the_order_of_rows_is_nothing(case: Case, size: str) -> None:
     X, y, weight = data = case.data(size)
     shuffled = data.rows(np.random.default_rng(5).permutation(len(X)))

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import summula
 from summula.core import chunks
-from tests.contract.compare import assert_same_bits, fitted_attributes
+from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
 from tests.contract.registry import SIZES, Case, Data, over, wide_sparse
 
 
@@ -201,3 +201,18 @@ def test_an_interruption_anywhere_leaves_a_whole_model_or_none(case: Case, size:
             assert fitted_attributes(model).keys() == fitted_attributes(case.fit(X, y)).keys()
             assert len(case.output(model, X)) == len(X)
             assert not case.certified or model.certificate_.verify(X, y)
+
+
+@over("incremental")
+def test_a_failed_addition_leaves_the_rows_seen_so_far(case: Case) -> None:
+    data = case.data()
+    first, rest = data.rows(slice(50)), data.rows(slice(50, None))
+    model = clone(case.estimator).partial_fit(first.X, first.y)
+    attributes = copy.deepcopy(fitted_attributes(model))
+    for fault in (infinite_value, text, three_dimensions):
+        with pytest.raises(ValueError):  # noqa: PT011
+            model.partial_fit(*fault(case, data))
+        assert_same_bits(attributes, fitted_attributes(model))
+    whole, added = case.fit(data.X, data.y), model.partial_fit(rest.X, rest.y)
+    # Sums of products cost as many digits again as the condition number of the columns (below 100 here).
+    assert_close(case.output(whole, data.X), case.output(added, data.X), rounding=1e-10)

@@ -144,6 +144,18 @@ def test_a_chunk_gives_its_rows_in_every_form(form, dtype):
         assert np.array_equal(chunk.write(out, shift), WHOLE[2:7] - shift)
 
 
+@pytest.mark.parametrize("form", forms(WHOLE))
+@pytest.mark.parametrize("index", [slice(1, 4), slice(0, 0), np.array([4, 0, 0, 2])], ids=str)
+def test_some_rows_of_a_chunk_are_a_chunk(form, index):
+    y, weight = np.arange(18.0).reshape(9, 2), np.arange(9.0)
+    chunk = MemorySource(forms(WHOLE)[form], y, weight, F64).chunk(2, 7)
+    some = chunk.take(index)
+    assert len(some) == len(WHOLE[2:7][index])
+    assert np.array_equal(some.dense(), WHOLE[2:7][index])
+    assert np.array_equal(some.y, y[2:7][index])
+    assert np.array_equal(some.weight, weight[2:7][index])
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_the_rows_of_an_array_are_not_copied(order):
     X = np.asarray(WHOLE, order=order)

@@ -154,7 +154,7 @@ class TestEveryEngine:
             time.sleep(0.01 * (k == 0))
             raise LookupError(k)
 
-        with pytest.raises(LookupError, match="^0$"):
+        with pytest.raises(LookupError, match=r"^0$"):
             where.map_reduce(fail, range(8), int.__add__)
 
     def test_on_part_is_called_once_a_part(self, where):

@@ -52,9 +52,7 @@ numeric_arrays = st.sampled_from(DTYPES).flatmap(
 orders = st.sampled_from(["C", "F"])
 # NumPy strings cannot end in a null character, so none is made.
 short_text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
-text_arrays = hnp.arrays(
-    "U5", hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3), elements=short_text
-)
+text_arrays = hnp.arrays("U5", hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3), elements=short_text)
 scalars = st.sampled_from(DTYPES).flatmap(lambda d: hnp.from_dtype(np.dtype(d)))
 object_arrays = st.lists(st.text() | st.none() | st.floats() | st.booleans()).map(
     lambda items: np.array([*items, None], dtype=object)[:-1]

@@ -36,7 +36,7 @@ def models() -> Iterator[Golden]:
     import pandas as pd
 
     from summula.features import PolynomialLift
-    from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
+    from summula.linear_model import LinearRegression, PolynomialRegression, Ridge, RidgeCV
     from summula.preprocessing import StandardScaler
 
     rng = np.random.default_rng(20240229)
@@ -53,6 +53,7 @@ def models() -> Iterator[Golden]:
     yield Golden("Ridge", Ridge(alpha=0.5).fit(X, y), "predict", new)
     yield Golden("Ridge-alphas", Ridge(alpha=np.array([0.1, 10.0])).fit(X, Y), "predict", new)
     yield Golden("Ridge-positive", Ridge(positive=True).fit(X, y), "predict", new)
+    yield Golden("RidgeCV", RidgeCV(alphas=[0.1, 1.0, 10.0], cv=4).fit(X, y), "predict", new)
     yield Golden("PolynomialRegression", PolynomialRegression(degree=2).fit(X, y), "predict", new)
     yield Golden("StandardScaler", StandardScaler().fit(X), "transform", new)
     yield Golden("PolynomialLift", PolynomialLift(degree=2).fit(X), "transform", new)

@@ -36,7 +36,7 @@ def with_value(X: Any, value: Any, row: int = 17, column: int = 1) -> Any:
     return X
 
 
-# ------------------------------------------------------------------------------------------- missing and infinite values
+# ----------------------------------------------------------------------------------------- missing and infinite values
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
@@ -151,7 +151,7 @@ def test_a_missing_value_in_a_wide_sparse_matrix_is_found_without_making_it_dens
         tracemalloc.stop()
 
 
-# ----------------------------------------------------------------------------------------------------------------- text
+# ---------------------------------------------------------------------------------------------------------------- text
 
 
 @over()
@@ -221,7 +221,7 @@ def test_booleans_are_zeros_and_ones(constructor: Constructor) -> None:
     np.testing.assert_allclose([model.intercept_, *model.coef_], [1.0, 5.0, 0.0], atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------------ what is no table
+# ---------------------------------------------------------------------------------------------------- what is no table
 
 
 @pytest.mark.parametrize("X", [None, "data.csv", {"a": [1.0, 2.0]}], ids=["None", "text", "dict"])
@@ -255,7 +255,35 @@ def test_two_columns_of_one_name_are_refused(case: Case) -> None:
     refused("more than one column named 'a'", by=clone(case.estimator), X=frame, y=y)
 
 
-# -------------------------------------------------------------------------------------------------- empty and one row
+# ---------------------------------------------------------------------------------------------------- values too large
+
+
+def test_values_whose_squares_overflow_are_named() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    X[:, 2] *= 1e200
+    for model in (StandardScaler(), PolynomialRegression()):
+        refused("Column 2 holds values so large", "divide it by a constant", by=model, X=X, y=X[:, 0])
+    np.testing.assert_allclose(StandardScaler(with_std=False).fit(X).mean_, X.mean(axis=0))
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_least_squares_needs_no_squares(size: float) -> None:
+    """Sums of products overflow or vanish there; orthogonal steps do not square."""
+    rng = np.random.default_rng(0)
+    for n, d in ((50, 3), (20_000, 10)):
+        X = rng.normal(size=(n, d))
+        y = X.sum(axis=1) + 1.0
+        np.testing.assert_allclose(LinearRegression().fit(X * size, y).coef_ * size, np.ones(d))
+
+
+def test_float32_values_whose_squares_overflow_are_no_trouble() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32) * np.float32(1e25)
+    np.testing.assert_allclose(StandardScaler().fit(X).scale_, X.astype(float).std(axis=0), rtol=1e-6)
+    target = X[:, 0] / np.float32(1e25)
+    np.testing.assert_allclose(Ridge().fit(X, target).predict(X), target, atol=1e-5)
+
+
+# --------------------------------------------------------------------------------------------------- empty and one row
 
 
 @over()
@@ -263,7 +291,7 @@ def test_no_rows(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     none = None if y is None else y[:0]
     for empty in (X[:0], constructor(table(X[:0]))):
-        with pytest.raises(ValueError, match="no rows|0 sample") as caught:
+        with pytest.raises(ValueError, match=r"no rows|0 sample") as caught:
             clone(case.estimator).fit(empty, none)
         one_sentence(caught.value, type(case.estimator).__name__)
 
@@ -272,7 +300,7 @@ def test_no_rows(case: Case, constructor: Constructor) -> None:
 def test_no_columns(case: Case) -> None:
     X, y, _ = case.data()
     for empty in (X[:, :0], pd.DataFrame(), pl.DataFrame()):
-        with pytest.raises(ValueError, match="no columns|0 feature") as caught:
+        with pytest.raises(ValueError, match=r"no columns|0 feature") as caught:
             clone(case.estimator).fit(empty, y)
         one_sentence(caught.value, type(case.estimator).__name__)
 
@@ -295,12 +323,12 @@ def test_one_row_is_fitted_in_silence(case: Case, capfd: pytest.CaptureFixture[s
 def test_no_rows_to_predict(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     model = case.fit(constructor(table(X)), y)
-    with pytest.raises(ValueError, match="no rows|0 sample") as caught:
+    with pytest.raises(ValueError, match=r"no rows|0 sample") as caught:
         case.output(model, constructor(table(X[:0])))
     one_sentence(caught.value, type(case.estimator).__name__)
 
 
-# ------------------------------------------------------------------------------------------------------ constant columns
+# ---------------------------------------------------------------------------------------------------- constant columns
 
 
 def said_of_collinear(case: Case) -> Any:
@@ -331,7 +359,7 @@ def test_constant_columns_are_named_once_at_the_users_line(X: Any, names: str) -
     with pytest.warns(summula.CollinearityWarning) as caught:
         model = LinearRegression().fit(X, y)
     assert len(caught) == 1
-    one_sentence(str(caught[0].message), names, "constant or a combination", "LinearRegression", "drop columns or use Ridge")
+    one_sentence(str(caught[0].message), names, "constant or a combination", "drop columns or use Ridge")
     assert caught[0].filename == __file__
     assert np.isfinite(model.predict(X)).all()
     assert np.all(model.coef_[X.std(axis=0) == 0] == 0)

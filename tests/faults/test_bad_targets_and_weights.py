@@ -71,7 +71,8 @@ def test_a_missing_or_infinite_target(case: Case) -> None:
     (y[:, None, None], "it has shape (20, 1, 1)"),
     (3.0, "it has shape ()"),
     (np.empty((20, 0)), "has shape (20, 0)"),
-], ids=["list of text", "text", "one text", "pandas", "polars", "dates", "complex", "sparse", "3-d", "number", "no column"])  # fmt: skip
+], ids=["list of text", "text", "one text", "pandas", "polars", "dates", "complex", "sparse", "3-d", "number",
+        "no column"])  # fmt: skip
 def test_a_target_that_is_no_column_of_numbers(target: Any, words: str) -> None:
     refused(words, by=Ridge(), X=X, y=target)
 
@@ -134,7 +135,8 @@ def test_a_frame_with_nothing_but_the_target(constructor: Constructor) -> None:
     (np.ones(20) * 1j, ["sample_weight holds complex numbers"]),
     (sparse.csr_array(np.ones((20, 1))), ["sample_weight is sparse", "toarray"]),
     (pl.Series([None] + [1.0] * 19), ["sample_weight is nan at row 0"]),
-], ids=["negative", "negative number", "all zero", "zero", "NaN", "inf", "short", "2-d", "square", "text", "complex", "sparse", "null"])  # fmt: skip
+], ids=["negative", "negative number", "all zero", "zero", "NaN", "inf", "short", "2-d", "square", "text", "complex",
+        "sparse", "null"])  # fmt: skip
 @over("weighted", "one_target")
 def test_a_weight_that_is_none(case: Case, weight: Any, words: list[str]) -> None:
     refused(*words, by=clone(case.estimator), X=X, y=y if case.regressor else None, sample_weight=weight)

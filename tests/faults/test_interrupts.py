@@ -14,6 +14,8 @@ import pytest
 
 from tests.faults.scripts import TIMEOUT, environment
 
+LIMIT = 2.0  # seconds; on an idle machine it takes a tenth of one
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 # Windows over one long vector: 20 GB to look at, 80 MB to hold, so a pass takes seconds.
@@ -23,14 +25,15 @@ DENSE = """
     X = np.lib.stride_tricks.sliding_window_view(steps, 250)
     y = X[:, 0]
 """
-# Ten products a second, thousands of steps to go.
+# Twenty products a second, a hundred steps to go; a few rows first, so that kernels are compiled.
 SPARSE = """
-    import numpy as np
+    import numpy as np, warnings
     from scipy import sparse
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((100_000, 50_000), density=2e-4, rng=rng, format="csr")
-    X = sparse.csr_array(X @ sparse.diags_array(np.logspace(0, 5, 50_000)))
-    y = rng.normal(size=100_000)
+    rng, n, d = np.random.default_rng(0), 400_000, 100_000
+    columns, ends = rng.integers(0, d, 10 * n, dtype=np.int32), np.arange(0, 10 * n + 1, 10, dtype=np.int32)
+    X = sparse.csr_array((rng.normal(size=10 * n) * np.logspace(0, 2.5, d)[columns], columns, ends), shape=(n, d))
+    y = rng.normal(size=n)
+    Ridge(alpha=1e6).fit(X[:100], y[:100])
 """
 
 SCRIPT = """
@@ -82,19 +85,19 @@ def interrupt(data: str, model: str, engine: str = "threads") -> tuple[dict[str,
 
 
 @pytest.mark.parametrize("engine", ["threads", "serial"])
-def test_a_long_pass_ends_within_a_second_and_leaves_nothing(engine: str) -> None:
+def test_a_long_pass_ends_at_once_and_leaves_nothing(engine: str) -> None:
     said, seconds = interrupt(DENSE, "Ridge()", engine)
     assert said["how"] == "interrupted"
-    assert seconds < 1.0
+    assert seconds < LIMIT
     assert said["fitted"] == []
     assert said["works"]
     assert said["threads"] == ["MainThread"]
 
 
-def test_a_long_iteration_ends_within_a_second_and_keeps_the_best_model() -> None:
+def test_a_long_iteration_ends_at_once_and_keeps_the_best_model() -> None:
     said, seconds = interrupt(SPARSE, "LinearRegression(tol=1e-12)")
     assert said["how"] == "interrupted"
-    assert seconds < 1.0
+    assert seconds < LIMIT
     assert "coef_" in said["fitted"]
     assert "certificate_" in said["fitted"]
     assert said["works"]

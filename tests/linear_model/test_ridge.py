@@ -10,19 +10,10 @@ from scipy import optimize, sparse
 from sklearn.linear_model import Ridge as Theirs
 
 from summula import CollinearityWarning, ParameterError, engine
-from summula.linear_model import LinearRegression, Ridge, certificate, least_squares
+from summula.linear_model import LinearRegression, Ridge
 from tests.reference import exact
 
 SOLVERS = ("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs")
-
-
-@pytest.fixture(params=["small", "large"])
-def way(request, monkeypatch):
-    """What small data take, and what large data take."""
-    if request.param == "large":
-        monkeypatch.setattr(least_squares, "_TINY_FACTOR", 0)
-        monkeypatch.setattr(least_squares, "_CHEAP_FACTOR", 0)
-    return request.param
 
 
 def data(n=50, d=4, seed=0):
@@ -227,17 +218,10 @@ class TestSparse:
         X = sparse.random_array((n, d), density=0.2, format="csr", rng=rng)
         return X, X @ rng.normal(size=d) + rng.normal(size=n) + 4
 
-    @pytest.fixture(params=["narrow", "wide"])
-    def method(self, request, monkeypatch):
-        if request.param == "wide":
-            for module in (least_squares, certificate):
-                monkeypatch.setattr(module, "SPARSE_GRAM_COLUMNS", 10)
-        return request.param
-
     @pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
     @pytest.mark.parametrize("intercept", [True, False])
     @pytest.mark.parametrize("weighted", [True, False])
-    def test_it_is_the_dense_answer(self, method, alpha, intercept, weighted):
+    def test_it_is_the_dense_answer(self, width, alpha, intercept, weighted):
         X, y = self.table()
         w = np.random.default_rng(0).random(300) if weighted else None
         model = Ridge(alpha, fit_intercept=intercept).fit(X, y, w)
@@ -245,17 +229,17 @@ class TestSparse:
         np.testing.assert_allclose(model.coef_, v, rtol=1e-7, atol=1e-9)
         assert model.intercept_ == pytest.approx(b, rel=1e-8, abs=1e-12)
         assert model.certificate_.verify(X, y, w)
-        assert (model.solver_ == "sparse_cg") == (method == "wide")
-        assert (model.n_iter_[0] > 1) == (method == "wide"), "a direct solution is one step"
+        assert (model.solver_ == "sparse_cg") == (width == "wide")
+        assert (model.n_iter_[0] > 1) == (width == "wide"), "a direct solution is one step"
 
-    def test_the_gap_bounds_the_distance_to_the_best(self, method):
+    def test_the_gap_bounds_the_distance_to_the_best(self, width):
         X, y = self.table()
         model = Ridge(0.5).fit(X, y)
         best = Ridge(0.5).fit(X.toarray(), y).certificate_.primal
         assert model.certificate_.primal - best <= model.certificate_.gap + 1e-11 * best
         assert model.certificate_.gap < 1e-9 * best
 
-    def test_fewer_rows_than_columns_and_several_targets(self, method):
+    def test_fewer_rows_than_columns_and_several_targets(self, width):
         X, y = self.table(25, 60)
         Y = np.column_stack([y, -2 * y])
         model = Ridge([0.1, 5.0]).fit(X, Y)
@@ -264,27 +248,23 @@ class TestSparse:
             np.testing.assert_allclose(model.coef_[j], v, rtol=1e-6, atol=1e-8)
             assert model.intercept_[j] == pytest.approx(b, rel=1e-7)
 
-    def test_positive(self, method):
+    def test_positive(self, width):
         X, y = self.table()
         model, dense = (Ridge(1.0, positive=True).fit(Z, y) for Z in (X, X.toarray()))
         assert (model.coef_ >= 0).all()
         np.testing.assert_allclose(model.coef_, dense.coef_, atol=1e-5)
         assert model.certificate_.primal == pytest.approx(dense.certificate_.primal, rel=1e-9)
 
-    def test_a_looser_tolerance_takes_fewer_steps(self, monkeypatch):
-        for module in (least_squares, certificate):
-            monkeypatch.setattr(module, "SPARSE_GRAM_COLUMNS", 10)
+    def test_a_looser_tolerance_takes_fewer_steps(self, by_conjugate_gradients):
         X, y = self.table()
         loose, tight = Ridge(1e-3, tol=1.0).fit(X, y), Ridge(1e-3, tol=1e-6).fit(X, y)
         assert loose.n_iter_[0] < tight.n_iter_[0]
         assert loose.certificate_.gap > tight.certificate_.gap
         assert loose.certificate_.verify(X, y)
 
-    def test_too_few_steps_are_warned_of_with_gap_and_knob(self, monkeypatch):
+    def test_too_few_steps_are_warned_of_with_gap_and_knob(self, by_conjugate_gradients):
         from sklearn.exceptions import ConvergenceWarning
 
-        for module in (least_squares, certificate):
-            monkeypatch.setattr(module, "SPARSE_GRAM_COLUMNS", 10)
         X, y = self.table()
         with pytest.warns(ConvergenceWarning, match=r"max_iter \(2\)") as caught:
             model = Ridge(1e-3, max_iter=2).fit(X, y)
@@ -318,7 +298,7 @@ def test_the_solver_is_a_hint_that_never_changes_the_answer():
     assert len(answers) == 1
 
 
-# --------------------------------------------------------------------------------------------------------- bad penalties
+# -------------------------------------------------------------------------------------------------------- bad penalties
 
 
 @pytest.mark.parametrize(

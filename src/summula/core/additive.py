@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self
 
+import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -80,10 +81,11 @@ class AdditiveEstimator(Estimator):
         with self._fitting(X, y if self._needs_y else None, sample_weight, needs_y=self._needs_y, reset=False) as run:
             gone = self._sums_of(run)
             left = before.unmerge(gone)
-            if _least(left.count) <= 0 or _least(left.weight) <= 0:
+            # (Columns are counted one by one where values may be missing; those of one may all be.)
+            if np.min(left.count) < 0 or np.max(left.count) == 0 or np.max(left.weight) <= 0:
                 raise DataError(
-                    f"{type(self).__name__} has seen {_least(before.count)} rows and cannot forget "
-                    f"{_least(gone.count)}: at least one has to stay."
+                    f"{type(self).__name__} has seen {np.max(before.count)} rows and cannot forget "
+                    f"{np.max(gone.count)}: at least one has to stay."
                 )
             self._use_sums(left, run.source.weighted)
         return self
@@ -115,7 +117,7 @@ class AdditiveEstimator(Estimator):
         if sums is None:
             raise ParameterError(
                 f"{what} needs the sums of all pairs of columns, which {type(self).__name__} does not keep for "
-                f"{self.n_features_in_} columns; fit again on all rows, or on fewer columns."
+                f"{self.n_features_in_} columns of such values; fit again on all rows, or on fewer columns."
             )
         return sums
 
@@ -123,11 +125,6 @@ class AdditiveEstimator(Estimator):
         return hasattr(self, "n_features_in_") and hasattr(self, self._fitted_mark)
 
     _fitted_mark = "coef_"
-
-
-def _least(value: Any) -> Any:
-    """A count, or the smallest of the counts of all columns."""
-    return value.min() if hasattr(value, "min") else value
 
 
 def _check_alike(one: Any, other: Any) -> None:
@@ -139,13 +136,20 @@ def _check_alike(one: Any, other: Any) -> None:
     check_is_fitted(other)
     mine, theirs = one.get_params(deep=False), other.get_params(deep=False)
     for name in mine.keys() - _HINTS:
-        if repr(mine[name]) != repr(theirs[name]):
+        if not _same(mine[name], theirs[name]):
             raise ParameterError(
                 f"Models to merge must have the same {name}: one has {mine[name]!r}, the other {theirs[name]!r}."
             )
     names, others = (list(getattr(m, "feature_names_in_", range(m.n_features_in_))) for m in (one, other))
     if names != others:
         raise DataError(f"Models to merge must have the same columns: one has {names}, the other {others}.")
+
+
+def _same(one: Any, other: Any) -> bool:
+    numbers = (int, float, list, tuple, np.ndarray)
+    if isinstance(one, numbers) and isinstance(other, numbers):
+        return np.array_equal(one, other)
+    return repr(one) == repr(other)
 
 
 def combine(models: Iterable[Any]) -> Any:
@@ -172,6 +176,11 @@ def combine(models: Iterable[Any]) -> Any:
     """
     from summula.core.engine import TreeSum
 
+    if not isinstance(models, Iterable):
+        raise ParameterError(f"combine takes a list of models, not one {type(models).__name__}.")
+    models = list(models)
+    if not models:
+        raise ParameterError("The list of models is empty; combine needs at least one.")
     tree: TreeSum[Any] = TreeSum(lambda a, b: a.merge(b))
     for model in models:
         if not hasattr(model, "merge"):

@@ -9,7 +9,7 @@ A plan depends on the data and `chunk_rows` only, never on workers:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -161,6 +161,20 @@ class Chunk:
         """The features as a dense array of another dtype, whatever they are kept in."""
         X = self.X.toarray() if self.is_sparse else self.X
         return np.asarray(X, dtype=dtype)
+
+    def take(self, index: Any) -> Chunk:
+        """Some of these rows, by a slice or an array of their places in the chunk, as a chunk of their own."""
+        if self.is_sparse:
+            kept = self.rows.csr()[index]
+            rows: Any = SparseRows(kept, 0, kept.shape[0])
+        elif isinstance(self.rows, tuple):
+            rows = tuple(column[index] for column in self.rows)
+        else:
+            rows = self.X[index]
+        n = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0])
+        y = None if self.y is None else self.y[index]
+        weight = None if self.weight is None else self.weight[index]
+        return replace(self, rows=rows, y=y, weight=weight, stop=self.start + n)
 
     def write(self, out: Array, origin: Array | None = None) -> Array:
         """Copy dense features, less `origin`, into `out`, shape (n, n_features); returns it."""

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from itertools import islice
 from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -21,7 +21,18 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from summula.core.errors import ParameterError
 from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
 
-__all__ = ["Engine", "SerialEngine", "ThreadEngine", "TreeSum", "current_engine", "engine"]
+__all__ = [
+    "Engine",
+    "SerialEngine",
+    "ThreadEngine",
+    "TreeSum",
+    "check_watch",
+    "chosen_engine",
+    "current_engine",
+    "engine",
+    "local_engine",
+    "watched",
+]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -171,12 +182,12 @@ class ThreadEngine(SerialEngine):
                 # (Who may use fewer threads than the pool has gets them by submitting fewer.)
                 ahead = 2 * threads if threads == executor._max_workers else threads
                 for part in islice(remaining, ahead):
-                    running.append(executor.submit(fn, part))
+                    running.append(executor.submit(copy_context().run, fn, part))
                 while running:
                     value = running[0].result()
                     running.popleft()
                     for part in islice(remaining, 1):
-                        running.append(executor.submit(fn, part))
+                        running.append(executor.submit(copy_context().run, fn, part))
                     yield value
             finally:
                 # After an error or Ctrl-C nothing of ours touches the user's arrays any more.
@@ -194,6 +205,37 @@ def current_engine() -> Engine:
     return _current.get() or _default
 
 
+def chosen_engine() -> Engine | None:
+    """The engine of the with-block we are in; None outside of any."""
+    return _current.get()
+
+
+def local_engine() -> Engine:
+    """The engine fits use now if its tasks see this process's memory, else threads with the same chunks."""
+    now = current_engine()
+    return ThreadEngine(chunk_rows=now.chunk_rows) if getattr(now, "remote", False) else now
+
+
+_watch: ContextVar[Callable[[], None] | None] = ContextVar("summula_watch", default=None)
+
+
+@contextmanager
+def watched(check: Callable[[], None]) -> Iterator[None]:
+    """Let engines that wait for others call `check` meanwhile; it raises to stop them."""
+    token = _watch.set(check)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+def check_watch() -> None:
+    """What an engine calls while it waits: raises when the time of the fit is over."""
+    check = _watch.get()
+    if check is not None:
+        check()
+
+
 def _make(kind: Any, options: dict[str, Any]) -> Engine:
     if isinstance(kind, str):
         if kind not in _OPTIONS:
@@ -206,17 +248,17 @@ def _make(kind: Any, options: dict[str, Any]) -> Engine:
         if options:
             raise ParameterError(f"{kind!r} is an engine already: give {', '.join(options)} where it is made.")
         return kind
-    adapter = type(kind).__module__.partition(".")[0]
-    if adapter in _ADAPTERS:
-        made: Engine = importlib.import_module(_ADAPTERS[adapter]).adapt(kind, **options)
-        return made
+    for package in (base.__module__.partition(".")[0] for base in type(kind).__mro__):
+        if package in _ADAPTERS:
+            made: Engine = importlib.import_module(_ADAPTERS[package]).adapt(kind, **options)
+            return made
     raise ParameterError(f"engine() takes 'threads', 'serial' or an engine object, not {type(kind).__name__} {kind!r}.")
 
 
 _OPTIONS = {"threads": ("n_jobs", "chunk_rows"), "serial": ("chunk_rows",)}
 
 # Cluster clients are recognised by the package they come from; its adapter is loaded by name, only then.
-_ADAPTERS: dict[str, str] = {}
+_ADAPTERS = {"distributed": "summula.engines.dask"}
 
 
 @contextmanager
@@ -225,10 +267,11 @@ def engine(kind: Any = "threads", **options: Any) -> Iterator[Engine]:
 
     Parameters
     ----------
-    kind : {"threads", "serial"} or Engine
-        Threads of this process, the calling thread alone, or an engine made before.
+    kind : {"threads", "serial"}, Engine or dask.distributed.Client
+        Threads of this process, the calling thread alone, an engine made before, or the workers of a Dask cluster.
     **options
-        `n_jobs` (threads only): at most so many threads. `chunk_rows`: rows a chunk.
+        `n_jobs` (threads only): at most so many threads. `chunk_rows`: rows a chunk. For a Dask client also `retries`
+        and `worker_timeout`: see `summula.engines.dask.DaskEngine`.
 
     Examples
     --------

@@ -7,6 +7,7 @@ import warnings
 
 __all__ = [
     "AccuracyWarning",
+    "ClusterError",
     "CollinearityWarning",
     "DataError",
     "ModelFileError",
@@ -30,6 +31,10 @@ class ModelFileError(ValueError):
 
 class TimeLimitError(TimeoutError):
     """`max_time` ran out before there was a first model to keep."""
+
+
+class ClusterError(RuntimeError):
+    """A cluster was lost, or gave up on a task, in the middle of a fit."""
 
 
 class AccuracyWarning(UserWarning):

@@ -4,8 +4,8 @@
         gram = run.sum(Gram, origin)
         ...
 
-Nothing is half-fitted: an error puts the estimator back as it was. After Ctrl-C or when `max_time` is over, the best
-model offered so far is kept.
+Nothing is half-fitted: an error puts the estimator back as it was. After Ctrl-C, when `max_time` is over or when a
+cluster is lost, the best model offered so far is kept.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.chunks import Chunk, Part
-from summula.core.engine import TreeSum, current_engine
-from summula.core.errors import TimeLimitError, warn
+from summula.core.engine import TreeSum, current_engine, local_engine, watched
+from summula.core.errors import ClusterError, DataError, TimeLimitError, warn
 from summula.core.parameters import Allowed, check_parameters
-from summula.core.sources import Source
+from summula.core.sources import MappedSource, Source
 from summula.core.statistics import Statistic, blocks_of_part, pilot_origin
-from summula.core.validation import as_source, complain_of_missing
+from summula.core.validation import as_source, collection_reader, complain_of_missing
 
 __all__ = ["Estimator", "Run", "Unnamed"]
 
@@ -41,19 +41,32 @@ class _OutOfTime(Exception):
     """`max_time` is over."""
 
 
+def _check_clock(deadline: float | None) -> None:
+    if deadline is not None and time.monotonic() > deadline:
+        raise _OutOfTime
+
+
 class Run:
     """One fit under way: its data, engine, clock and callbacks; `quiet` does without the last two."""
 
-    def __init__(self, estimator: Any, source: Source, X: Any = None, y: Any = None, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        source: Source,
+        X: Any = None,
+        y: Any = None,
+        *,
+        quiet: bool = False,
+        deadline: float | None = None,
+    ) -> None:
         self.source = source
-        self.engine = current_engine()
+        self.engine = source.engine()
         self.parts = source.plan(self.engine.chunk_rows)
         self.estimator = estimator
-        self._data = {"X": X, "y": y}
+        self._data = {"X": X, "y": _target_values(source, y)}
         self.one_target = source.one_target
         self._n_jobs = getattr(estimator, "n_jobs", None)
-        max_time = None if quiet else getattr(estimator, "max_time", None)
-        self._deadline = None if max_time is None else time.monotonic() + max_time
+        self._deadline = deadline
         self._offer: Callable[[], None] | None = None
         self._context: Any = None
         if getattr(estimator, "_skl_callbacks", None) and not quiet:
@@ -75,11 +88,15 @@ class Run:
                     tree.push(value, level)
                 self._tick(context)
         self._end(context)
-        return tree.result()
+        total = tree.result()
+        if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
+            raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
+        return total
 
     def complain_of_missing(self) -> None:
         """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
-        complain_of_missing(self.source, type(self.estimator).__name__)
+        given = self.source.base if isinstance(self.source, MappedSource) else self.source
+        complain_of_missing(given, type(self.estimator).__name__)
 
     def origin(self) -> NDArray[np.float64]:
         """An origin near the mean of [X, Y], from the leading chunk."""
@@ -120,15 +137,40 @@ class Run:
         self._check_clock()
 
     def _check_clock(self) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise _OutOfTime
+        _check_clock(self._deadline)
 
     def settle(self, error: BaseException) -> bool:
         """After an interruption: assign what was offered, if anything was; True when there is a model."""
-        if self._offer is None or not isinstance(error, KeyboardInterrupt | _OutOfTime):
+        if self._offer is None or not isinstance(error, KeyboardInterrupt | _OutOfTime | ClusterError):
             return False
         self._offer()
         return True
+
+
+# What is computed row by row.
+_BY_ROW = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform")
+
+
+def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that is put off until asked for when the rows are a collection of a cluster library."""
+
+    @functools.wraps(method)
+    def by_row(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        reader = collection_reader(X)
+        if reader is None:
+            return method(self, X, *args, **options)
+        return reader.lazily(self, method.__name__, X, *args, **options)
+
+    return by_row
+
+
+def _target_values(source: Source, y: Any) -> Any:
+    """The target as callbacks want it: its values, also where the user gave the name of a column."""
+    named = isinstance(y, str) or (isinstance(y, list | tuple) and any(isinstance(name, str) for name in y))
+    values = getattr(source, "y", None) if named else None
+    if values is None:
+        return y
+    return values[:, 0] if source.one_target else values
 
 
 def _map_chunks(fn: Callable[[Chunk], Any], part: Part) -> list[Any]:
@@ -149,6 +191,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     # Attributes that do not outlive the process: dropped by pickle, copy and save.
     _transient: ClassVar[tuple[str, ...]] = ("_training",)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _BY_ROW:
+            if name in vars(cls):
+                setattr(cls, name, _lazy_on_collections(vars(cls)[name]))
+
     @contextmanager
     def _fitting(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, needs_y: bool = True, reset: bool = True
@@ -158,13 +206,16 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         run: Run | None = None
         try:
             check_parameters(self, self._parameters)
-            source = as_source(
-                self, X, y, sample_weight, needs_y=needs_y, reset=reset, accept_sparse=self._accepts_sparse
-            )
-            self._note_columns(y, sample_weight)
-            run = Run(self, source, X, y)
-            yield run
-            run.finish()
+            max_time = getattr(self, "max_time", None)
+            deadline = None if max_time is None else time.monotonic() + max_time
+            with watched(functools.partial(_check_clock, deadline)):
+                source = as_source(
+                    self, X, y, sample_weight, needs_y=needs_y, reset=reset, accept_sparse=self._accepts_sparse
+                )
+                self._note_columns(y, sample_weight, reset)
+                run = Run(self, source, X, y, deadline=deadline)
+                yield run
+                run.finish()
         except BaseException as error:
             fitted = dict(vars(self))
             if run is not None and run.settle(error):
@@ -183,14 +234,18 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                     "raise max_time or fit fewer rows."
                 ) from None
             raise
+        finally:
+            if run is not None:
+                run.source.release()
 
-    def _note_columns(self, y: Any, sample_weight: Any) -> None:
+    def _note_columns(self, y: Any, sample_weight: Any, reset: bool) -> None:
         """Remember which columns of the frame were target and weight, so that predict passes them over."""
         several = [c for c in y if isinstance(c, str)] if isinstance(y, list | tuple) else []
         named = [y] if isinstance(y, str) else several
         named += [sample_weight] if isinstance(sample_weight, str) else []
-        if named:
-            self._not_features = tuple(named)
+        before = () if reset else getattr(self, "_not_features", ())
+        if named or before:
+            self._not_features = tuple(dict.fromkeys([*before, *named]))
         else:
             self.__dict__.pop("_not_features", None)
 
@@ -246,7 +301,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: Source, out: Array) -> Array:
         """Let a function write its result for every row into its place of `out`."""
-        engine = current_engine()
+        engine = local_engine()
 
         def write(part: Part) -> None:
             for chunk in part.chunks():

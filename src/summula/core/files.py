@@ -6,9 +6,10 @@ Parquet, CSV, Arrow IPC and .npy. Reading is serial and holds a batch at a time:
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -23,9 +24,10 @@ Array = NDArray[Any]
 Columns = tuple[Array, ...]
 
 _BATCH_ROWS = 16_384  # decoded at once; more would only need more memory
-_BLOCK_LINES = 65_536  # lines of text parsed at once
+_BLOCK_LINES, _BLOCK_BYTES = 65_536, 1 << 23  # most lines of text parsed at once, and bytes, about
 _SNIFFED_BYTES = 1 << 20
 _COUNTED_BYTES = 1 << 22
+_NEWLINE = 10
 
 
 class Table(ABC):
@@ -70,7 +72,7 @@ class Table(ABC):
         except (OSError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"The file {self.path} cannot be read near row {seen}: {_one_line(error)}") from error
+            raise DataError(f"The file {self.path} cannot be read near row {seen}: {first_words(error)}.") from error
         if seen != stop:
             raise DataError(f"The file {self.path} ended at row {seen} of {stop}; it is cut short or was changed.")
 
@@ -78,8 +80,19 @@ class Table(ABC):
     def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]: ...
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+def first_words(error: BaseException) -> str:
+    """The first sentence of what a library says, without its full stop."""
+    return " ".join(str(error).split()).split(". ")[0].rstrip(".")
+
+
+def _kinds(fields: Iterable[Any], path: str) -> dict[str, str]:
+    """The kind of each column of a schema, by name; names have to be different."""
+    kinds: dict[str, str] = {}
+    for field in fields:
+        if field.name in kinds:
+            raise DataError(f"{path} has more than one column named {field.name!r}; give each a name of its own.")
+        kinds[field.name] = _kind(field.type)
+    return kinds
 
 
 def open_table(path: str) -> Table:
@@ -105,7 +118,7 @@ def open_table(path: str) -> Table:
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"The file {path} cannot be read; it is damaged or cut short: {_one_line(error)}") from error
+        raise DataError(f"The file {path} cannot be read; it is damaged or cut short: {first_words(error)}.") from error
 
 
 # --------------------------------------------------------------------------------------------------- Arrow to columns
@@ -131,21 +144,34 @@ def _column(values: Any, kind: str) -> Array:
     """An Arrow array as NumPy: numbers as floats with NaN for null, text as objects."""
     import pyarrow as pa
 
+    values = decoded(values)
     if kind not in ("float64", "float32", "number"):
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
         return np.asarray(values.to_numpy(zero_copy_only=False))
     if kind == "number":
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        if pa.types.is_decimal(values.type) or pa.types.is_null(values.type) or pa.types.is_float16(values.type):
-            values = values.cast(pa.float64())
-        elif values.null_count == 0 and not pa.types.is_boolean(values.type):
+        if values.null_count == 0 and pa.types.is_integer(values.type):
             return np.asarray(values.to_numpy(zero_copy_only=True))
-        values = values.cast(pa.float64())
-    elif values.type not in (pa.float64(), pa.float32()):
-        values = values.cast(pa.float64())
+        values = values.cast(pa.float64(), safe=False)  # whole numbers above 2^53 are rounded, as in arrays
     return np.asarray(values.to_numpy(zero_copy_only=values.null_count == 0))
+
+
+def decoded(values: Any) -> Any:
+    """An Arrow array without its dictionary."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        return values
+    words = values.dictionary.cast(decoded_type(values.type))
+    return pa.DictionaryArray.from_arrays(values.indices, words).dictionary_decode()
+
+
+def decoded_type(dtype: Any) -> Any:
+    """The type of an Arrow array without its dictionary."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(dtype):
+        return dtype
+    # Values cannot be taken from views.
+    return pa.large_string() if pa.types.is_string_view(dtype.value_type) else dtype.value_type
 
 
 def _columns(batch: Any, names: Sequence[str], kinds: dict[str, str]) -> Columns:
@@ -171,7 +197,7 @@ class ParquetTable(Table):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         file = self._open()
-        self.kinds = {field.name: _kind(field.type) for field in file.schema_arrow}
+        self.kinds = _kinds(file.schema_arrow, path)
         self.metadata = file.metadata
         counts = (file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
         self.starts = [0, *accumulate(counts)]
@@ -203,7 +229,7 @@ class IpcTable(Table):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         with self._open() as reader:
-            self.kinds = {field.name: _kind(field.type) for field in reader.schema}
+            self.kinds = _kinds(reader.schema, path)
             counts = (reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
             self.starts = [0, *accumulate(counts)]
 
@@ -234,10 +260,10 @@ class NpyTable(Table):
         self.starts = [*range(0, len(array), _BATCH_ROWS * 32), len(array)] if len(array) else [0]
 
     def _array(self) -> Array:
-        array = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        array: Array = np.lib.format.open_memmap(self.path, mode="r")
         if array.ndim not in (1, 2):
             raise DataError(f"The array in {self.path} has {array.ndim} dimensions; scan reads rows and columns.")
-        return array[:, None] if array.ndim == 1 else array  # type: ignore[no-any-return]
+        return array[:, None] if array.ndim == 1 else array
 
     def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
         array = self._array()
@@ -274,37 +300,46 @@ class CsvTable(Table):
         if len(head) < self.stamp[0]:
             head = head[: head.rfind(b"\n") + 1] or head
         self._body = head.find(b"\n") + 1 or len(head)
-        table = csv.read_csv(pa.BufferReader(head), parse_options=csv.ParseOptions(delimiter=self._delimiter))
-        return {
-            field.name: pa.float64() if _kind(field.type) in ("number", "float64", "float32") else pa.string()
-            for field in table.schema
-        }
+        self._lines = max(1, min(_BLOCK_LINES, _BLOCK_BYTES * head.count(b"\n") // len(head)))
+        if b"\r" in head and b"\n" not in head:
+            raise DataError(f"The lines of {self.path} end in carriage returns alone; write it with line feeds.")
+        try:
+            table = csv.read_csv(
+                pa.BufferReader(head if head.endswith(b"\n") else head + b"\n"),
+                read_options=csv.ReadOptions(use_threads=False, block_size=len(head) + 1),  # all of it is looked at
+                parse_options=csv.ParseOptions(delimiter=self._delimiter),
+            )
+        except pa.ArrowInvalid as error:
+            raise self._located(error, -1) from None
+        kinds = _kinds(table.schema, self.path)
+        numbers = {name: pa.float64() for name, kind in kinds.items() if kind in ("number", "float64", "float32")}
+        yes_or_no = {field.name: field.type for field in table.schema if pa.types.is_boolean(field.type)}
+        return dict.fromkeys(kinds, pa.string()) | numbers | yes_or_no
 
     def _index(self) -> None:
-        """Count lines, and note the place of every `_BLOCK_LINES`-th."""
-        self._offsets, rows, position, ended = [self._body], 0, self._body, True
-        with open(self.path, "rb") as file:
-            file.seek(self._body)
-            while block := file.read(_COUNTED_BYTES):
-                if b"\n\n" in block or b"\n\r\n" in block:
-                    line = self._line_of_blank(position, rows)
-                    raise DataError(f"Line {line} of {self.path} is blank; remove it (one row a line).")
-                found = block.count(b"\n")
-                while (rows + found) // _BLOCK_LINES >= len(self._offsets):
-                    self._offsets.append(position + _nth(block, len(self._offsets) * _BLOCK_LINES - rows))
-                rows, position, ended = rows + found, position + len(block), block.endswith(b"\n")
-        rows += not ended
-        if self._offsets[-1] != position:
-            self._offsets.append(position)
-        self.starts = [*range(0, rows, _BLOCK_LINES), rows] if rows else [0]
+        """Count line ends block by block, on all threads, and note the place of every `_lines`-th line."""
+        from summula.core.engine import ThreadEngine
 
-    def _line_of_blank(self, position: int, rows: int) -> int:
-        with open(self.path, "rb") as file:
-            file.seek(position)
-            for line, text in enumerate(file, start=rows + 2):
-                if not text.strip():
-                    return line
-        return rows + 2
+        size, begins = self.stamp[0], range(self._body, self.stamp[0], _COUNTED_BYTES)
+        self._offsets, rows = [self._body], 0
+        for begin, ends in zip(begins, ThreadEngine().map_ordered(self._line_ends, begins), strict=True):
+            if (rows + ends) // self._lines >= len(self._offsets):
+                places = np.flatnonzero(self._bytes(begin, _COUNTED_BYTES) == _NEWLINE)
+                while (rows + ends) // self._lines >= len(self._offsets):
+                    line = len(self._offsets) * self._lines - rows
+                    self._offsets.append(begin + int(places[line - 1]) + 1)
+            rows += ends
+        rows += int(size > self._body and self._bytes(size - 1, 1)[0] != _NEWLINE)
+        if self._offsets[-1] != size:
+            self._offsets.append(size)
+        self.starts = [*range(0, rows, self._lines), rows] if rows else [0]
+
+    def _bytes(self, begin: int, count: int) -> Array:
+        # Mapped piece by piece: a map of the whole would count as memory of this process once it is read.
+        return np.memmap(self.path, np.uint8, "r", offset=begin, shape=(min(count, self.stamp[0] - begin),))
+
+    def _line_ends(self, begin: int) -> int:
+        return int(np.count_nonzero(self._bytes(begin, _COUNTED_BYTES) == _NEWLINE))
 
     def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
         first = bisect_right(self.starts, start) - 1
@@ -316,10 +351,7 @@ class CsvTable(Table):
                 batch = self._parse(text, self.starts[block], columns)
                 a, b = max(start, self.starts[block]), min(stop, self.starts[block + 1])
                 if batch.num_rows != self.starts[block + 1] - self.starts[block]:
-                    raise DataError(
-                        f"{self.path} has line breaks inside quotes between lines {self.starts[block] + 2} and "
-                        f"{self.starts[block + 1] + 1}; scan wants one row a line."
-                    )
+                    raise DataError(_not_one_row_a_line(self.path, text, self.starts[block] + 2))
                 yield _columns(batch.slice(a - self.starts[block], b - a), columns, self.kinds)
 
     def _parse(self, text: bytes, row: int, columns: Sequence[str]) -> Any:
@@ -336,21 +368,37 @@ class CsvTable(Table):
                 ),
             )
         except pa.ArrowInvalid as error:
-            raise DataError(f"{self.path}: {_located(error, row)}") from None
-        return table.combine_chunks().to_batches()[0] if table.num_rows else table.to_batches()[0]
+            raise self._located(error, row) from None
+        if not table.num_rows:
+            return pa.RecordBatch.from_pylist([], table.schema)
+        return table.combine_chunks().to_batches()[0]
+
+    def _located(self, error: BaseException, row: int) -> DataError:
+        """What pyarrow says of a row of a block, said of the line of the file; `row` is the first of the block."""
+        said = first_words(error)
+        found = re.search(r"Row #(\d+): (.*)", said)
+        if found is None:
+            return DataError(f"{self.path}, after line {row + 1}: {said}.")
+        line, what = row + int(found.group(1)) + 1, found.group(2)
+        if fields := re.match(r"Expected (\d+) columns, got (\d+)", what):
+            wanted, got = fields.groups()
+            return DataError(
+                f"Line {line} of {self.path} has {got} field{'' if got == '1' else 's'} and the header {wanted}; "
+                "mend or remove it."
+            )
+        column, value = re.search(r"CSV column #(\d+)", said), re.search(r"invalid value ('.*')", what)
+        if column and value:
+            name = list(self._types)[int(column.group(1))]
+            return DataError(
+                f"Column {name!r} of {self.path} holds {value.group(1)} at line {line}, and numbers in the first "
+                "lines; make it one kind, or leave it out with columns=[...]."
+            )
+        return DataError(f"Line {line} of {self.path}: {what}.")
 
 
-def _nth(block: bytes, n: int) -> int:
-    """The place after the n-th line break of a block."""
-    return int(np.flatnonzero(np.frombuffer(block, np.uint8) == 10)[n - 1]) + 1
-
-
-def _located(error: BaseException, row: int) -> str:
-    """pyarrow's sentence with the line of the file instead of the row of its block."""
-    import re
-
-    said = _one_line(error).removeprefix("CSV parse error: ")
-    found = re.search(r"Row #(\d+): (.*)", said)
-    if found:
-        return f"line {row + int(found.group(1)) + 1}: {found.group(2)}"
-    return f"after line {row + 1}: {said}"
+def _not_one_row_a_line(path: str, text: bytes, first: int) -> str:
+    """Why a stretch of lines has another number of rows."""
+    for line, content in enumerate(text.splitlines(), start=first):
+        if not content.strip():
+            return f"Line {line} of {path} is blank; remove it (scan wants one row a line)."
+    return f"{path} has line breaks inside quotes after line {first - 1}; scan wants one row a line."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ __all__ = ["write_batches"]
 
 
 def write_batches(batches: Iterable[NDArray[Any]], names: Sequence[str], path: str | os.PathLike[str]) -> int:
-    """Write blocks of rows, one column a name, as Parquet or CSV by the ending of the path; returns the rows written."""
+    """Write blocks of rows, one column a name, as Parquet or CSV by the ending of the path; returns how many rows."""
     import pyarrow as pa
 
     target = os.fspath(path)
@@ -46,7 +47,8 @@ def write_batches(batches: Iterable[NDArray[Any]], names: Sequence[str], path: s
         _publish(temporary, target)
     except BaseException:
         if writer is not None:
-            writer.close()
+            with suppress(OSError):  # on a full disk closing fails as well
+                writer.close()
         os.unlink(temporary)
         raise
     return rows

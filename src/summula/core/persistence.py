@@ -23,6 +23,7 @@ __all__ = ["CLASSES", "load", "save"]
 CLASSES: dict[str, str] = {
     "linear_model.LinearRegression": "summula.linear_model:LinearRegression",
     "linear_model.Ridge": "summula.linear_model:Ridge",
+    "linear_model.RidgeCV": "summula.linear_model:RidgeCV",
     "linear_model.PolynomialRegression": "summula.linear_model:PolynomialRegression",
     "preprocessing.StandardScaler": "summula.preprocessing:StandardScaler",
     "features.PolynomialLift": "summula.features:PolynomialLift",

@@ -27,6 +27,8 @@ __all__ = ["Scan", "ScanSource", "scan"]
 
 Array = NDArray[Any]
 
+_NUMBERS = ("float64", "float32", "number")
+
 
 def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
     """Rows in files, to fit and predict without loading them.
@@ -58,7 +60,10 @@ def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
         from summula.core.spool import spooled
 
         return Scan([spooled(path)], columns)
-    return Scan([open_table(name) for name in _files(path)], columns)
+    names = _files(path)
+    if not names:
+        raise DataError("The list of files is empty; scan needs at least one.")
+    return Scan([open_table(name) for name in names], columns)
 
 
 def _files(path: Any) -> list[str]:
@@ -90,12 +95,7 @@ class Scan:
 
     def __init__(self, tables: Sequence[Table], columns: Sequence[str] | None = None) -> None:
         self.tables = list(tables)
-        self.kinds = _common_kinds(self.tables)
-        if columns is not None:
-            for name in columns:
-                if name not in self.kinds:
-                    raise DataError(no_such_column(name, list(self.kinds)))
-            self.kinds = {name: self.kinds[name] for name in columns}
+        self.kinds = _common_kinds(self.tables) if columns is None else _chosen_kinds(self.tables, columns)
         self.offsets = [0, *accumulate(table.n_rows for table in self.tables)]
 
     @property
@@ -152,27 +152,40 @@ class Scan:
 
 
 def _common_kinds(tables: Sequence[Table]) -> dict[str, str]:
-    """The columns all files have; the kind of a column that is a number everywhere is the widest."""
+    """The kinds of the columns, which have to be the same in all files."""
     first = tables[0]
-    kinds = dict(first.kinds)
     for table in tables[1:]:
-        if list(table.kinds) != list(kinds) and set(table.kinds) != set(kinds):
-            odd = sorted(set(kinds) ^ set(table.kinds))
+        if table.kinds.keys() != first.kinds.keys():
+            odd = sorted(first.kinds.keys() ^ table.kinds.keys())
             has, lacks = (table, first) if odd[0] in table.kinds else (first, table)
             raise DataError(
                 f"The files have different columns: {has.path} has {odd[0]!r}, {lacks.path} does not; "
                 "scan files with the same columns, or choose with columns=[...]."
             )
-        for name, kind in table.kinds.items():
-            numbers = {"float64", "float32", "number"}
-            if kind in numbers and kinds[name] in numbers:
-                kinds[name] = kind if kind == kinds[name] else "number"
-            elif kind != kinds[name]:
-                raise DataError(
-                    f"Column {name!r} is {kinds[name]} in {first.path} and {kind} in {table.path}; "
-                    "scan files in which a column is of one kind."
-                )
-    return kinds
+    return _chosen_kinds(tables, first.kinds)
+
+
+def _chosen_kinds(tables: Sequence[Table], columns: Iterable[str]) -> dict[str, str]:
+    return {name: _kind_of(name, tables) for name in columns}
+
+
+def _kind_of(name: str, tables: Sequence[Table]) -> str:
+    """What a column holds; where it is a number in every file, the widest."""
+    first = tables[0]
+    if name not in first.kinds:
+        raise DataError(no_such_column(name, list(first.kinds)))
+    kind = first.kinds[name]
+    for table in tables[1:]:
+        here = table.kinds.get(name)
+        if here is None:
+            raise DataError(f"{first.path} has a column {name!r}, {table.path} does not; scan files that all have it.")
+        if here != kind and not (here in _NUMBERS and kind in _NUMBERS):
+            raise DataError(
+                f"Column {name!r} is {kind} in {first.path} and {here} in {table.path}; "
+                "scan files in which a column is of one kind."
+            )
+        kind = kind if here == kind else "number"
+    return kind
 
 
 class ScanSource(Source):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk, Part, SparseRows, chunk_rows_for, part_rows_for
+from summula.core.engine import Engine, current_engine
 
 __all__ = ["MappedSource", "MemorySource", "Source"]
 
@@ -85,6 +86,14 @@ class Source(ABC):
     def starts(self) -> list[int]:
         """Rows where reading begins without decoding what comes before."""
         return [0]
+
+    def engine(self) -> Engine:
+        """Where its parts are computed: the engine fits use now, unless the rows have a place of their own."""
+        return current_engine()
+
+    def release(self) -> None:
+        """Let go of what was kept for further passes."""
+        return
 
     def column(self, j: int) -> str:
         """How an error names column j."""
@@ -197,6 +206,17 @@ class MappedSource(Source):
     def starts(self) -> list[int]:
         """Rows where reading begins without decoding what comes before."""
         return self.base.starts()
+
+    def _lines(self, step: int) -> list[int]:
+        return self.base._lines(step)
+
+    def engine(self) -> Engine:
+        """Where the rows below have their place."""
+        return self.base.engine()
+
+    def release(self) -> None:
+        """Let go of what was kept for further passes."""
+        self.base.release()
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The lifted rows from `start` up to `stop`, chunk by chunk."""

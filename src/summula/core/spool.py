@@ -10,10 +10,11 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from summula.core.errors import DataError
-from summula.core.files import IpcTable
+from summula.core.files import IpcTable, decoded, decoded_type, first_words
 
 __all__ = ["spooled"]
 
@@ -24,19 +25,14 @@ def spooled(stream: Any) -> IpcTable:
     """The rows of an Arrow stream in a temporary file."""
     import pyarrow as pa
 
-    reader = pa.RecordBatchReader.from_stream(stream)
+    reader = stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
     folder = tempfile.mkdtemp(prefix="summula-")
     try:
         path = os.path.join(folder, "rows.arrow")
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, reader.schema) as writer:
-            for batch in reader:
-                need, free = batch.nbytes, shutil.disk_usage(folder).free
-                if need + _RESERVE > free:
-                    raise DataError(
-                        f"The stream does not fit on disk: {free >> 20} MB are free in {folder}; "
-                        "make room, set TMPDIR to a larger disk, or scan files instead."
-                    )
-                writer.write_batch(batch)
+        try:
+            _write(reader, path)
+        except OSError as error:
+            raise _no_room(folder) from error
         table = IpcTable(path)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -44,3 +40,43 @@ def spooled(stream: Any) -> IpcTable:
     # Also at the end of the process: weakref.finalize runs then.
     weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
     return table
+
+
+def _write(reader: Any, path: str) -> None:
+    """Write all batches; dictionaries are dissolved: a stream may have several for a column, a file may not."""
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field(field.name, decoded_type(field.type)) for field in reader.schema])
+    folder = os.path.dirname(path)
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for batch in _batches(reader):
+            plain = pa.RecordBatch.from_arrays([decoded(column) for column in batch.columns], schema=schema)
+            if plain.nbytes + _RESERVE > shutil.disk_usage(folder).free:
+                raise _no_room(folder)
+            writer.write_batch(plain)
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """The batches of a stream; where it breaks off is said."""
+    import pyarrow as pa
+
+    rows = 0
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (OSError, pa.ArrowException) as error:
+            if str(error).rstrip().endswith("KeyboardInterrupt"):  # a stream passes on words only
+                raise KeyboardInterrupt from error
+            raise DataError(f"The stream broke off after row {rows}: {first_words(error)}.") from error
+        yield batch
+        rows += batch.num_rows
+
+
+def _no_room(folder: str) -> DataError:
+    free = shutil.disk_usage(folder).free
+    return DataError(
+        f"The stream does not fit on disk: {free >> 20} MB are free in {folder}; "
+        "make room, set TMPDIR to a larger disk, or scan files instead."
+    )

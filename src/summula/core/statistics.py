@@ -97,8 +97,11 @@ def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         mean = block.mean(axis=0, dtype=np.float64)
         constant = (block == block[0]).all(axis=0)
-    origin = np.where(constant, block[0].astype(np.float64), mean)
-    return np.where(np.isfinite(origin), origin, 0.0)
+    origin: Array = np.where(constant, block[0].astype(np.float64), mean)
+    for j in np.flatnonzero(~np.isfinite(origin)):
+        seen = block[np.isfinite(block[:, j]), j]
+        origin[j] = _mean_or_constant(seen[:, None], None)[0] if 0 < len(seen) < len(block) else 0.0
+    return origin
 
 
 def product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
@@ -155,6 +158,7 @@ class Moments:
     square: Array
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
     def map(cls, chunk: Chunk, params: Array) -> Self:
         """The moments of the features of one chunk about the origin `params`."""
         d = chunk.n_features
@@ -171,6 +175,8 @@ class Moments:
             total = product(block.T, w[:, None])[:, 0]
         np.multiply(block, block, out=block)
         square = product(block.T, w[:, None])[:, 0]
+        if chunk.dtype != np.float64 and not np.isfinite(square).all():
+            return cls.map(replace(chunk, dtype=np.dtype(np.float64)), params)
         return cls(count, weight, params, total.astype(np.float64), square.astype(np.float64))
 
     @classmethod
@@ -197,7 +203,7 @@ class Moments:
     @property
     def variance(self) -> Array:
         """Variance of each column (the biased one, divided by the weight)."""
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             drift = self.total / self.weight
             return np.maximum(self.square / self.weight - drift**2, 0.0)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,27 @@ from summula.core.frames import frame_columns, is_frame, no_such_column, opened,
 from summula.core.scan import Scan, ScanSource
 from summula.core.sources import MemorySource, Source
 
-__all__ = ["as_source", "complain_of_infinite", "complain_of_missing", "feature_rows"]
+__all__ = [
+    "as_source",
+    "collection_reader",
+    "complain_of_infinite",
+    "complain_of_missing",
+    "complain_of_overflow",
+    "feature_rows",
+]
 
 Array = NDArray[Any]
 
 _FLOATS = (np.float64, np.float32)
+
+# Collections of cluster libraries are recognised by the package they come from; what reads them is loaded by name.
+_COLLECTIONS = {"dask": "summula.engines.dask_collections"}
+
+
+def collection_reader(X: Any) -> Any:
+    """The module that reads X, when X is a collection of a cluster library; None otherwise."""
+    module = _COLLECTIONS.get(type(X).__module__.partition(".")[0])
+    return None if module is None else importlib.import_module(module)
 
 
 def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) -> Any:
@@ -63,7 +81,8 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) ->
 def _refuse_what_is_no_table(X: Any, name: str) -> None:
     if type(X).__name__ == "LazyFrame":
         raise DataError(f"X is a lazy frame, which holds no rows yet; {name} needs them: give X.collect().")
-    if X is None or isinstance(X, str | bytes | dict | set):
+    # (SciPy's sparse format of keys is a dictionary, with a shape.)
+    if X is None or (isinstance(X, str | bytes | dict | set) and not hasattr(X, "shape")):
         raise DataError(
             f"X is of type {type(X).__name__}; {name} needs a table of numbers: an array, a frame or a sparse matrix."
         )
@@ -85,7 +104,7 @@ def _locate_uneven_row(X: Any, error: ValueError) -> None:
             ) from error
 
 
-def _locate_text(X: Any, name: str, error: ValueError) -> None:
+def _locate_text(X: Any, name: str, error: Exception) -> None:
     """Replace "could not convert string to float" by where the text is."""
     if "could not convert" not in str(error):
         return
@@ -185,6 +204,10 @@ def as_source(
     """
     if isinstance(X, Scan):
         return _scan_source(estimator, X, y, sample_weight, needs_y=needs_y, reset=reset)
+    if (reader := collection_reader(X)) is not None:
+        options = {"needs_y": needs_y, "reset": reset, "accept_sparse": accept_sparse}
+        collected: Source = reader.collection_source(estimator, X, y, sample_weight, **options)
+        return collected
     name = type(estimator).__name__
     target_names = _names_of(y)
     columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) else []
@@ -264,10 +287,22 @@ def _header(names: list[str]) -> Any:
 def _text_in_files(X: Scan, column: str, name: str) -> DataError:
     if X.kinds[column] != "text":
         return DataError(f"Column {column!r} holds {X.kinds[column]} values; {name} needs numbers: convert it first.")
-    for row, value in enumerate(next(X.read(0, X.n_rows, [column]))[0]):
-        if value is not None:
-            return text_error(f"Column {column!r}", value, row, name)
+    values = (value for batch in X.read(0, X.n_rows, [column]) for value in batch[0])
+    texts = ((row, value) for row, value in enumerate(values) if value is not None)
+    first = next(texts, None)
+    if first is not None:
+        # In a CSV file a column of numbers is text because of some other value: that one is to be named.
+        row, value = next((text for text in chain([first], texts) if not _spells_number(text[1])), first)
+        return text_error(f"Column {column!r}", value, row, name)
     return DataError(f"Column {column!r} holds text; {name} needs numbers: leave it out with columns=[...].")
+
+
+def _spells_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_list_of_names(y: Any) -> bool:
@@ -346,6 +381,15 @@ class _Bad:
         return _Bad(self.counts + other.counts, np.minimum(self.first, other.first))
 
 
+def complain_of_overflow(source: Source, square: Array) -> None:
+    """Raise a sentence that names the first column whose squares are too large to be summed."""
+    for j in np.flatnonzero(~np.isfinite(square)):
+        raise DataError(
+            f"{source.column(int(j))} holds values so large that their squares exceed the largest float64; "
+            "divide it by a constant first."
+        )
+
+
 def complain_of_infinite(source: Source, estimator: str) -> None:
     """Raise a sentence that names the first column with infinities, where NaN is allowed."""
     complain_of_missing(source, estimator, allow_nan=True)
@@ -353,9 +397,7 @@ def complain_of_infinite(source: Source, estimator: str) -> None:
 
 def complain_of_missing(source: Source, estimator: str, *, allow_nan: bool = False) -> None:
     """Raise a sentence that names the first column with NaN or infinities; return when there is none."""
-    from summula.core.engine import current_engine
-
-    engine = current_engine()
+    engine = source.engine()
     look = functools.partial(_Bad.of, np.isinf if allow_nan else _not_finite)
     bad = engine.map_reduce(look, source.plan(engine.chunk_rows), _Bad.merge)
     columns = np.flatnonzero(bad.counts)

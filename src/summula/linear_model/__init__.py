@@ -10,5 +10,6 @@ array([8.])
 from summula.linear_model.linear_regression import LinearRegression
 from summula.linear_model.polynomial_regression import PolynomialRegression
 from summula.linear_model.ridge import Ridge
+from summula.linear_model.ridge_cv import RidgeCV
 
-__all__ = ["LinearRegression", "PolynomialRegression", "Ridge"]
+__all__ = ["LinearRegression", "PolynomialRegression", "Ridge", "RidgeCV"]

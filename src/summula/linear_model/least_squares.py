@@ -40,10 +40,10 @@ from summula.linear_model.problem import Fit, Problem, solving
 if TYPE_CHECKING:
     from summula.core.estimator import Run
 
-__all__ = ["SPARSE_GRAM_COLUMNS", "solve"]
+__all__ = ["SPARSE_GRAM_COLUMNS", "TINY_FACTOR", "solve"]
 
 SPARSE_GRAM_COLUMNS = 2_048  # sparse data with more columns are solved by conjugate gradients
-_TINY_FACTOR = 1e6  # rows x columns^2 up to which the Gram matrix would save nothing: textbook tables get all digits
+TINY_FACTOR = 1e6  # rows x columns^2 up to which the Gram matrix would save nothing: textbook tables get all digits
 _CHEAP_FACTOR = 2e8  # rows x columns^2 up to which a second, orthogonal pass costs next to nothing
 
 
@@ -63,10 +63,11 @@ _LIMITS = {
 
 
 @np.errstate(over="ignore", invalid="ignore")  # squares of huge values are infinite; the answer is found without them
-def solve(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:
+def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram | None = None) -> Fit:
     """Solve (1) on the rows of a run by the cheapest way that is accurate enough.
 
     `offer` is told of fits that a later pass would only polish: what to keep if that pass is cut short.
+    `gram` is the Gram matrix of the rows, when it has been summed already.
     """
     source = run.source
     if source.is_sparse and source.n_features > SPARSE_GRAM_COLUMNS:
@@ -74,11 +75,11 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:
 
         return solve_sparse(run, problem, offer)
     origin = run.origin() if problem.fit_intercept else np.zeros(source.n_features + source.n_targets)
-    if source.n_rows <= source.n_features or source.n_rows * source.n_features**2 <= _TINY_FACTOR:
+    if source.n_rows <= source.n_features or source.n_rows * source.n_features**2 <= TINY_FACTOR:
         answer = solve_by_factor(run, problem, origin)
         kept = source.n_features <= SPARSE_GRAM_COLUMNS
         return replace(answer, sums=run.sum(Gram, origin, "Gram matrix")) if kept else answer
-    gram = run.sum(Gram, origin, "Gram matrix")
+    gram = run.sum(Gram, origin, "Gram matrix") if gram is None else gram
     if not np.isfinite(gram.products).all():
         run.complain_of_missing()
         # All values are finite, so it is their squares that overflow; orthogonal steps do not square.

@@ -17,7 +17,7 @@ from summula.core.estimator import Run
 from summula.core.frames import frame_library, is_frame
 from summula.core.output import write_batches
 from summula.core.statistics import Gram
-from summula.core.validation import as_source
+from summula.core.validation import as_source, collection_reader
 from summula.linear_model.certificate import LeastSquaresCertificate
 from summula.linear_model.inference import COVARIANCES, WEIGHTS, Names, summarise
 from summula.linear_model.least_squares import solve
@@ -29,7 +29,8 @@ __all__ = ["LeastSquaresModel"]
 
 Array = NDArray[Any]
 
-_ACCURATE = 1e5  # condition up to which sums alone give six digits or more
+# Rounding of the products, and the relative error of coefficients from which a fit by sums alone is warned of.
+_ACCURACY = {"float64": (1e-16, 1e-6), "float32": (6e-8, 1e-3)}
 _KEPT_BYTES = 2**26  # training data up to 64 MB are kept for summary(cov="HC3"); larger ones only while others do
 
 
@@ -59,6 +60,7 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
         given = Given(source.dtype.name, source.one_target, source.weighted, source.target_names)
         problem = self._problem(source.n_targets)
         self._keep_training(run, X, y, sample_weight)
+        self.__dict__.pop("_squares", None)
         fit = solve(run, problem, lambda fit: run.offer(lambda: self._name_results(given, problem, fit)))
         self._name_results(given, problem, fit)
         if not problem.alpha.any():
@@ -74,36 +76,47 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
 
     # ------------------------------------------------------------------------------------------ adding and forgetting
 
+    @property
+    def _weighted(self) -> bool:
+        return self._given.weighted
+
     def _kept_sums(self) -> Gram | None:
-        return self._fit.sums
+        sums = self._fit.sums
+        return sums if sums is not None and np.isfinite(sums.products).all() else None
 
     def _sums_of(self, run: Run) -> Gram:
         kept = self._fit.sums
         assert kept is not None
-        if run.source.n_targets != len(self._fit.rss):
-            raise DataError(f"The model has {len(self._fit.rss)} targets and these rows {run.source.n_targets}.")
-        sums = run.sum(Gram, kept.origin)
+        _check_targets(self._given.target_names, len(self._fit.rss), run.source.target_names, run.source.n_targets)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = run.sum(Gram, kept.origin)
         if not np.isfinite(sums.products).all():
             run.complain_of_missing()
+            raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
+        return sums
+
+    def _translated(self, other: Any) -> Gram:
+        _check_targets(self._given.target_names, len(self._fit.rss), other._given.target_names, len(other._fit.rss))
+        sums: Gram = super()._translated(other)
         return sums
 
     def _use_sums(self, sums: Gram, weighted: bool) -> None:
         problem = self._problem(len(self._fit.rss))
         d, before = len(self._fit.coef), self._fit.sums
+        # What was ever subtracted has left its rounding behind, in proportion to the largest squares there were.
+        assert before is not None
+        squares = np.maximum(self.__dict__.get("_squares", 0.0), np.diag(before.products)[:d])
         with solving(d):
-            fit, kappa = from_sums(sums, problem, d)
-        if before is not None and sums.weight < before.weight:
-            # What was subtracted has left its rounding behind.
-            left = np.diag(sums.centred() if problem.fit_intercept else sums.products)[:d]
-            was = np.diag(before.products)[:d]
-            kappa *= float(np.sqrt(max((was[left > 0] / left[left > 0]).max(initial=1.0), 1.0)))
-        if kappa > _ACCURATE and sums.count > d:
+            fit, kappa = from_sums(sums, problem, d, squares)
+        unit, bar = _ACCURACY[self._given.dtype]
+        if kappa**2 * unit > bar:
             warn(
                 f"From sums alone the coefficients of {type(self).__name__} have about "
-                f"{max(0, int(-np.log10(min(kappa**2 * 1e-16, 1.0))))} digits (condition {kappa:.0e}); "
+                f"{max(0, int(-np.log10(min(kappa**2 * unit, 1.0))))} digits (condition {kappa:.0e}); "
                 "fit on all rows at once for more.",
                 AccuracyWarning,
             )
+        self._squares = squares
         self._name_results(self._given._replace(weighted=self._given.weighted or weighted), problem, fit)
         self.__dict__.pop("_training", None)
 
@@ -128,7 +141,9 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
     def _keep_training(self, run: Run, X: Any, y: Any, sample_weight: Any) -> None:
         """Remember small training data, and large ones for as long as the caller keeps them."""
         self._frame_library = frame_library(X) if is_frame(X) else None
-        small = run.source.streams or run.source.width * run.source.n_rows * run.source.dtype.itemsize <= _KEPT_BYTES
+        # Files cost nothing to keep; a collection may keep the memory of a cluster.
+        free = run.source.streams and collection_reader(X) is None
+        small = free or run.source.width * run.source.n_rows * run.source.dtype.itemsize <= _KEPT_BYTES
         self._training = tuple(_Kept(part, small) for part in (X, y, sample_weight))
 
     # --------------------------------------------------------------------------------------------------- predicting
@@ -143,7 +158,8 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets); an iterator of such batches for a scan
+        ndarray of shape (n_samples,) or (n_samples, n_targets); an iterator of such batches for a scan; a Dask array,
+        not yet computed, for a Dask collection
         """
         source = self._reading(X)
         coef, intercept = np.asarray(self.coef_).T, self.intercept_
@@ -170,6 +186,8 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
         t = len(self._fit.rss)
         default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
         batches = self.predict(X)
+        if (reader := collection_reader(batches)) is not None:
+            batches = reader.batches(batches)
         return write_batches(
             [batches] if isinstance(batches, np.ndarray) else batches, self._given.target_names or default, path
         )
@@ -293,6 +311,14 @@ class _Kept:
 
 def _nothing() -> None:
     return None
+
+
+def _check_targets(names: tuple[str, ...] | None, n: int, others: tuple[str, ...] | None, m: int) -> None:
+    """Raise a sentence when rows to be added are about other targets."""
+    if n != m:
+        raise DataError(f"The model has {n} target{'s' if n > 1 else ''} and the other rows have {m}.")
+    if names is not None and others is not None and names != others:
+        raise DataError(f"The model is about {', '.join(names)} and the other rows are about {', '.join(others)}.")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

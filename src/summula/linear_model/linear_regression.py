@@ -6,9 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.callback import with_callbacks
 
+from summula.core.errors import ParameterError
 from summula.core.parameters import Allowed, boolean, integer, none, real
+from summula.linear_model.leave_one_out import LeftOut, leave_one_out
 from summula.linear_model.linear_model import Given, LeastSquaresModel
 from summula.linear_model.problem import Fit, Problem
 
@@ -116,6 +119,48 @@ class LinearRegression(LeastSquaresModel):
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         super()._name_results(given, problem, fit)
         self.rank_, self.n_iter_, self.trace_ = fit.rank, fit.n_iter, fit.trace
+
+    def loo(self, X: Any, y: Any, sample_weight: Any = None) -> LeftOut:
+        """Errors of the model at each row when it is fitted to all the others, from leverages: no row is left out.
+
+        The estimator itself is left as it is, fitted or not: the model in question is that of its parameters and
+        these rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. A row is left out whole, whatever its weight.
+
+        Returns
+        -------
+        LeftOut
+            `mean_squared_error`, and for data in memory `residuals`, `predictions` and `leverages`, one a row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from summula.linear_model import LinearRegression
+        >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+        >>> left_out = LinearRegression().loo(X, [1.1, 1.9, 3.2, 3.8])
+        >>> left_out.leverages.round(3)
+        array([0.7, 0.3, 0.3, 0.7])
+        >>> left_out.residuals.round(3)
+        array([ 0.033, -0.186,  0.329, -0.367])
+        >>> round(left_out.mean_squared_error, 4)
+        0.0695
+        """
+        if self.positive:
+            raise ParameterError(
+                "loo() needs an unconstrained fit: with positive=True errors do not follow from leverages; "
+                "use sklearn.model_selection.cross_val_predict with cv=LeaveOneOut()."
+            )
+        model = clone(self).fit(X, y, sample_weight)
+        if model._fit.half_inverse is None:
+            raise ParameterError(
+                f"loo() needs the inverse of a {model.n_features_in_} x {model.n_features_in_} matrix, which a fit to "
+                "such wide sparse data never forms; select fewer columns first."
+            )
+        return leave_one_out(model._second_run(X, y, sample_weight), model._fit, self.fit_intercept)
 
     @property
     def singular_(self) -> NDArray[np.float64]:

@@ -17,11 +17,21 @@ from summula.optimize.nonnegative import nonnegative_least_squares
 if TYPE_CHECKING:
     from summula.core.estimator import Run
 
-__all__ = ["from_gram", "from_sums", "refined", "well_centred"]
+__all__ = [
+    "ScaledCholesky",
+    "from_gram",
+    "from_sums",
+    "live_columns",
+    "off_centre",
+    "refined",
+    "scaled_cholesky",
+    "well_centred",
+]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_SINGULAR = 1e7  # condition from which the sums alone leave no more than two digits
 _OFF_CENTRE = 1e2  # products about the origin over products about the mean from which sums are taken again
 
 
@@ -29,18 +39,29 @@ def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
     """Sum again about the mean when the pilot origin was so far from it that centring loses digits."""
     if not problem.fit_intercept or run.source.is_sparse:
         return gram
+    return run.sum(Gram, gram.mean, "Gram matrix, re-centred") if off_centre(gram) else gram
+
+
+def off_centre(gram: Gram) -> bool:
+    """Whether the origin was so far from the mean that centring loses digits."""
     about_mean, about_origin = np.diag(gram.centred()), np.diag(gram.products)
-    if not ((about_origin > _OFF_CENTRE * about_mean) & (about_origin > 0)).any():
-        return gram
-    return run.sum(Gram, gram.mean, "Gram matrix, re-centred")
+    return bool(((about_origin > _OFF_CENTRE * about_mean) & (about_origin > 0)).any())
 
 
-def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
+def live_columns(gram: Gram, S: Array, fit_intercept: bool, d: int, squares: Array | None = None) -> NDArray[np.bool_]:
+    """Columns that vary: S, about the mean, holds more of them than products about the origin lose to rounding.
+
+    `squares` are those of the columns at their largest, where something was subtracted since.
+    """
+    if squares is None:
+        squares = np.diag(gram.products)[:d] if fit_intercept else np.zeros(d)
+    return np.asarray(np.diag(S)[:d] > 8 * _EPS * squares)
+
+
+def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None) -> tuple[Fit | None, float]:
     """Equation (3) and the condition number; no fit when the scaled matrix is not numerically positive definite."""
     S = gram.centred() if problem.fit_intercept else gram.products
-    # What a column's products about its mean lose to rounding; a column that has no more than that is constant.
-    noise = 8 * _EPS * np.diag(gram.products)[:d] if problem.fit_intercept else 0.0
-    alive = np.diag(S)[:d] > noise
+    alive = live_columns(gram, S, problem.fit_intercept, d, squares)
     if ((np.diag(gram.products)[:d] == 0) & (gram.total[:d] != 0)).any():
         return None, np.inf  # squares so small that they vanish
     if not alive.any():
@@ -48,11 +69,11 @@ def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
     Sxx, Sxy, Syy = S[:d, :d][np.ix_(alive, alive)], S[:d, d:][alive], np.diag(S)[d:]
     coef, gap, kappa = np.empty_like(Sxy), np.empty(len(Syy)), 1.0
     # Centring multiplies the rounding of the products by this, as a larger condition number would.
-    loss = float((np.diag(gram.products)[:d][alive] / np.diag(Sxx)).max())
+    loss = float(((np.diag(gram.products)[:d] if squares is None else squares)[alive] / np.diag(Sxx)).max())
     factor = None
     for alpha in np.unique(problem.alpha):
         mine = problem.alpha == alpha
-        factor = _cholesky(Sxx, float(alpha))
+        factor = scaled_cholesky(Sxx, float(alpha))
         if factor is None:
             return None, np.inf
         kappa = max(kappa, factor.kappa)
@@ -84,25 +105,37 @@ def from_gram(gram: Gram, problem: Problem, d: int) -> tuple[Fit | None, float]:
     return fit, kappa * np.sqrt(max(loss, 1.0))
 
 
-def from_sums(gram: Gram, problem: Problem, d: int) -> tuple[Fit, float]:
-    """The fit the sums alone give, and the condition number its digits depend on (error about kappa^2 eps)."""
-    fit, kappa = from_gram(gram, problem, d)
-    if fit is None:
-        fit, kappa = _from_eigenvalues(gram, problem, d)
+def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
+    """The fit the sums alone give, and the condition number its digits depend on (error about kappa^2 eps).
+
+    `squares` are the largest the columns had in these sums before anything was subtracted.
+    """
+    squares = np.maximum(squares, np.diag(gram.products)[:d])
+    fit, kappa = from_gram(gram, problem, d, squares)
+    few = _most_rank(gram, problem) < d and not problem.alpha.all()
+    if fit is None or few or kappa > _SINGULAR:
+        fit, kappa = _from_eigenvalues(gram, problem, d, squares)
     return replace(fit, sums=gram), kappa
 
 
-def _from_eigenvalues(gram: Gram, problem: Problem, d: int) -> tuple[Fit, float]:
+def _most_rank(gram: Gram, problem: Problem) -> int:
+    """The rank that so many rows can have at most."""
+    return max(gram.count - int(problem.fit_intercept), 0)
+
+
+def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
     """The same for a singular Gram matrix: a factor A with A'A = S from the eigenvalues that are more than rounding."""
     S = gram.centred() if problem.fit_intercept else gram.products
     mean = gram.mean if problem.fit_intercept else np.zeros(len(gram.origin))
-    scale = np.sqrt(np.maximum(np.diag(S)[:d], 0.0))
-    scale = np.where(scale > 0, scale, 1.0)
-    values, vectors = linalg.eigh(S[:d, :d] / scale / scale[:, None])
-    kept = values > 4 * d * _EPS * max(float(values[-1]), 1e-300)
+    alive = live_columns(gram, S, problem.fit_intercept, d, squares)
+    scale = np.sqrt(np.where(alive, np.diag(S)[:d], 1.0))
+    loss = float((squares / scale**2).max(initial=1.0, where=alive))
+    values, vectors = linalg.eigh(np.where(np.outer(alive, alive), S[:d, :d] / scale / scale[:, None], 0.0))
+    kept = values > 4 * d * _EPS * loss * max(float(values[-1]), 1e-300)
+    kept[: max(d - _most_rank(gram, problem), 0)] = False
     root = np.sqrt(values[kept])
     A = root[:, None] * vectors[:, kept].T * scale
-    B = vectors[:, kept].T @ (S[:d, d:] / scale[:, None]) / root[:, None]
+    B = vectors[:, kept].T @ (S[:d, d:] * alive[:, None] / scale[:, None]) / root[:, None]
     answer = solve_factor(A, B, problem, gram.count, np.zeros(d))
     tss = np.diag(S)[d:].copy()
     explained = (B**2).sum(axis=0) - ((B - A @ answer.coef) ** 2).sum(axis=0)
@@ -123,8 +156,8 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int) -> tuple[Fit, float]
         method="svd",
         intercept_free=answer.moves(mean[:d]),
     )
-    smallest = float(values[kept][0]) if kept.any() else 1.0
-    return fit, float(np.sqrt(values[-1] / smallest))
+    spread = float(values[-1] / values[kept][0]) if kept.any() else 1.0
+    return fit, float(np.sqrt(spread * loss))
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:
@@ -136,7 +169,7 @@ def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:
     return whole
 
 
-class _Cholesky(NamedTuple):
+class ScaledCholesky(NamedTuple):
     """S + alpha I = D U'U D, U upper triangular, U'U with a unit diagonal; kappa of U."""
 
     U: Array
@@ -144,19 +177,23 @@ class _Cholesky(NamedTuple):
     kappa: float
 
     def solve(self, b: Array) -> Array:
+        """(S + alpha I)^-1 b."""
         z = linalg.cho_solve((self.U, False), b / self.scale[:, None], check_finite=False)
         return np.asarray(z / self.scale[:, None])
 
     def half_inverse(self) -> Array:
+        """F with F F' = (S + alpha I)^-1."""
         inverse, _ = linalg.lapack.dtrtri(self.U)
         return np.asarray(np.triu(inverse) / self.scale[:, None])
 
     def nonnegative(self, b: Array) -> Array:
+        """The minimum among v >= 0."""
         right = linalg.solve_triangular(self.U, b / self.scale[:, None], trans="T", check_finite=False)
         return nonnegative_least_squares(self.U, right) / self.scale[:, None]
 
 
-def _cholesky(S: Array, alpha: float) -> _Cholesky | None:
+def scaled_cholesky(S: Array, alpha: float) -> ScaledCholesky | None:
+    """The factor of S + alpha I; None when that is not numerically positive definite."""
     H = S.copy()
     H[np.diag_indices_from(H)] += alpha
     scale = np.sqrt(np.maximum(np.diag(H), 0.0))
@@ -169,7 +206,7 @@ def _cholesky(S: Array, alpha: float) -> _Cholesky | None:
     if info != 0:
         return None
     rcond, _ = linalg.lapack.dpocon(U, norm)
-    return _Cholesky(U, scale, float(1.0 / np.sqrt(max(rcond, 1e-300))))
+    return ScaledCholesky(U, scale, float(1.0 / np.sqrt(max(rcond, 1e-300))))
 
 
 def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:
@@ -182,7 +219,7 @@ def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:
     step, gap = np.zeros_like(fit.coef), np.empty(len(fit.gap))
     for alpha in np.unique(problem.alpha):
         mine = problem.alpha == alpha
-        factor = _cholesky(S[np.ix_(alive, alive)], float(alpha))
+        factor = scaled_cholesky(S[np.ix_(alive, alive)], float(alpha))
         assert factor is not None
         g = (slope - problem.alpha * fit.coef)[np.ix_(alive, mine)]
         if not problem.positive:

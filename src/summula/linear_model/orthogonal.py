@@ -24,23 +24,26 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 _MOST_POLISH = 5
+_FACTORED_ROWS = 4_096  # rows factored at once, about: rounding grows with these, not with all rows
 _NOTHING = 1e-7  # share of a column below which it does not take part in a combination
+_FAR = 1e4  # distances of the origin from the mean, over the spread, that cost so many digits that rows are read again
 _ROUNDING = 1e-11  # what rounding may leave of a product of columns that is zero, as a share of their lengths
 
 
-def solve_by_factor(run: Run, problem: Problem, origin: Array) -> Fit:
-    """Solve (1) from the triangular factor of the rows."""
+def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool = False) -> Fit:
+    """Solve (1) from the triangular factor of the rows; once more about the mean if `origin` was far from it."""
     d = run.source.n_features
     factor = run.sum(TriangularFactor, (origin, problem.fit_intercept), "triangular factor")
     if not np.isfinite(factor.R).all():
         run.complain_of_missing()
     with solving(d):
         R = triangle(factor.R)
-        first = int(
-            problem.fit_intercept
-        )  # the constant column leads: its row of R holds the means, the rest is centred
+        # The constant column leads: its row of R holds the means, the rest is centred.
+        first = int(problem.fit_intercept)
         A, B = R[first:, first : first + d], R[first:, first + d :]
         mean = factor.origin + R[0, 1:] / R[0, 0] if problem.fit_intercept else np.zeros(len(factor.origin))
+        if problem.fit_intercept and not centred and (np.abs(R[0, 1:]) > _FAR * lengths(R[1:, 1:])).any():
+            return solve_by_factor(run, problem, mean, centred=True)
         removed = np.sqrt(factor.weight) * np.abs(mean[:d])
         answer = solve_factor(A, B, problem, factor.count, removed)
     fit = Fit(
@@ -192,7 +195,7 @@ def _plain(A: Array, B: Array, n_rows: int, removed: Array) -> FactorAnswer:
     length = lengths(A)
     scale = np.where(length > 0, length, 1.0)
     Q, R, order = linalg.qr(A / scale, mode="economic", pivoting=True, check_finite=False)
-    rank = _rank(R, max(n_rows, d), (1.0 + removed / scale)[order])
+    rank = _rank(R, max(min(n_rows, _FACTORED_ROWS), d), (1.0 + removed / scale)[order])
     right = Q[:, :rank].T @ B
     if rank == d:
         back = np.argsort(order)

@@ -25,7 +25,7 @@ from summula.core.estimator import Run
 from summula.core.parameters import Allowed, boolean, integer, none, real
 from summula.core.sources import MappedSource, Source
 from summula.core.statistics import Gram, Moments
-from summula.core.validation import as_source
+from summula.core.validation import as_source, complain_of_overflow
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
 from summula.linear_model.certificate import LeastSquaresCertificate
 from summula.linear_model.inference import Names
@@ -170,6 +170,7 @@ class PolynomialRegression(LeastSquaresModel):
         moments = run.sum(Moments, run.origin()[: run.source.n_features], "mean and spread")
         if not np.isfinite(moments.square).all() or (moments.count < run.source.n_rows).any():
             run.complain_of_missing()
+            complain_of_overflow(run.source, moments.square)
         centre = moments.mean if self.fit_intercept else np.zeros(run.source.n_features)
         spread = np.sqrt(moments.variance + (0.0 if self.fit_intercept else moments.mean**2))
         return centre, np.where(spread > 0, 2 * spread, 1.0)

@@ -155,7 +155,7 @@ class _Solver:
     def tolerance(self) -> float:
         """Relative gradient at which to stop: 1e-10 at the default `tol`, in proportion otherwise."""
         default = 1e-4 if self.problem.alpha.any() or hasattr(self.run.estimator, "alpha") else 1e-6
-        return max(1e-10 * float(self.run.estimator.tol) / default, 1e-14)
+        return max(1e-10 * float(getattr(self.run.estimator, "tol", default)) / default, 1e-14)
 
     def descend(self, right: Array) -> Fit:
         """Conjugate gradients for each target, then the true gradient, then again from there if it is not small."""
@@ -164,8 +164,8 @@ class _Solver:
         trace: list[float] = []
         size = [self._size(right[:, j], j) for j in range(right.shape[1])]
         for _ in range(_ROUNDS):
-            coef = fit.coef.copy()
-            done = True
+            coef, done = fit.coef.copy(), True
+            primal = (fit.tss if fit.n_iter == 0 else fit.rss) + self.problem.alpha * (coef**2).sum(axis=0)
             for j, alpha in enumerate(self.problem.alpha):
                 now = self._size(slope[:, j], j)
                 if size[j] == 0 or now <= tolerance * size[j]:
@@ -176,9 +176,10 @@ class _Solver:
                     scale=self.scale(float(alpha)),
                     tolerance=tolerance * size[j] / now,
                     max_steps=max(most - steps, 1),
-                    on_step=self._on_step(fit, coef, slope, j),
+                    on_step=self._on_step(fit, coef, slope, primal, trace, j),
                 )
                 coef[:, j] += one.x
+                primal[j] += 2 * one.value
                 steps, done = steps + one.n_steps, False
                 trace.extend(one.trace)
             if done:
@@ -195,20 +196,21 @@ class _Solver:
     def _size(self, g: Array, j: int) -> float:
         return float(np.sqrt((g * g / self.scale(float(self.problem.alpha[j]))).sum()))
 
-    def _on_step(self, fit: Fit, coef: Array, slope: Array, j: int) -> Callable[[Array, Array], bool]:
+    def _on_step(
+        self, fit: Fit, coef: Array, slope: Array, primal: Array, trace: list[float], j: int
+    ) -> Callable[[Array, Array], bool]:
         """Offer the point reached, judged by the recurrences: P(v + x) = P(v) - x'(b + r), b and r the gradients."""
         b, alpha = slope[:, j], self.problem.alpha
-        known = fit.tss if fit.n_iter == 0 else fit.rss
-        start = known + alpha * (fit.coef**2).sum(axis=0)
+        gaps, start, taken = _gaps(slope, coef, self.problem), self._size(b, j), list(trace)
 
         def step(x: Array, r: Array) -> bool:
-            best = coef.copy()
+            best, now, gap = coef.copy(), primal.copy(), gaps.copy()
             best[:, j] += x
-            primal, gap = start.copy(), _gaps(slope, coef, self.problem)
-            primal[j] -= float(x @ (b + r))
+            now[j] -= float(x @ (b + r))
             gap[j] = _gaps(r[:, None], best[:, [j]], self.problem._replace(alpha=alpha[[j]]))[0]
-            rss = primal - alpha * (best**2).sum(axis=0)
-            self.offer(replace(fit, coef=best, rss=rss, gap=gap, n_iter=(fit.n_iter or 0) + 1))
+            taken.append(self._size(r, j) / start)
+            rss = now - alpha * (best**2).sum(axis=0)
+            self.offer(replace(fit, coef=best, rss=rss, gap=gap, n_iter=len(taken), trace=tuple(taken)))
             return self.run.step()
 
         return step

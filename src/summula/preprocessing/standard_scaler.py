@@ -21,7 +21,7 @@ from summula.core.estimator import Run
 from summula.core.parameters import Allowed, boolean, none, real
 from summula.core.sources import Source
 from summula.core.statistics import Moments
-from summula.core.validation import complain_of_infinite
+from summula.core.validation import complain_of_infinite, complain_of_overflow
 
 __all__ = ["StandardScaler"]
 
@@ -106,7 +106,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
         return self._sums
 
     def _sums_of(self, run: Run) -> Moments:
-        return _moments(run, self.with_mean)
+        sums = _moments(run, self.with_mean)
+        if self.with_std:
+            complain_of_overflow(run.source, sums.square)
+        return sums
 
     def _use_sums(self, sums: Moments, weighted: bool) -> None:
         self._name_results(sums, self._weighted or weighted, self._dtype)
@@ -119,7 +122,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
         self.var_ = variance if self.with_std else None
         # A spread below the rounding of the values themselves is no spread.
         unit = float(np.finfo(dtype).eps)
-        constant = variance <= (4 * unit * np.abs(mean)) ** 2
+        constant = np.sqrt(variance) <= 4 * unit * np.abs(mean)
         self.scale_ = np.where(constant, 1.0, np.sqrt(variance)) if self.with_std else None
         seen = sums.weight if weighted else sums.count
         self.n_samples_seen_ = seen[0] if (seen == seen[0]).all() else seen

@@ -1,0 +1,344 @@
+"""Dask arrays and dataframes as data: `LinearRegression().fit(X, y)` with X and y of Dask, `predict(X)` put off.
+
+With known lengths of blocks the rows lie on the grid an array's would; unknown lengths (dataframes, filtered arrays)
+are counted first, in one pass, and then they do too. So the sums, and their bits, are those of the array.
+
+The parts are computed where the blocks are: on the cluster of `summula.engine(client)` or of the client Dask uses, or
+in the threads of this process when there is none.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk
+from summula.core.engine import Engine, chosen_engine, current_engine, engine, local_engine
+from summula.core.errors import DataError
+from summula.core.frames import opened, pop_columns
+from summula.core.sources import MemorySource
+from summula.core.validation import (
+    _feature_names,
+    _is_list_of_names,
+    _names_of,
+    _product_dtype,
+    _targets,
+    _weights,
+    feature_rows,
+)
+from summula.engines.dask_blocks import Blocks, Elsewhere, Recipe, Size, Values, active_client, measure
+from summula.engines.dask_holdings import Holdings
+
+__all__ = ["DaskSource", "batches", "collection_source", "lazily"]
+
+Array = NDArray[Any]
+
+_MOST_STEPS = 8  # steps of the grid a part covers at most
+
+
+class DaskSource(Elsewhere):
+    """Dask collections of features, targets and weights."""
+
+    def __init__(self, recipe: Recipe, columns: Sequence[Blocks | Values], where: Engine) -> None:
+        super().__init__(recipe, 0, float(recipe.n_features))
+        assert isinstance(columns[0], Blocks)
+        self.columns, self._features = list(columns), columns[0]
+        self._where = where
+        self._holdings: Holdings | None = None
+
+    def count(self) -> None:
+        """Count the rows where their number is not known, and what sparse blocks store."""
+        for j, column in enumerate(self.columns):
+            if isinstance(column, Blocks) and not (column.counted and (j or not self.is_sparse)):
+                column.count(sizes := self._sizes(j))
+                if not j and self.is_sparse:
+                    self._width = sum(size.stored for size in sizes) / max(column.n_rows, 1)
+        self.n_rows = self._features.n_rows
+
+    def _sizes(self, j: int) -> list[Size]:
+        measured = getattr(self._where, "measured", None)
+        if measured is not None:
+            return list(measured(self, j))
+        column = self.columns[j]
+        assert isinstance(column, Blocks)
+        narrow = column.narrow()
+        return list(local_engine().map_ordered(functools.partial(_size, narrow), range(len(narrow.keys))))
+
+    def n_blocks(self, j: int) -> int:
+        """How many blocks column j has."""
+        column = self.columns[j]
+        return len(column.keys) if isinstance(column, Blocks) else 0
+
+    def engine(self) -> Engine:
+        """The cluster the blocks are on, or the engine fits use now."""
+        return self._where
+
+    def holdings(self, where: Any) -> Holdings:
+        """What the cluster of an engine holds of these rows."""
+        if self._holdings is None or self._holdings.client is not where.client:
+            self._holdings = Holdings(where.client, self.columns, self.recipe, where.retries)
+        # A sparse value comes with its column number.
+        self._holdings.row_bytes = (12 if self.is_sparse else 8) * self.width + 8 * (self.n_targets + self.weighted)
+        return self._holdings
+
+    def elsewhere(self) -> Elsewhere:
+        """What a task is sent instead of this source."""
+        return Elsewhere(self.recipe, self.n_rows, self.width)
+
+    def release(self) -> None:
+        """Let the cluster forget the blocks, and this process those it read last."""
+        if self._holdings is not None:
+            self._holdings.clear()
+        for column in self.columns:
+            column.forget()
+
+    def _lines(self, step: int) -> list[int]:
+        """Parts begin on the grid, at the first line in a block if they can."""
+        lines = [0]
+        for start in self._features.offsets[1:]:
+            line = min(-(-start // step) * step, self.n_rows)
+            while line - lines[-1] > _MOST_STEPS * step:
+                lines.append(lines[-1] + _MOST_STEPS * step)
+            if lines[-1] < line < self.n_rows:
+                lines.append(line)
+        return lines
+
+    def only(self, start: int, stop: int) -> MemorySource:
+        """These rows in memory."""
+        return self.recipe.make(start, stop, [column.read(start, stop) for column in self.columns])
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The rows from `start` up to `stop`, fetched from wherever they are."""
+        fetch = getattr(self._where, "fetch", None)
+        rows: MemorySource = self.only(start, stop) if fetch is None else fetch(self, start, stop)
+        return rows.chunk(start, stop)
+
+    def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
+        """The rows from `start` up to `stop`, chunk by chunk, computed in this thread."""
+        return self.only(start, stop).chunks(start, stop, chunk_rows)
+
+
+def _size(blocks: Blocks, k: int) -> Size:
+    return measure(blocks.compute(k))
+
+
+def _engine() -> Engine:
+    """The engine chosen; without a choice the cluster Dask uses now, or threads."""
+    client = active_client()
+    if chosen_engine() is not None or client is None:
+        return current_engine()
+    from summula.engines.dask import DaskEngine
+
+    return DaskEngine(client)
+
+
+# ------------------------------------------------------------------------------------------------ what the user gives
+
+
+def collection_source(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, needs_y: bool, reset: bool, accept_sparse: bool
+) -> DaskSource:
+    """Check Dask collections and put them behind the face of a source."""
+    name = type(estimator).__name__
+    X = _table(X, name)
+    if y is None and needs_y:
+        raise DataError(f"{name} requires y to be passed, but the target y is None.")
+    target, weight = _target(y, name), _weight(sample_weight, name)
+    taken = [*target.named, *weight.named]
+    if taken and not _is_frame(X):
+        what = f"y={y!r}" if target.named else f"sample_weight={sample_weight!r}"
+        raise DataError(f"{what} names a column, but X is a Dask array, which has none: give a frame or the values.")
+    example = _example(X, name)
+    rows = feature_rows(
+        estimator, pop_columns(example, taken)[0] if taken else example, reset=reset, accept_sparse=accept_sparse
+    )
+    recipe = Recipe(
+        estimator=name,
+        n_features=len(rows) if isinstance(rows, tuple) else int(rows.shape[1]),
+        n_targets=target.n,
+        one_target=target.one,
+        names=_feature_names(estimator),
+        target_names=target.names,
+        dtype=_product_dtype(rows),
+        is_sparse=hasattr(rows, "indptr"),
+        weighted=sample_weight is not None,
+        targets=target.named,
+        weight=weight.named[0] if weight.named else None,
+    )
+    columns = [column for column in (Blocks(X), target.column, weight.column) if column is not None]
+    source = DaskSource(recipe, columns, _engine())
+    try:
+        source.count()
+        _check_lengths(source, target.column, weight.column, name)
+    except BaseException:
+        source.release()
+        raise
+    return source
+
+
+class _Given(NamedTuple):
+    """Targets or weights: named columns of X, or a column of their own."""
+
+    named: tuple[str, ...] = ()
+    column: Blocks | Values | None = None
+    n: int = 0
+    one: bool = True
+    names: tuple[str, ...] | None = None
+
+
+def _target(y: Any, name: str) -> _Given:
+    if y is None:
+        return _Given()
+    if isinstance(y, str):
+        return _Given((y,), None, 1, True, (y,))
+    if _is_list_of_names(y):
+        return _Given(tuple(y), None, len(y), False, tuple(y))
+    if not _is_collection(y):
+        values = _targets(y, np.shape(y)[0] if np.ndim(y) else 0, name)
+        width = 1 if values.ndim == 1 else values.shape[1]
+        return _Given((), Values(values), width, values.ndim == 1, _names_of(y))
+    y = _one_column_chunk(y)
+    if y.ndim not in (1, 2):
+        raise DataError(f"y should be a 1d array, or 2d for several targets; it has {y.ndim} dimensions.")
+    return _Given((), Blocks(y), 1 if y.ndim == 1 else int(y.shape[1]), y.ndim == 1, _names(y))
+
+
+def _names(y: Any) -> tuple[str, ...] | None:
+    """The names a frame or series has."""
+    if not _is_frame(y):
+        return None
+    if y.ndim == 2:
+        return tuple(str(column) for column in y.columns)
+    return (y.name,) if isinstance(y.name, str) else None
+
+
+def _weight(weight: Any, name: str) -> _Given:
+    if weight is None:
+        return _Given()
+    if isinstance(weight, str):
+        return _Given((weight,))
+    if not _is_collection(weight):
+        one = np.ndim(weight) == 0
+        values = _weights(weight, 1 if one else np.shape(weight)[0], name)
+        return _Given((), Values(np.asarray(values), repeated=one))
+    if weight.ndim != 1:
+        raise DataError(f"Sample weights must be 1D array or scalar; sample_weight has {weight.ndim} dimensions.")
+    return _Given((), Blocks(weight))
+
+
+def _check_lengths(source: DaskSource, target: Any, weight: Any, name: str) -> None:
+    n = source.n_rows
+    if not n:
+        raise DataError(f"The collection has no rows; {name} needs at least one.")
+    if target is not None and target.n_rows != n:
+        raise DataError(
+            f"X has {n} rows and y has {target.n_rows}: inconsistent numbers of samples; give one target a row."
+        )
+    if weight is not None and weight.n_rows not in (n, None):
+        raise DataError(f"sample_weight.shape == {(weight.n_rows,)}, expected {(n,)}: one weight a row of X.")
+
+
+def _is_collection(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "dask"
+
+
+def _is_frame(collection: Any) -> bool:
+    return hasattr(collection, "npartitions") and not hasattr(collection, "chunks")
+
+
+def _one_column_chunk(collection: Any) -> Any:
+    """Blocks that have all their columns."""
+    if _is_frame(collection) or collection.ndim != 2 or collection.numblocks[1] == 1:
+        return collection
+    return collection.rechunk({1: -1}, method="tasks")
+
+
+def _table(X: Any, name: str) -> Any:
+    """An array or frame of Dask with two dimensions, in blocks of whole rows."""
+    if not type(X).__module__.startswith(("dask.array", "dask.dataframe")) or X.ndim != 2:
+        raise DataError(
+            f"X is a Dask {type(X).__name__}, not a table; {name} needs an array with two dimensions "
+            "(Reshape your data with X[:, None] if it has a single feature) or a dataframe."
+        )
+    if not _is_frame(X) and np.isnan(X.shape[1]):
+        raise DataError(f"The Dask array X does not know how many columns it has; {name} needs to.")
+    return _one_column_chunk(X)
+
+
+def _example(X: Any, name: str) -> Any:
+    """A row or two like those of X, to check types and names by."""
+    if not _is_frame(X):
+        if hasattr(X._meta, "indptr"):
+            from scipy import sparse
+
+            return sparse.csr_array(np.ones((1, X.shape[1])), dtype=X.dtype)
+        return np.ones((1, int(X.shape[1])), X.dtype)
+    from dask.dataframe.dispatch import meta_nonempty
+
+    for column, dtype in opened(X._meta).schema.items():
+        if str(dtype).startswith(("String", "Categorical", "Enum")):
+            raise DataError(
+                f"Column {column!r} holds text, could not convert it to a number; {name} needs numbers: "
+                "encode the column (for example with OneHotEncoder) or leave it out."
+            )
+    example = meta_nonempty(X._meta)
+    for column in example.columns[example.dtypes == "object"]:
+        example[column] = 1.0  # may be numbers: seen when the blocks are read
+    return example
+
+
+# ------------------------------------------------------------------------------------------------------- predictions
+
+
+def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
+    """What a method gives for every block of X, as a Dask array; nothing is computed yet."""
+    import dask.array as da
+    from dask.delayed import delayed
+
+    X = _table(X, type(model).__name__)
+    with engine("serial"):
+        like = getattr(model, method)(_example(X, type(model).__name__), *args, **options)[:0]
+    # A later fit of the model does not change what was asked of it now; and it is sent once, not with every block.
+    kept = delayed(copy.copy(model), name=f"{type(model).__name__}-{uuid4().hex}")
+    call: dict[str, Any] = {"model": kept, "method": method, "args": args, "options": options, "like": like}
+    if _is_frame(X):
+        return X.map_partitions(_of_partition, meta=like, **call)
+    if like.ndim == 1:
+        return da.map_blocks(_of_block, X, dtype=like.dtype, meta=like, drop_axis=1, **call)
+    chunks = (X.chunks[0], (like.shape[1],))
+    return da.map_blocks(_of_block, X, dtype=like.dtype, meta=like, chunks=chunks, **call)
+
+
+def batches(collection: Any) -> Iterator[Any]:
+    """The blocks of a Dask array, computed in order, a few at a time."""
+    blocks, where = Blocks(collection), _engine()
+    computed = getattr(where, "computed", None)
+    numbers = range(len(blocks.keys))
+    values = local_engine().map_ordered(blocks.compute, numbers) if computed is None else computed(blocks)
+    with closing(values):
+        yield from (block for block in values if len(block))
+
+
+def _of_partition(frame: Any, partition_info: Any = None, **call: Any) -> Any:
+    return _apply(frame, partition_info["number"] if partition_info else None, **call)
+
+
+def _of_block(block: Any, block_id: tuple[int, ...] | None = None, **call: Any) -> Any:
+    return _apply(block, block_id[0] if block_id else None, **call)
+
+
+def _apply(block: Any, number: int | None, model: Any, method: str, args: Any, options: Any, like: Any) -> Any:
+    if not block.shape[0]:
+        return like
+    try:
+        with engine("serial"):
+            return getattr(model, method)(block, *args, **options)
+    except DataError as error:
+        raise DataError(f"{error} (Rows counted within block {number}.)") from None

@@ -1,0 +1,189 @@
+"""What a cluster holds of Dask collections from one pass to the next.
+
+first pass     a task is given the blocks its rows lie in; they stay, as far as they fit in memory
+second pass    over the same parts: the rows of each part are stacked first, and stay instead of the blocks
+after that     a task is given its rows where they are; nothing moves
+
+A part that takes a little of a block gets a slice of it, cut where the block is. What is lost with a worker Dask
+computes again, from the graph of the collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dask.config
+
+from summula.core.errors import DataError
+from summula.engines.dask_blocks import Blocks, Piece, Recipe, Size, Values, cut
+
+__all__ = ["Failure", "Holdings", "make_rows", "quiet_about_size"]
+
+_SHARE = 0.4  # of the cluster's memory that may be taken by what is held
+
+Range = tuple[int, int]
+
+
+class Failure:
+    """An error that another try would repeat: what a task returns instead of raising."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def make_rows(start: int, stop: int, recipe: Recipe, columns: Sequence[Sequence[Any]]) -> Any:
+    """The rows of a part, from pieces of blocks."""
+    for block, _, _ in (piece for pieces in columns for piece in pieces):
+        if isinstance(block, Failure):
+            return block
+    try:
+        return recipe.make(start, stop, columns)
+    except DataError as error:
+        return Failure(error)
+
+
+def quiet_about_size() -> Any:
+    """Do not warn of large graphs: parts of arrays carry their rows, a few at a time."""
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"})
+
+
+class Holdings:
+    """Futures of blocks, or of the rows of parts.
+
+    Attributes
+    ----------
+    row_bytes : float
+        What a row takes in memory.
+    """
+
+    def __init__(self, client: Any, columns: Sequence[Blocks | Values], recipe: Recipe, retries: int) -> None:
+        self.client, self.columns, self.recipe, self.retries = client, columns, recipe, retries
+        self.row_bytes = 8.0 * (recipe.n_features + recipe.n_targets + recipe.weighted)
+        self._room = _SHARE * _memory(client)
+        self.clear()
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._blocks: dict[tuple[int, int], Any] = {}  # by column and number
+        self._staying: set[tuple[int, int]] = set()
+        self._used = 0.0
+        self._stacked: dict[Range, Any] = {}
+        self._growing: dict[Range, Any] | None = None
+        self._now: list[Range] = []
+        self._last: list[Range] = []
+
+    # ------------------------------------------------------------------------------------------------------- passes
+
+    def begin(self, ranges: list[Range]) -> None:
+        """A pass over these parts begins."""
+        again = ranges == self._last and ranges != list(self._stacked)
+        fits = sum(stop - start for start, stop in ranges) * self.row_bytes <= self._room
+        self._now, self._growing = ranges, {} if again and fits else None
+
+    def end(self) -> None:
+        """The pass is over, all its parts computed."""
+        self._last = self._now
+        if self._growing is not None:
+            self._stacked, self._growing = self._growing, None
+            self._blocks.clear()
+
+    def rows(self, ranges: Sequence[Range]) -> list[Any]:
+        """What the task of each part is given: the future of its rows, or the recipe and the pieces to make them of."""
+        if self._stacked.keys() >= set(ranges):
+            return [self._stacked[one] for one in ranges]
+        self._drop_blocks_before(ranges[0][0])
+        pieces = self.pieces(ranges)
+        if self._growing is None:
+            return pieces
+        made = self._map(make_rows, [(*one, *given) for one, given in zip(ranges, pieces, strict=True)])
+        self._growing.update(zip(ranges, made, strict=True))
+        return made
+
+    def _map(self, fn: Any, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        futures: list[Any] = self.client.map(
+            fn, *(list(column) for column in zip(*calls, strict=True)), pure=False, retries=self.retries
+        )
+        return futures
+
+    # -------------------------------------------------------------------------------------------------------- pieces
+
+    def pieces(self, ranges: Sequence[Range]) -> list[tuple[Recipe, list[list[Piece]]]]:
+        """The recipe and the pieces of every column, for each part."""
+        if self._stacked:
+            spans = [self._stacked_spans(*one) for one in ranges]
+            return [(self.recipe, [pieces]) for pieces in self._cut(spans)]
+        columns = []
+        for j, column in enumerate(self.columns):
+            if isinstance(column, Values):
+                columns.append([column.read(*one) for one in ranges])
+                continue
+            places = [column.spans(*one) for one in ranges]
+            futures = self.blocks(j, sorted({k for some in places for k, _, _ in some}))
+            columns.append(self._cut([[(futures[k], column.lengths[k], a, b) for k, a, b in some] for some in places]))
+        return [(self.recipe, list(pieces)) for pieces in zip(*columns, strict=True)]
+
+    def _stacked_spans(self, start: int, stop: int) -> list[tuple[Any, int, int, int]]:
+        return [
+            (rows, last - first, max(start - first, 0), min(stop, last) - first)
+            for (first, last), rows in self._stacked.items()
+            if first < stop and start < last
+        ]
+
+    def _cut(self, parts: list[list[tuple[Any, int, int, int]]]) -> list[list[Piece]]:
+        """Of the blocks of a part the one it takes most of goes whole; what it takes of others is cut off first."""
+        calls: list[tuple[Any, int, int]] = []
+        plan: list[list[Piece]] = []
+        for spans in parts:
+            most = max((b - a for _, _, a, b in spans), default=0)
+            pieces = []
+            for block, length, a, b in spans:
+                if b - a in (length, most):
+                    pieces.append(Piece(block, a, b))
+                else:
+                    pieces.append(Piece(len(calls), 0, b - a))
+                    calls.append((block, a, b))
+            plan.append(pieces)
+        slices = self._map(cut, calls) if calls else []
+        return [[p._replace(block=slices[p.block]) if isinstance(p.block, int) else p for p in some] for some in plan]
+
+    # -------------------------------------------------------------------------------------------------------- blocks
+
+    def blocks(self, j: int, numbers: Sequence[int]) -> dict[int, Any]:
+        """The futures of some blocks of a column."""
+        column = self.columns[j]
+        assert isinstance(column, Blocks)
+        missing = [k for k in numbers if (j, k) not in self._blocks]
+        if missing:
+            keys = [column.keys[k] for k in missing]
+            futures = self.client.get(column.subgraph(*missing), keys, sync=False, retries=self.retries)
+            for k, future in zip(missing, futures, strict=True):
+                self._blocks[j, k] = future
+                if column.counted:
+                    self._consider((j, k), column.lengths[k] * (8.0 if j else self.row_bytes))
+        return {k: self._blocks[j, k] for k in numbers}
+
+    def counted(self, j: int, k: int, size: Size) -> None:
+        """A block is counted: it stays if it fits."""
+        self._consider((j, k), size.bytes)
+        if (j, k) not in self._staying:
+            self._blocks.pop((j, k), None)
+
+    def _consider(self, block: tuple[int, int], size: float) -> None:
+        if self._used + size <= self._room:
+            self._used += size
+            self._staying.add(block)
+
+    def _drop_blocks_before(self, row: int) -> None:
+        """Let go of blocks that no later part needs, in this pass or, where they may not stay, at all."""
+        for j, k in list(self._blocks):
+            column = self.columns[j]
+            over = isinstance(column, Blocks) and column.offsets[k + 1] <= row
+            if over and (self._growing is not None or (j, k) not in self._staying):
+                del self._blocks[j, k]
+
+
+def _memory(client: Any) -> float:
+    """Bytes the workers may use; a worker without a limit makes it infinite."""
+    limits = [worker.get("memory_limit") or float("inf") for worker in client.scheduler_info(-1)["workers"].values()]
+    return float(sum(limits)) if limits else float("inf")

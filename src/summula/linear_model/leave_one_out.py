@@ -1,0 +1,379 @@
+"""Leave-one-out errors without leaving anything out.
+
+Let H = Xc'W Xc + alpha I, omega = sum w, r_i = y_i - (prediction of the model fitted to all rows), and
+
+    h_i = w_i (1/omega + xc_i'H^-1 xc_i)               the leverage (1/omega only with an intercept)               (1)
+
+Fitted without row i, intercept included, the model errs at that row by
+
+    e_i = r_i / (1 - h_i)                                                                                       (2)
+
+(Sherman and Morrison: removing w_i xc_i xc_i' from H, and the mean moving with it.) One pass gives the model, one pass
+the errors: with T of `ridge_path.py` the leverages of all alphas are (Xc T)^2 diag(1 / (1 + (alpha - a0) mu)).
+
+With no more rows than columns every h_i is near 1 and (2) is 0/0; then rows take the place of columns (`row_space.py`).
+A row whose leverage is 1 (it alone determines a coefficient) is left out in earnest: fitted again with weight 0.
+
+Reference: Cook and Weisberg, Residuals and Influence in Regression (1982), section 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.statistics import Gram, TriangularFactor, product
+from summula.linear_model.cross_validation import SquaredErrors, scores_of
+from summula.linear_model.folds import Batch, grams_of
+from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
+from summula.linear_model.normal_equations import off_centre
+from summula.linear_model.problem import Fit, Problem, solving
+from summula.linear_model.ridge_path import FactorSystem, GramSystem, Path, RidgeSystem, paths
+from summula.linear_model.row_space import RowSpace, all_rows
+from summula.linear_model.without_row import WithoutRow
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["LeftOut", "LeftOutPath", "leave_one_out", "leave_one_out_path"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_ALONE = 1e-8  # 1 - h from which on a row is fitted without, when there is no penalty
+_BLOCK_ELEMENTS = 2**17  # rows x (columns or alphas) worked on at once: about a megabyte
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What a model says of each row when it is fitted to all the others.
+
+    Attributes
+    ----------
+    mean_squared_error : float, or ndarray of shape (n_targets,)
+        Mean of the squared residuals, weighted as the rows are.
+    residuals, predictions : ndarray of shape (n_samples,) or (n_samples, n_targets), or None
+        y minus the prediction, and the prediction, of the model fitted without the row; None for rows from files,
+        which do not stay in memory.
+    leverages : ndarray of shape (n_samples,), or None
+        How much of its own value each row contributes to its fit: between 0 and 1, large for unusual rows.
+    """
+
+    mean_squared_error: Any
+    residuals: Array | None = field(repr=False)
+    predictions: Array | None = field(repr=False)
+    leverages: Array | None = field(repr=False)
+
+
+# ------------------------------------------------------------------------------------------------- equation (2), summed
+
+
+class LeftOutModel(NamedTuple):
+    """Models for some alphas, and the factors of their leverages.
+
+    `coef` has the shape (n_features, n_targets, n_alphas); `mean` is what rows are centred at.
+    """
+
+    mean: Array
+    weight: float
+    fit_intercept: bool
+    coef: Array
+    paths: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, system: RidgeSystem, alphas: Array, n_targets: int, fit_intercept: bool) -> Self:
+        """The models of a system of normal equations."""
+        some = tuple(paths(system, alphas))
+        coef = np.empty((len(some[0].T), n_targets, len(alphas)))
+        for path in some:
+            coef[:, :, path.places] = path.coef()
+        return cls(system.mean, system.weight, fit_intercept, coef, some)
+
+    def errors(self, chunk: Chunk) -> Iterator[tuple[Chunk, Array, Array]]:
+        """Rows in blocks, with their e and h of equations (2) and (1)."""
+        whole = replace(chunk, dtype=np.dtype(np.float64))
+        if not (whole.is_sparse or isinstance(whole.rows, tuple)):
+            whole = replace(whole, rows=whole.X)
+        step = max(1, _BLOCK_ELEMENTS // max(len(self.coef), self.coef[0].size))
+        for start in range(0, len(chunk), step):
+            block = whole if step >= len(chunk) else whole.take(slice(start, start + step))
+            yield block, *self._errors(block)
+
+    @np.errstate(invalid="ignore", divide="ignore", over="ignore")
+    def _errors(self, block: Chunk) -> tuple[Array, Array]:
+        d, shape = len(self.coef), self.coef.shape[1:]
+        assert block.y is not None
+        Xc = block.X if block.is_sparse else block.X - self.mean[:d]
+        errors = self._product(Xc, self.coef.reshape(d, -1)).reshape(len(block), *shape)
+        np.subtract((block.y - self.mean[d:])[:, :, None], errors, out=errors)
+        leverage = self._leverages(Xc)
+        leverage += 1.0 / self.weight if self.fit_intercept else 0.0
+        if block.weight is not None:
+            leverage *= block.weight[:, None]
+        errors /= np.maximum(1.0 - leverage, _EPS)[:, None, :]
+        return errors, leverage
+
+    def _leverages(self, Xc: Any) -> Array:
+        """xc'H^-1 xc of every row and alpha."""
+        leverage = np.empty((Xc.shape[0], self.coef.shape[2]))
+        for path in self.paths:
+            Z = self._product(Xc, path.T)
+            Z *= Z
+            if len(self.paths) == 1:
+                return product(Z, path.shrink[:, np.argsort(path.places)])
+            leverage[:, path.places] = product(Z, path.shrink)
+        return leverage
+
+    def _product(self, Xc: Any, B: Array) -> Array:
+        """Centred rows times B; sparse rows are centred here."""
+        return product(Xc, B) if isinstance(Xc, np.ndarray) else product(Xc, B) - self.mean[: len(B)] @ B
+
+
+@dataclass(frozen=True)
+class LeftOutSums:
+    """Sums over rows of the weighted squared errors w e^2: of each target and alpha, their squares, and y's spread.
+
+    `joint` are the squares of their means over the targets. `alone` are rows of leverage 1, by number; their errors
+    are in no sum.
+    """
+
+    count: int
+    weight: float
+    total: Array
+    square: Array
+    joint: Array
+    y_total: Array
+    y_square: Array
+    alone: tuple[tuple[int, Chunk], ...]
+
+    @classmethod
+    def of(cls, errors: Array, Y: Array, weight: Array | None) -> Self:
+        """The sums of errors of shape (n, n_targets, n_alphas) and of targets about some origin."""
+        w = np.ones(len(Y)) if weight is None else weight
+        squares = w[:, None, None] * errors**2
+        joint = (squares.mean(axis=1) ** 2).sum(axis=0)
+        sums = squares.sum(axis=0), (squares**2).sum(axis=0), joint, w @ Y, w @ Y**2
+        return cls(int((w > 0).sum()), float(w.sum()), *sums, ())
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[LeftOutModel, float]) -> Self:
+        """The sums of one chunk; `params` are the model and the least 1 - h that equation (2) is used for."""
+        model, least = params
+        d, total, at = len(model.coef), None, chunk.start
+        for block, errors, leverage in model.errors(chunk):
+            assert block.y is not None
+            alone = ((1.0 - leverage) < least).any(axis=1)
+            errors[alone] = 0.0
+            one = cls.of(errors, block.y - model.mean[d:], block.weight)
+            rows = np.flatnonzero(alone).tolist()
+            one = replace(one, alone=tuple((at + row, block.take(slice(row, row + 1))) for row in rows))
+            total, at = one if total is None else total.merge(one), at + len(block)
+        assert total is not None, "a chunk has rows"
+        return total
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return type(self)(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    @property
+    def squared_errors(self) -> SquaredErrors:
+        """Weighted sums of squared errors, as scores take them."""
+        spread = self.y_square - self.y_total**2 / self.weight
+        flat = spread <= 1e-15 * self.y_square
+        return SquaredErrors(self.total, np.where(flat, 0.0, spread), self.weight, self.count)
+
+
+@dataclass(frozen=True)
+class LeftOutRows:
+    """The errors and leverages of every row, with targets and weights, in pieces."""
+
+    pieces: tuple[tuple[Array, Array, Array, Array | None], ...]
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: LeftOutModel) -> Self:
+        """The pieces of one chunk."""
+        return cls(tuple((e, h, np.asarray(block.y), block.weight) for block, e, h in params.errors(chunk)))
+
+    def merge(self, other: Self) -> Self:
+        """The pieces of both sets of rows, in order."""
+        return type(self)(self.pieces + other.pieces)
+
+    def stacked(self) -> tuple[Array, Array, Array, Array | None]:
+        """Errors (n, n_targets, n_alphas), leverages (n, n_alphas), targets, weights."""
+        e, h, y = (np.concatenate([np.asarray(piece[k]) for piece in self.pieces]) for k in range(3))
+        weights = [piece[3] for piece in self.pieces if piece[3] is not None]
+        return e, h, y, np.concatenate(weights) if weights else None
+
+
+# --------------------------------------------------------------------------------------------------------- many alphas
+
+
+class LeftOutPath(NamedTuple):
+    """Sums of the errors of all alphas; rows one by one where asked for; the Gram matrix where it was summed."""
+
+    sums: LeftOutSums
+    errors: Array | None
+    y: Array | None
+    weight: Array | None
+    gram: Gram | None
+
+    def scores(self, name: str | None, apart: bool) -> Array:
+        """A score of `FROM_SUMS` for every alpha, and for every target `apart`; None is minus the mean of w e^2."""
+        if name is None:
+            each = -self.sums.total / self.sums.count
+        else:
+            each = scores_of(name, self.sums.squared_errors)
+        return each.T if apart else each.mean(axis=0)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def standard_errors(self, name: str | None, apart: bool) -> Array:
+        """Their standard errors: rows are independent, and a score is nearly linear in their squared errors."""
+        sums = self.sums
+        n, mean = sums.count, sums.total / sums.count
+        slope = np.ones_like(mean)  # of the score by the weighted mean of the squared errors
+        if name == "r2":
+            spread = sums.squared_errors.spread[:, None]
+            slope = np.broadcast_to(np.where(spread > 0, sums.weight / spread, 0.0), mean.shape)
+        elif name == "neg_root_mean_squared_error":
+            slope = 0.5 / np.sqrt(sums.total / sums.weight)
+        if apart or len(mean) == 1:
+            variance = slope**2 * (sums.square / n - mean**2)
+            variance = variance.T if apart else variance[0]
+        elif self.errors is None:
+            variance = slope[0] ** 2 * (sums.joint / n - mean.mean(axis=0) ** 2)
+        else:
+            w = np.ones(len(self.errors)) if self.weight is None else self.weight
+            variance = (slope * (w[:, None, None] * self.errors**2)[w > 0]).mean(axis=1).var(axis=0)
+        divisor = float(n) if name is None else sums.weight
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0) * n / max(n - 1, 1) * n) / divisor)
+
+
+def leave_one_out_path(run: Run, alphas: Array, fit_intercept: bool, by_row: bool) -> LeftOutPath:
+    """Leave-one-out errors of ridge for every alpha; `by_row` keeps those of every row, not only their sums."""
+    source = run.source
+    d, t = source.n_features, source.n_targets
+    if source.n_rows <= d:
+        return _path_by_rows(run, alphas, fit_intercept)
+    system, count, gram = _system(run, alphas, fit_intercept)
+    if count <= d and not source.streams:  # the others have weight 0
+        return _path_by_rows(run, alphas, fit_intercept)
+    with solving(d):
+        model = LeftOutModel.of(system, alphas, t, fit_intercept)
+    if not by_row:
+        return LeftOutPath(run.sum(LeftOutSums, (model, -np.inf), "leave-one-out errors"), None, None, None, gram)
+    errors, _, y, weight = run.sum(LeftOutRows, model, "leave-one-out errors").stacked()
+    return LeftOutPath(LeftOutSums.of(errors, y - model.mean[d:], weight), errors, y, weight, gram)
+
+
+def _path_by_rows(run: Run, alphas: Array, fit_intercept: bool) -> LeftOutPath:
+    source = run.source
+    chunk = all_rows(run)
+    _check_complete(run, chunk)
+    _check_enough(run, source.n_rows if chunk.weight is None else int((chunk.weight > 0).sum()), fit_intercept)
+    with solving(source.n_rows):
+        space = RowSpace.of(chunk, fit_intercept)
+        errors = space.errors(alphas)
+    return LeftOutPath(LeftOutSums.of(errors, space.Yc, chunk.weight), errors, chunk.y, chunk.weight, None)
+
+
+def _check_complete(run: Run, chunk: Chunk) -> None:
+    X = chunk.X
+    if not (np.isfinite(X.data if chunk.is_sparse else X).all() and np.isfinite(np.asarray(chunk.y)).all()):
+        run.complain_of_missing()
+
+
+def _check_enough(run: Run, count: int, fit_intercept: bool) -> None:
+    if count < 1 + int(fit_intercept):
+        raise DataError(
+            f"Leaving one row out leaves nothing to fit: {type(run.estimator).__name__} needs at least 2 rows that "
+            "count; got 1 sample."
+        )
+
+
+def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, int, Gram | None]:
+    """The normal equations of all rows, and how many count; from products, or a factor where those have lost digits."""
+    source = run.source
+    d, p = source.n_features, source.n_features + source.n_targets
+    origin = run.origin() if fit_intercept else np.zeros(p)
+    wide = source.is_sparse and d > SPARSE_GRAM_COLUMNS
+    gram: Gram | None = None
+    if wide or source.n_rows * d**2 > TINY_FACTOR:
+        gram = _gram(run, origin, wide)
+        if np.isfinite(gram.products).all():
+            if fit_intercept and not source.is_sparse and off_centre(gram):
+                gram = _gram(run, gram.mean, wide)
+            _check_enough(run, gram.count, fit_intercept)
+            with solving(d):
+                system = GramSystem.of(gram, d, fit_intercept)
+                if wide or system.accurate(float(alphas.min())):
+                    return system, gram.count, gram
+            origin = gram.mean if fit_intercept else origin
+        else:
+            run.complain_of_missing()  # or else squares overflow, and orthogonal steps do not square
+            gram = None
+    factor = run.sum(TriangularFactor, (origin, True), "triangular factor")
+    if not np.isfinite(factor.R).all():
+        run.complain_of_missing()
+    _check_enough(run, factor.count, fit_intercept)
+    with solving(d):
+        return FactorSystem.of(factor.R, factor.count, origin, d, fit_intercept), factor.count, gram
+
+
+def _gram(run: Run, origin: Array, wide: bool) -> Gram:
+    """The Gram matrix of all rows in double precision; in one piece when it is so large that a few would not fit."""
+    source = run.source
+    if wide:
+        return Gram.map(all_rows(run), origin)
+    return grams_of(run, [Batch.whole(source.n_rows)], origin)[1]
+
+
+# --------------------------------------------------------------------------------------------- plain least squares
+
+
+def leave_one_out(run: Run, fit: Fit, fit_intercept: bool) -> LeftOut:
+    """Leave-one-out errors of a least-squares fit, on the rows it was fitted to."""
+    source = run.source
+    d, t, one = source.n_features, source.n_targets, source.one_target
+    _check_enough(run, fit.count, fit_intercept)
+    assert fit.half_inverse is not None
+    every = np.arange(1)
+    path = Path(fit.half_inverse, np.empty((0, t)), np.ones((fit.half_inverse.shape[1], 1)), every)
+    mean = np.concatenate([fit.mean_x, fit.mean_y + fit.correction])
+    model = LeftOutModel(mean, fit.weight, fit_intercept, fit.coef[:, :, None], (path,))
+    if source.streams:
+        sums = run.sum(LeftOutSums, (model, _ALONE), "leave-one-out errors")
+        total = sums.total[:, 0]
+        for row, chunk in sums.alone:
+            w = 1.0 if chunk.weight is None else float(chunk.weight[0])
+            total = total + w * _error_without(run, row, chunk, fit_intercept) ** 2
+        mse = total / sums.weight
+        return LeftOut(float(mse[0]) if one else mse, None, None, None)
+    e, h, y, weight = run.sum(LeftOutRows, model, "leave-one-out errors").stacked()
+    errors, leverage = e[:, :, 0], np.minimum(h[:, 0], 1.0)
+    alone = np.flatnonzero(1.0 - h[:, 0] < _ALONE).tolist()
+    space = RowSpace.of(all_rows(run), fit_intercept) if alone and source.n_rows <= d else None
+    if space is not None and space.regular:
+        errors = space.errors(np.zeros(1))[:, :, 0]
+    else:
+        for row in alone:
+            errors[row] = _error_without(run, row, source.chunk(row, row + 1), fit_intercept)
+    mse = np.average(errors**2, axis=0, weights=weight)
+    if one:
+        return LeftOut(float(mse[0]), errors[:, 0], y[:, 0] - errors[:, 0], leverage)
+    return LeftOut(mse, errors, y - errors, leverage)
+
+
+def _error_without(run: Run, row: int, chunk: Chunk, fit_intercept: bool) -> Array:
+    """The errors at a row, held in `chunk`, of the model fitted to the others."""
+    from summula.core.estimator import Run
+
+    problem = Problem(fit_intercept, np.zeros(run.source.n_targets), False)
+    fit = solve(Run(run.estimator, WithoutRow(run.source, row), quiet=True), problem, lambda fit: None)
+    assert chunk.y is not None
+    return np.asarray(chunk.y[0] - (fit.intercept if fit_intercept else 0.0) - chunk.dense()[0] @ fit.coef)

@@ -1,0 +1,412 @@
+"""Ridge regression whose alpha is chosen by cross-validation, from sums.
+
+    alpha_ = argmax over alphas of the mean score on rows that were left out of the fit
+
+`cv=None` leaves out one row at a time (`leave_one_out.py`): a pass for the model, a pass for the errors of all alphas.
+Otherwise the folds of a splitter are left out (`folds.py`, `cross_validation.py`): one pass sums what each fold needs,
+and every model and every squared error follows from the sums. The last fit is that of Ridge (`least_squares.py`).
+
+The one-standard-error rule takes the largest alpha whose mean score is within one standard error of the best:
+
+    score(alpha) >= score(best) - s / sqrt(m),      s the standard deviation over the m folds (or rows) at the best
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from summula.core.errors import ParameterError, warn
+from summula.core.estimator import Run
+from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, real
+from summula.core.statistics import Gram
+from summula.linear_model.cross_validation import FROM_SUMS, Predicted, Scoring, cross_validate
+from summula.linear_model.least_squares import solve
+from summula.linear_model.leave_one_out import LeftOutPath, leave_one_out_path
+from summula.linear_model.linear_model import Given, LeastSquaresModel
+from summula.linear_model.problem import Fit, Problem
+
+__all__ = ["RidgeCV"]
+
+Array = NDArray[Any]
+
+
+def _is_scorer_name(value: Any) -> bool:
+    from sklearn.metrics import get_scorer_names
+
+    return isinstance(value, str) and value in get_scorer_names()
+
+
+_scorer_name = Allowed(_is_scorer_name, "the name of a scorer (see sklearn.metrics.get_scorer_names())")
+_callable = Allowed(callable, "a callable")
+_splitter = Allowed(
+    lambda value: hasattr(value, "split") and hasattr(value, "get_n_splits") and not isinstance(value, str),
+    "an object implementing 'split' and 'get_n_splits'",
+)
+_iterable = Allowed(lambda value: isinstance(value, Iterable) and not isinstance(value, str), "an iterable")
+
+
+class Choice(NamedTuple):
+    """What cross-validation found.
+
+    `place` says which alpha was chosen, one number or one a target; `scores` and `errors` (standard errors) have the
+    shape (n_alphas,) or (n_alphas, n_targets).
+    """
+
+    place: NDArray[np.intp]
+    scores: Array
+    errors: Array
+    results: Array | None
+    gram: Gram | None
+
+
+class RidgeCV(LeastSquaresModel):
+    """Ridge regression with its alpha chosen by cross-validation, in one pass over the rows or two.
+
+    Parameters
+    ----------
+    alphas : float or array-like of shape (n_alphas,), default=(0.1, 1.0, 10.0)
+        Weights of the penalty to try: above 0, or at 0 too when `cv` is given.
+    fit_intercept : bool, default=True
+        Whether there is a constant term; it is not penalised.
+    scoring : str, callable, default=None
+        What to choose by. None is the squared error for `cv=None`, else R2. Those two, "r2",
+        "neg_mean_squared_error" and "neg_root_mean_squared_error" come from sums; any other scorer of
+        scikit-learn's predicts the rows that were left out.
+    cv : int, splitter or iterable of (train, test), default=None
+        None leaves out one row at a time. A number makes so many folds of consecutive rows. Any splitter of
+        scikit-learn's works, or a list of splits; rows may be tested never or many times.
+    gcv_mode : {"auto", "svd", "eigen"}, default=None
+        For compatibility: a hint that never changes the answer and never fails.
+    store_cv_results : bool, default=False
+        Whether `cv_results_` keeps the errors of every row (`cv=None` only).
+    alpha_per_target : bool, default=False
+        Whether each target gets its own alpha (`cv=None` only).
+    select : {"min", "1se"}, default="min"
+        The alpha with the best mean score, or the largest alpha within one standard error of it.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (n_targets,)
+        The alpha chosen.
+    best_score_ : float or ndarray of shape (n_targets,)
+        The mean score of the alpha chosen.
+    scores_, standard_errors_ : ndarray of shape (n_alphas,) or (n_alphas, n_targets)
+        The mean score of each alpha and its standard error (NaN where there is none: a scorer that judges all rows
+        at once, or a single split).
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or ndarray of shape (n_targets,)
+    cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
+        With `store_cv_results`: weighted squared errors of the rows when left out, or, when `scoring` is given, their
+        predictions.
+    certificate_ : LeastSquaresCertificate
+        The penalised sum of squares at `alpha_` and how far it is from the least possible.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Notes
+    -----
+    A row is left out whole, whatever its weight, and errors count by the weights of their rows.
+
+    References
+    ----------
+    Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, sections 3.4.1, 7.10.1 and 7.10.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import RidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 8))
+    >>> y = X[:, 0] + rng.normal(size=60)
+    >>> RidgeCV(alphas=[1.0, 3.0, 10.0, 30.0, 100.0], cv=5).fit(X, y).alpha_
+    10.0
+    >>> RidgeCV(alphas=[1.0, 3.0, 10.0, 30.0, 100.0], cv=5, select="1se").fit(X, y).alpha_
+    30.0
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "alphas": (array_like, real(0.0, open_low=True)),
+        "fit_intercept": (boolean,),
+        "scoring": (none, _callable, _scorer_name),
+        "cv": (integer(2), _splitter, _iterable, none),
+        "gcv_mode": (one_of("auto", "svd", "eigen"), none),
+        "store_cv_results": (boolean,),
+        "alpha_per_target": (boolean,),
+        "select": (one_of("min", "1se"),),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        alphas: Any = (0.1, 1.0, 10.0),
+        *,
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        cv: Any = None,
+        gcv_mode: str | None = None,
+        store_cv_results: bool = False,
+        alpha_per_target: bool = False,
+        select: str = "min",
+        max_time: float | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.gcv_mode = gcv_mode
+        self.store_cv_results = store_cv_results
+        self.alpha_per_target = alpha_per_target
+        self.select = select
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> RidgeCV:
+        """Choose alpha and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
+            Target values.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
+            Weights.
+        **params
+            `groups`, for splitters that need them. With scikit-learn's metadata routing enabled, whatever scorer and
+            splitter ask for.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            alphas = self._checked_alphas()
+            to_scorer, to_splitter = self._routed(sample_weight, params)
+            if "sample_weight" in to_scorer and not run.source.streams:
+                to_scorer = {**to_scorer, "sample_weight": run.source.chunk(0, run.source.n_rows).weight}
+            if self.cv is None:
+                choice = self._leave_one_out(run, alphas, to_scorer)
+            else:
+                choice = self._cross_validated(run, X, alphas, to_scorer, to_splitter)
+            self._solved_at(run, alphas, choice)
+        return self
+
+    # ---------------------------------------------------------------------------------------------------- parameters
+
+    def _checked_alphas(self) -> Array:
+        """The alphas as numbers; complaints are scikit-learn's."""
+        given = list(self.alphas) if np.ndim(self.alphas) else [np.asarray(self.alphas).item()]
+        if not given or any(np.ndim(alpha) for alpha in given):
+            raise ParameterError(f"alphas must be a list of numbers, at least one of them; got {self.alphas!r}.")
+        for place, alpha in enumerate(given):
+            name = f"alphas[{place}]" if len(given) > 1 else "alphas"
+            if not isinstance(alpha, Real | np.number) or isinstance(alpha, bool | np.bool_):
+                raise ParameterError(f"{name} must be an instance of float, not {type(alpha).__name__}.")
+            value = float(alpha)
+            if self.cv is None and not value > 0:
+                raise ParameterError(f"{name} == {alpha}, must be > 0.0.")
+            if not (np.isfinite(value) and value >= 0):
+                raise ParameterError(f"{name} == {alpha}, must be >= 0.0{' and finite' if value > 0 else ''}.")
+        return np.array(given, dtype=np.float64)
+
+    def _scorer(self) -> Any:
+        """The scorer that routing asks for what it wants."""
+        from sklearn.metrics import check_scoring, get_scorer
+
+        if self.scoring is None and sklearn.get_config()["enable_metadata_routing"]:
+            return get_scorer("r2").set_score_request(sample_weight=True)
+        return check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+    def get_metadata_routing(self) -> Any:
+        """What scorer and splitter ask of `fit`, for scikit-learn's metadata routing."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(scorer=self._scorer(), method_mapping=MethodMapping().add(caller="fit", callee="score"))
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        )
+
+    def _routed(self, sample_weight: Any, params: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """What goes to the scorer and what to the splitter."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **weights, **params)
+            return routed.scorer.score, routed.splitter.split
+        for name in params.keys() - {"groups"}:
+            raise ParameterError(
+                f"RidgeCV.fit() takes {name}= only when scikit-learn's metadata routing is enabled: "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        if weights and self.cv is not None and not _takes_weights(self.scoring, self._scorer()):
+            warn(
+                f"scoring={self.scoring!r} takes no sample_weight, so the rows left out count alike; "
+                "give the scorer a sample_weight argument to weight them.",
+                UserWarning,
+            )
+            weights = {}
+        return weights, params
+
+    # ------------------------------------------------------------------------------------------------------ choosing
+
+    def _cross_validated(
+        self, run: Run, X: Any, alphas: Array, to_scorer: Mapping[str, Any], to_splitter: Mapping[str, Any]
+    ) -> Choice:
+        for name in ("store_cv_results", "alpha_per_target"):
+            if getattr(self, name):
+                raise ParameterError(f"cv!=None and {name}=True are incompatible; use cv=None or {name}=False.")
+        name = "r2" if self.scoring is None else self.scoring
+        named = isinstance(name, str) and name in FROM_SUMS and not to_scorer.keys() - {"sample_weight"}
+        scorer = None if named else self._scorer()
+        scoring = Scoring(name if named else None, scorer, to_scorer)
+        curve = cross_validate(run, self._splits(run, X, to_splitter), alphas, self.fit_intercept, scoring)
+        m = len(curve.scores)
+        scores = curve.scores.mean(axis=0)
+        errors = curve.scores.std(axis=0, ddof=1) / np.sqrt(m) if m > 1 else np.full(len(alphas), np.nan)
+        return Choice(self._place(alphas, scores, errors), scores, errors, None, curve.gram)
+
+    def _splits(self, run: Run, X: Any, to_splitter: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
+        """The splits of the rows, by number."""
+        from sklearn.model_selection import check_cv
+
+        source = run.source
+        n = source.n_rows
+        if source.streams:  # a splitter by row number needs no more; one that looks at the rows would have to read them
+            rows, y = np.broadcast_to(np.zeros(1), (n, 1)), None
+        else:
+            y = source.chunk(0, n).y
+            assert y is not None
+            rows, y = X, y[:, 0] if source.one_target else y
+        splits: Iterable[tuple[Any, Any]] = check_cv(self.cv, y, classifier=False).split(rows, y, **to_splitter)
+        return splits
+
+    def _leave_one_out(self, run: Run, alphas: Array, to_scorer: Mapping[str, Any]) -> Choice:
+        name = self.scoring
+        from_sums = name is None or (isinstance(name, str) and name in FROM_SUMS)
+        from_sums = from_sums and not to_scorer.keys() - {"sample_weight"}
+        if self.select == "1se" and not from_sums:
+            raise ParameterError(
+                f"select='1se' needs scores of rows or folds, and scoring={name!r} judges all rows at once when "
+                "cv=None; give cv, or use the squared error (scoring=None)."
+            )
+        apart = self.alpha_per_target and run.source.n_targets > 1
+        # Rows are kept where the score of several targets together is not a multiple of their squared errors.
+        mixed = name not in (None, "neg_mean_squared_error") and run.source.n_targets > 1 and not apart
+        by_row = self.store_cv_results or mixed or not from_sums
+        path = leave_one_out_path(run, alphas, self.fit_intercept, by_row)
+        if from_sums:
+            scores, errors = path.scores(name, apart), path.standard_errors(name, apart)
+        else:
+            scores = self._scored(run, path, to_scorer, apart)
+            errors = np.full_like(scores, np.nan)
+        results = self._kept(run, path) if self.store_cv_results else None
+        return Choice(self._place(alphas, scores, errors), scores, errors, results, path.gram)
+
+    def _scored(self, run: Run, path: LeftOutPath, to_scorer: Mapping[str, Any], apart: bool) -> Array:
+        """What the scorer says of the predictions of left-out rows."""
+        assert path.errors is not None
+        assert path.y is not None
+        if "sample_weight" in to_scorer:
+            to_scorer = {**to_scorer, "sample_weight": path.weight}
+        scorer, y = self._scorer(), path.y
+        predicted = y[:, :, None] - path.errors
+        n_alphas, given = predicted.shape[2], Predicted()
+        if apart:
+            columns = range(y.shape[1])
+            judged = [
+                [scorer(given, predicted[:, j, a], y[:, j], **to_scorer) for j in columns] for a in range(n_alphas)
+            ]
+        elif run.source.one_target:
+            judged = [scorer(given, predicted[:, 0, a], y[:, 0], **to_scorer) for a in range(n_alphas)]
+        else:
+            judged = [scorer(given, predicted[:, :, a], y, **to_scorer) for a in range(n_alphas)]
+        return np.array(judged, dtype=np.float64)
+
+    def _kept(self, run: Run, path: LeftOutPath) -> Array:
+        """Errors or predictions of every row, in the shape and dtype scikit-learn gives them."""
+        assert path.errors is not None
+        assert path.y is not None
+        if self.scoring is None:
+            w = 1.0 if path.weight is None else path.weight[:, None, None]
+            kept = w * path.errors**2
+        else:
+            kept = path.y[:, :, None] - path.errors
+        return (kept[:, 0] if run.source.one_target else kept).astype(run.source.dtype)
+
+    def _place(self, alphas: Array, scores: Array, errors: Array) -> NDArray[np.intp]:
+        """Which alpha is chosen, by the scores of all or of each target."""
+        if np.isnan(scores).all():
+            warn(
+                "Every mean score is NaN, so no alpha is better than another and the first was taken; R2 needs two "
+                "rows in every test set: use larger ones, or scoring='neg_mean_squared_error'.",
+                UndefinedMetricWarning,
+            )
+            return np.zeros(scores.shape[1:], np.intp)
+        best = np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=0)
+        if self.select == "min":
+            return np.asarray(best)
+        if np.isnan(errors).all():
+            raise ParameterError("select='1se' needs at least two splits, to see how much their scores differ.")
+        if scores.ndim == 2:
+            each = [self._place(alphas, column, error) for column, error in zip(scores.T, errors.T, strict=True)]
+            return np.array(each)
+        near = np.flatnonzero(scores >= scores[best] - errors[best])
+        return np.asarray(near[np.argmax(alphas[near])])
+
+    # ------------------------------------------------------------------------------------------------------- naming
+
+    def _solved_at(self, run: Run, alphas: Array, choice: Choice) -> None:
+        """Fit at the alphas chosen and name everything."""
+        source = run.source
+        given = Given(source.dtype.name, source.one_target, source.weighted, source.target_names)
+        chosen = alphas[choice.place]
+        problem = Problem(self.fit_intercept, np.broadcast_to(chosen, (source.n_targets,)).copy(), False)
+
+        def name(fit: Fit) -> None:
+            self._name_results(given, problem, replace(fit, sums=None))
+            if source.n_targets == 1:
+                self.coef_ = self.coef_.ravel()  # also when y is a column, as in scikit-learn
+            self.alpha_ = chosen if chosen.ndim else float(chosen)
+            score = np.take_along_axis(choice.scores, choice.place[None, ...], axis=0)[0]
+            self.best_score_ = score if chosen.ndim else float(score)
+            self.scores_, self.standard_errors_ = choice.scores, choice.errors
+            self.__dict__.pop("cv_results_", None)
+            if choice.results is not None:
+                self.cv_results_ = choice.results
+
+        name(solve(run, problem, lambda fit: run.offer(lambda: name(fit)), choice.gram))
+
+    def _refuse_summary(self) -> None:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        raise ParameterError(
+            f"summary() needs an unpenalised fit: RidgeCV chose alpha={self.alpha_} on the same rows, so the usual "
+            "standard errors do not cover the truth; use LinearRegression, or bootstrap."
+        )
+
+    def _not_a_sum(self) -> Any:
+        raise AttributeError("RidgeCV chooses alpha by looking at all rows again: its fits do not add up.")
+
+    partial_fit = property(_not_a_sum)
+    forget = property(_not_a_sum)
+    merge = property(_not_a_sum)
+
+
+def _takes_weights(scoring: Any, scorer: Any) -> bool:
+    """Whether a scorer can be given weights, asked as scikit-learn's grid search does."""
+    if scoring is None:
+        return True
+    asked = getattr(scorer, "_accept_sample_weight", None)
+    return bool(asked()) if asked is not None else "sample_weight" in inspect.signature(scorer).parameters

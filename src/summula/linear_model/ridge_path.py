@@ -1,0 +1,203 @@
+"""Ridge for many alphas from one factorisation.
+
+Let S = Xc'W Xc and s = Xc'W yc (centred columns when there is an intercept), a0 the smallest alpha, F any matrix with
+F F' = (S + a0 I)^-1, and F'F = Z diag(mu) Z'. Then T = F Z makes both quadratic forms diagonal,
+
+    T'(S + a0 I) T = I,          T'T = diag(mu)                                                              (1)
+
+and every alpha costs a product, not a factorisation:
+
+    (S + alpha I)^-1 = T diag(1 / (1 + (alpha - a0) mu)) T'                                                    (2)
+    v(alpha) = T diag(1 / (1 + (alpha - a0) mu)) g,          g = T's                                           (3)
+
+F comes from the Cholesky factor of the scaled Gram matrix, or, where products have lost too many digits, from an
+orthogonal factor of the rows; neither minds the units of the columns, which an eigendecomposition of S would.
+Rounding in mu moves (2) by about eps (alpha - a0) max mu when F'F is formed, by eps times the root of that when the
+singular values of F are taken; an alpha so far above a0 that this would show starts a factorisation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.statistics import Gram, triangle
+from summula.linear_model.normal_equations import ScaledCholesky, live_columns, scaled_cholesky
+from summula.linear_model.orthogonal import solve_factor
+from summula.linear_model.problem import Problem
+
+__all__ = ["ACCURATE", "FactorSystem", "GramSystem", "Path", "RidgeSystem", "coefficients", "paths"]
+
+Array = NDArray[np.float64]
+
+_FORMED = 1e4  # (alpha - a0) max mu up to which F'F is formed
+_REACH = 1e12  # and up to which one factorisation serves
+ACCURATE = 1e4  # condition number of scaled columns up to which the Gram matrix chooses alphas: errors of 1e-8
+
+
+class Path(NamedTuple):
+    """Equation (3) for some of the alphas.
+
+    Attributes
+    ----------
+    T : ndarray of shape (n_features, rank)
+    g : ndarray of shape (rank, n_targets)
+    shrink : ndarray of shape (rank, len(places))
+        1 / (1 + (alpha - a0) mu), one column an alpha.
+    places : ndarray of int
+        Which of the alphas these are.
+    """
+
+    T: Array
+    g: Array
+    shrink: Array
+    places: NDArray[np.intp]
+
+    def coef(self) -> Array:
+        """v(alpha), shape (n_features, n_targets, len(places))."""
+        scaled = self.g[:, :, None] * self.shrink[:, None, :]
+        return (self.T @ scaled.reshape(len(scaled), -1)).reshape(len(self.T), *scaled.shape[1:])
+
+
+class RidgeSystem(Protocol):
+    """The normal equations of some rows: what (1) to (3) need of them.
+
+    Columns and targets are centred at `mean`, the origin of the sums when there is no intercept.
+    """
+
+    @property
+    def mean(self) -> Array:
+        """Where the columns are centred."""
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights."""
+
+    def half_inverse(self, alpha: float) -> Array:
+        """F with F F' = (S + alpha I)^-1, the pseudo-inverse when there is no inverse."""
+
+    def project(self, T: Array) -> Array:
+        """T's."""
+
+
+@dataclass(frozen=True)
+class GramSystem:
+    """The system from a Gram matrix; columns that do not vary are left out of S and get the coefficient 0."""
+
+    mean: Array
+    weight: float
+    alive: NDArray[np.bool_]
+    S: Array
+    s: Array
+    loss: float
+
+    @classmethod
+    def of(cls, gram: Gram, d: int, fit_intercept: bool) -> GramSystem:
+        """The system of the rows summed in `gram`."""
+        S = gram.centred() if fit_intercept else gram.products
+        alive = live_columns(gram, S, fit_intercept, d)
+        Sxx = S[:d, :d][np.ix_(alive, alive)]
+        # Centring multiplies the rounding of the products by this, as a larger condition number would.
+        loss = float((np.diag(gram.products)[:d][alive] / np.diag(Sxx)).max(initial=1.0))
+        mean = gram.mean if fit_intercept else gram.origin
+        return cls(mean, gram.weight, alive, Sxx, S[:d, d:][alive], loss)
+
+    def accurate(self, alpha: float) -> bool:
+        """Whether products have kept enough digits for this alpha and all larger ones."""
+        factor = self._factor(alpha)
+        return factor is not None and factor.kappa * np.sqrt(self.loss) <= ACCURATE
+
+    def _factor(self, alpha: float) -> ScaledCholesky | None:
+        return scaled_cholesky(self.S, alpha) if len(self.S) else ScaledCholesky(np.eye(0), np.empty(0), 1.0)
+
+    def half_inverse(self, alpha: float) -> Array:
+        """F from the Cholesky factor of the scaled matrix."""
+        factor = self._factor(alpha)
+        some = self._pseudo_inverse(alpha) if factor is None else factor.half_inverse() if len(self.S) else self.S
+        F = np.zeros((len(self.alive), some.shape[1]))
+        F[self.alive] = some
+        return F
+
+    def _pseudo_inverse(self, alpha: float) -> Array:
+        """F when rounding has left S + alpha I without a Cholesky factor."""
+        H = self.S + alpha * np.eye(len(self.S))
+        scale = np.sqrt(np.diag(H))
+        values, vectors = np.linalg.eigh(H / scale / scale[:, None])
+        kept = values > 4 * len(H) * float(np.finfo(np.float64).eps) * values[-1]
+        return np.asarray(vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None])
+
+    def project(self, T: Array) -> Array:
+        """T's."""
+        return T[self.alive].T @ self.s
+
+
+@dataclass(frozen=True)
+class FactorSystem:
+    """The system from rows (1, x - o, y - o), or any rows R with the same R'R: S = A'A and s = A'B."""
+
+    mean: Array
+    weight: float
+    count: int
+    A: Array
+    B: Array
+
+    @classmethod
+    def of(cls, rows: Array, count: int, origin: Array, d: int, fit_intercept: bool) -> FactorSystem:
+        """The system of weighted rows that were shifted by `origin`; their first column is the root of the weight."""
+        weight = float(rows[:, 0] @ rows[:, 0])
+        if not fit_intercept:
+            R = triangle(rows[:, 1:])
+            return cls(origin, weight, count, R[:, :d], R[:, d:])
+        R = triangle(rows)  # the constant column leads: its row of R holds the means, the rest is centred
+        return cls(origin + R[0, 1:] / R[0, 0], weight, count, R[1:, 1 : d + 1], R[1:, d + 1 :])
+
+    def half_inverse(self, alpha: float) -> Array:
+        """F by orthogonal transformations of the factor."""
+        d = self.A.shape[1]
+        if not len(self.A):
+            return np.zeros((d, 0))
+        removed = np.sqrt(self.weight) * np.abs(self.mean[:d])
+        problem = Problem(True, np.array([alpha]), False)
+        return solve_factor(self.A, np.zeros((len(self.A), 1)), problem, self.count, removed).half_inverse
+
+    def project(self, T: Array) -> Array:
+        """T's."""
+        return (self.A @ T).T @ self.B
+
+
+def paths(system: RidgeSystem, alphas: Array) -> Iterator[Path]:
+    """Equation (3) for all alphas, one path for all of them unless they lie very far apart."""
+    left = np.argsort(alphas, kind="stable")
+    while len(left):
+        above = alphas[left] - alphas[left[0]]
+        F = system.half_inverse(float(alphas[left[0]]))
+        T, mu = _diagonalised(F, float(above[-1]))
+        near = above * mu.max(initial=0.0) <= _REACH
+        shrink = 1.0 / (1.0 + np.outer(mu, above[near]))
+        yield Path(T, system.project(T), shrink, left[near])
+        left = left[~near]
+
+
+def _diagonalised(F: Array, most: float) -> tuple[Array, Array]:
+    """T and mu of equation (1); `most` is the largest alpha - a0."""
+    if most * float((F * F).sum()) <= _FORMED:
+        mu, Z = np.linalg.eigh(F.T @ F)
+        return F @ Z, np.maximum(mu, 0.0)
+    P, sigma, _ = np.linalg.svd(F, full_matrices=False)
+    return P * sigma, sigma**2
+
+
+def coefficients(system: RidgeSystem, alphas: Array, n_targets: int) -> Array:
+    """v(alpha) for every alpha, shape (n_features, n_targets, n_alphas)."""
+    coef: Array | None = None
+    for path in paths(system, alphas):
+        some = path.coef()
+        if coef is None:
+            coef = np.empty((len(some), n_targets, len(alphas)))
+        coef[:, :, path.places] = some
+    assert coef is not None, "there is at least one alpha"
+    return coef

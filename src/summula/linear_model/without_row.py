@@ -1,0 +1,68 @@
+"""A row left out of a source by giving it the weight 0, wherever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from summula.core.chunks import Chunk
+from summula.core.engine import Engine
+from summula.core.sources import Source
+
+__all__ = ["WithoutRow"]
+
+
+class WithoutRow(Source):
+    """A source in which one row has the weight 0."""
+
+    def __init__(self, base: Source, row: int) -> None:
+        self.base, self.row = base, row
+        self.n_rows, self.n_features, self.n_targets = base.n_rows, base.n_features, base.n_targets
+        self.names, self.target_names, self.dtype = base.names, base.target_names, base.dtype
+        self.one_target, self.weighted = base.one_target, True
+
+    @property
+    def width(self) -> float:
+        """Stored values a row."""
+        return self.base.width
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether chunks come as CSR."""
+        return self.base.is_sparse
+
+    @property
+    def streams(self) -> bool:
+        """Whether the rows are read anew in every pass."""
+        return self.base.streams
+
+    def starts(self) -> list[int]:
+        """Rows where reading begins without decoding what comes before."""
+        return self.base.starts()
+
+    def _lines(self, step: int) -> list[int]:
+        return self.base._lines(step)
+
+    def engine(self) -> Engine:
+        """Where the rows have their place."""
+        return self.base.engine()
+
+    def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
+        """The rows from `start` up to `stop`, chunk by chunk."""
+        return (self._reweighted(chunk) for chunk in self.base.chunks(start, stop, chunk_rows))
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The rows from `start` up to `stop`."""
+        return self._reweighted(self.base.chunk(start, stop))
+
+    def only(self, start: int, stop: int) -> WithoutRow:
+        """The same source holding these rows alone."""
+        return WithoutRow(self.base.only(start, stop), self.row)
+
+    def _reweighted(self, chunk: Chunk) -> Chunk:
+        weight = np.ones(len(chunk)) if chunk.weight is None else np.array(chunk.weight, dtype=np.float64)
+        if chunk.start <= self.row < chunk.stop:
+            weight[self.row - chunk.start] = 0.0
+        return replace(chunk, weight=weight)

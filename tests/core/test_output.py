@@ -1,0 +1,220 @@
+"""`predict_to`: results go to a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import summula
+from summula.core.output import write_batches
+from summula.linear_model import LinearRegression, PolynomialRegression
+from tests.contract.compare import assert_close
+from tests.faults.scripts import run
+from tests.faults.sentences import one_sentence
+
+READERS = {"out.parquet": parquet.read_table, "out.pq": parquet.read_table, "out.csv": csv.read_csv}
+endings = pytest.mark.parametrize("name", READERS)
+
+
+def read(path: Path) -> dict[str, list[Any]]:
+    return READERS[path.name](path).to_pydict()
+
+
+def blocks(*sizes: int, width: int = 1) -> list[Any]:
+    ends = np.cumsum(sizes)
+    values = np.arange(width * ends[-1]).reshape(-1, width) / 3
+    return [block[:, 0] if width == 1 else block for block in np.split(values, ends[:-1])]
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    """A folder with 600 rows in two files."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "trips"
+    folder.mkdir()
+    for day in range(2):
+        km = rng.uniform(1, 20, 300)
+        table = pa.table({"km": km, "fare": 3 + 2 * km + rng.normal(size=300), "tip": rng.normal(size=300)})
+        parquet.write_table(table, folder / f"{day}.parquet", row_group_size=50)
+    return folder
+
+
+# --------------------------------------------------------------------------------------------------------- whole files
+
+
+@endings
+def test_batches_are_written_one_below_the_other(name: str, tmp_path: Path) -> None:
+    assert write_batches(blocks(3, 1, 4), ["x"], tmp_path / name) == 8
+    assert read(tmp_path / name) == {"x": [i / 3 for i in range(8)]}
+
+
+@endings
+def test_every_column_has_its_name(name: str, tmp_path: Path) -> None:
+    write_batches(blocks(2, 3, width=2), ["fare, in euros", "tip"], str(tmp_path / name))
+    assert read(tmp_path / name) == {
+        "fare, in euros": [i / 3 for i in range(0, 10, 2)],
+        "tip": [i / 3 for i in range(1, 10, 2)],
+    }
+
+
+def test_single_precision_stays(tmp_path: Path) -> None:
+    write_batches([np.float32([0.5, 0.25])], ["x"], tmp_path / "out.parquet")
+    assert parquet.read_schema(tmp_path / "out.parquet").field("x").type == pa.float32()
+
+
+def test_a_generator_is_read_batch_by_batch(tmp_path: Path) -> None:
+    """What is written goes to a temporary file beside the target."""
+
+    def watched() -> Iterator[Any]:
+        for block in blocks(2, 2):
+            assert not (tmp_path / "out.csv").exists()
+            yield block
+        assert len(list(tmp_path.iterdir())) == 1
+
+    write_batches(watched(), ["x"], tmp_path / "out.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_the_file_has_the_rights_new_files_have(tmp_path: Path) -> None:
+    (tmp_path / "new").write_text("")
+    write_batches(blocks(2), ["x"], tmp_path / "out.csv")
+    rights = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("new", "out.csv")]
+    assert rights[0] == rights[1]
+
+
+@endings
+def test_an_old_file_is_replaced(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("old")
+    write_batches(blocks(2), ["x"], tmp_path / name)
+    assert read(tmp_path / name) == {"x": [0, 1 / 3]}
+
+
+# ------------------------------------------------------------------------------------------------------- or not at all
+
+
+@endings
+@pytest.mark.parametrize("old", [True, False], ids=["a file was there", "nothing was there"])
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("after", [0, 2])
+def test_an_error_leaves_what_was_there(after: int, error: type, old: bool, name: str, tmp_path: Path) -> None:
+    if old:
+        (tmp_path / name).write_text("old")
+
+    def failing() -> Iterator[Any]:
+        yield from blocks(2, 2)[:after]
+        raise error
+
+    with pytest.raises(error):
+        write_batches(failing(), ["x"], tmp_path / name)
+    assert [path.read_text() for path in tmp_path.iterdir()] == (["old"] if old else [])
+
+
+def test_an_error_at_the_last_step_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out.csv").write_text("old")
+
+    def denied(*_: Any) -> None:
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(os, "replace", denied)
+    with pytest.raises(PermissionError):
+        write_batches(blocks(2), ["x"], tmp_path / "out.csv")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+@endings
+def test_a_full_disk_leaves_what_was_there(name: str, tmp_path: Path) -> None:
+    """The system refuses to write (here because files may not grow beyond 1 MB); closing fails then as well."""
+    (tmp_path / name).write_text("old")
+    said = run(f"""
+    import json, os, resource
+    import numpy as np
+    from summula.core.output import write_batches
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    rng = np.random.default_rng(0)
+    try:
+        write_batches((rng.normal(size=100_000) for _ in range(20)), ["x"], {str(tmp_path / name)!r})
+    except OSError as error:
+        print(json.dumps([error.errno, os.listdir({str(tmp_path)!r})]))
+    """)
+    assert said == [27, [name]]  # EFBIG
+    assert (tmp_path / name).read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("out.json", ".parquet nor .csv"), ("out", ".parquet nor .csv"), ("no/out.csv", "no folder")]
+)
+def test_where_nothing_can_be_written_is_said_before_anything_is_computed(
+    path: str, words: str, tmp_path: Path
+) -> None:
+    def untouched() -> Iterator[Any]:
+        raise AssertionError("computed")
+        yield
+
+    with pytest.raises(summula.DataError) as caught:
+        write_batches(untouched(), ["x"], tmp_path / path)
+    one_sentence(caught.value, words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_write_is_said(tmp_path: Path) -> None:
+    with pytest.raises(summula.DataError, match="nothing to write"):
+        write_batches([], ["x"], tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------------------------------------------- predict_to
+
+
+@endings
+def test_predictions_of_files_are_written(name: str, trips: Path, tmp_path: Path) -> None:
+    scan = summula.scan(trips)
+    model = LinearRegression().fit(scan, "fare")
+    assert model.predict_to(scan, tmp_path / name) == 600
+    written = read(tmp_path / name)
+    assert list(written) == ["fare"]
+    assert_close(np.concatenate(list(model.predict(scan))), np.array(written["fare"]))
+
+
+def test_several_targets_are_several_columns(trips: Path, tmp_path: Path) -> None:
+    scan = summula.scan(trips)
+    model = PolynomialRegression().fit(scan, ["tip", "fare"])
+    model.predict_to(scan, tmp_path / "out.parquet")
+    written = read(tmp_path / "out.parquet")
+    assert list(written) == ["tip", "fare"]
+    assert_close(np.concatenate(list(model.predict(scan))), np.column_stack(list(written.values())))
+
+
+def test_predictions_of_arrays_are_written_and_have_a_name(tmp_path: Path) -> None:
+    X = np.arange(10.0).reshape(5, 2) ** 2
+    LinearRegression().fit(X, X[:, 0]).predict_to(X, tmp_path / "one.csv")
+    assert csv.read_csv(tmp_path / "one.csv").column_names == ["prediction"]
+    LinearRegression().fit(X, X).predict_to(X, tmp_path / "two.csv")
+    assert csv.read_csv(tmp_path / "two.csv").column_names == ["prediction0", "prediction1"]
+
+
+def test_predictions_may_replace_a_file_they_are_made_of(trips: Path) -> None:
+    scan = summula.scan(trips / "0.parquet")
+    model = LinearRegression().fit(scan, "fare")
+    expected = np.concatenate(list(model.predict(scan)))
+    model.predict_to(scan, trips / "0.parquet")
+    assert_close(expected, parquet.read_table(trips / "0.parquet")["fare"].to_numpy())
+
+
+def test_a_gap_in_the_middle_leaves_the_old_file(trips: Path, tmp_path: Path) -> None:
+    model = LinearRegression().fit(summula.scan(trips), "fare")
+    (tmp_path / "out.csv").write_text("old")
+    gaps = pa.table({"km": [1.0, None], "tip": [0.0, 0.0]})
+    parquet.write_table(gaps, tmp_path / "gaps.parquet")
+    scan = summula.scan([trips / "0.parquet", tmp_path / "gaps.parquet"], columns=["km", "tip"])
+    with pytest.raises(summula.DataError, match="row 301"):
+        model.predict_to(scan, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gaps.parquet", "out.csv", "trips"]

@@ -1,0 +1,83 @@
+"""Work that takes its time or fails, for workers to import."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+
+def slow_block(block: Any, seconds: float = 0.0) -> Any:
+    time.sleep(seconds)
+    return block
+
+
+def part_range(part: Any) -> tuple[int, int]:
+    return part.start, part.stop
+
+
+def slow_range(part: Any) -> tuple[int, int]:
+    time.sleep(0.3)
+    return part.start, part.stop
+
+
+def square(k: int) -> int:
+    return k * k
+
+
+def environment_of_a_fit(rows: int) -> tuple[int, str, int]:
+    """Threads a fit in a worker may use, what the worker was told, and the threads that were there after it."""
+    import numpy as np
+
+    from summula.core import threads
+    from summula.linear_model import LinearRegression
+
+    X = np.random.default_rng(0).normal(size=(rows, 5))
+    LinearRegression().fit(X, X[:, 0])
+    return threads.thread_count(), os.environ.get("OMP_NUM_THREADS", ""), threads._pool_size
+
+
+def fit_a_collection(rows: int) -> Any:
+    """A fit on a Dask array from inside a task, on the cluster the task is on."""
+    import dask.array as da
+
+    from summula.linear_model import LinearRegression
+
+    X = da.arange(4 * rows, chunks=4 * rows // 3, dtype=float).reshape(rows, 4) % 7
+    return LinearRegression().fit(X, X[:, 0]).coef_
+
+
+class Fragile:
+    """Raises at the part that begins at `row`: an error of some kind, the first so many times in each worker."""
+
+    def __init__(self, error: BaseException, row: int, folder: str | None = None, times: int = 10**9) -> None:
+        self.error, self.row, self.folder, self.times = error, row, folder, times
+
+    def __call__(self, part: Any) -> tuple[int, int]:
+        if part.start == self.row:
+            if self.folder is not None:
+                tries = len(os.listdir(self.folder))
+                open(os.path.join(self.folder, str(tries)), "w").close()
+                if tries >= self.times:
+                    return part.start, part.stop
+            raise self.error
+        return part.start, part.stop
+
+
+class Deadly:
+    """Ends the process of the worker at the part that begins at `row`."""
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+
+    def __call__(self, part: Any) -> int:
+        if part.start == self.row:
+            os._exit(1)
+        return int(part.start)
+
+
+class Peculiar(Exception):
+    """An error that cannot be made from a sentence."""
+
+    def __init__(self, code: int, where: str) -> None:
+        super().__init__(code, where)
