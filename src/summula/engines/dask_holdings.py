@@ -10,7 +10,8 @@ computes again, from the graph of the collection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import dask.config
@@ -61,11 +62,11 @@ class Holdings:
         self.client, self.columns, self.recipe, self.retries = client, columns, recipe, retries
         self.row_bytes = 8.0 * (recipe.n_features + recipe.n_targets + recipe.weighted)
         self._room = _SHARE * _memory(client)
-        self.clear()
+        self._begin_anew()
 
-    def clear(self) -> None:
-        """Let go of everything."""
+    def _begin_anew(self) -> None:
         self._blocks: dict[tuple[int, int], Any] = {}  # by column and number
+        self._slices: list[Any] = []
         self._staying: set[tuple[int, int]] = set()
         self._used = 0.0
         self._stacked: dict[Range, Any] = {}
@@ -73,23 +74,34 @@ class Holdings:
         self._now: list[Range] = []
         self._last: list[Range] = []
 
+    def clear(self) -> None:
+        """Let go of everything."""
+        # Not left to the garbage collector, which may come late.
+        _release(self._blocks.values(), self._slices, self._stacked.values(), (self._growing or {}).values())
+        self._begin_anew()
+
     # ------------------------------------------------------------------------------------------------------- passes
 
     def begin(self, ranges: list[Range]) -> None:
         """A pass over these parts begins."""
         again = ranges == self._last and ranges != list(self._stacked)
         fits = sum(stop - start for start, stop in ranges) * self.row_bytes <= self._room
+        _release((self._growing or {}).values())  # of a pass that was not finished
         self._now, self._growing = ranges, {} if again and fits else None
 
     def end(self) -> None:
         """The pass is over, all its parts computed."""
         self._last = self._now
         if self._growing is not None:
-            self._stacked, self._growing = self._growing, None
+            _release(self._blocks.values(), self._stacked.values())
             self._blocks.clear()
+            self._stacked, self._growing = self._growing, None
 
     def rows(self, ranges: Sequence[Range]) -> list[Any]:
         """What the task of each part is given: the future of its rows, or the recipe and the pieces to make them of."""
+        # The tasks that need these have been sent.
+        _release(self._slices)
+        self._slices.clear()
         if self._stacked.keys() >= set(ranges):
             return [self._stacked[one] for one in ranges]
         self._drop_blocks_before(ranges[0][0])
@@ -145,6 +157,7 @@ class Holdings:
                     calls.append((block, a, b))
             plan.append(pieces)
         slices = self._map(cut, calls) if calls else []
+        self._slices += slices
         return [[p._replace(block=slices[p.block]) if isinstance(p.block, int) else p for p in some] for some in plan]
 
     # -------------------------------------------------------------------------------------------------------- blocks
@@ -166,8 +179,8 @@ class Holdings:
     def counted(self, j: int, k: int, size: Size) -> None:
         """A block is counted: it stays if it fits."""
         self._consider((j, k), size.bytes)
-        if (j, k) not in self._staying:
-            self._blocks.pop((j, k), None)
+        if (j, k) not in self._staying and (j, k) in self._blocks:
+            self._blocks.pop((j, k)).release()
 
     def _consider(self, block: tuple[int, int], size: float) -> None:
         if self._used + size <= self._room:
@@ -180,7 +193,12 @@ class Holdings:
             column = self.columns[j]
             over = isinstance(column, Blocks) and column.offsets[k + 1] <= row
             if over and (self._growing is not None or (j, k) not in self._staying):
-                del self._blocks[j, k]
+                self._blocks.pop((j, k)).release()
+
+
+def _release(*futures: Iterable[Any]) -> None:
+    for future in chain(*futures):
+        future.release()
 
 
 def _memory(client: Any) -> float:
