@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import asyncio
 import os
 import signal
 import threading
@@ -25,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 import summula
 from summula import ClusterError, DataError, ParameterError, TimeLimitError
 from summula.core import chunks
-from summula.core.engine import Engine, SerialEngine, ThreadEngine
+from summula.core.engine import Engine, SerialEngine, ThreadEngine, watched
 from summula.core.estimator import Run
 from summula.core.validation import as_source
 from summula.engines.dask import DaskEngine
@@ -69,6 +70,17 @@ def assert_nothing_left(client: Client) -> None:
     ):
         time.sleep(0.05)
     assert not left
+
+
+def in_memory_of(client: Client, n: int) -> list[Any]:
+    """The keys of what the cluster holds, as soon as they are n; what is released goes a little later."""
+    for _ in range(200):
+        held = [key for keys in client.has_what().values() for key in keys]
+        if len(held) == n:
+            break
+        time.sleep(0.05)
+    assert len(held) == n
+    return held
 
 
 def attributes(model: Any) -> dict[str, Any]:
@@ -200,6 +212,18 @@ def test_several_passes_over_one_collection_load_it_once(client: Client, data: A
         expected, model = LinearRegression().fit(X, y), LinearRegression().fit(blocks, da.from_array(y, chunks=700))
     assert_same_bits(attributes(expected), attributes(model))
     assert len(list(tmp_path.iterdir())) == 8
+
+
+def test_passes_over_some_of_the_rows_leave_the_others(client: Client, data: Any) -> None:
+    source = as_source(LinearRegression(), da.from_array(data[0], chunks=(700, D)), needs_y=False)
+    parts, engine = source.plan(300), DaskEngine(client)
+    try:
+        for some in (parts[:3], parts[:3], parts[:3], parts, parts, parts[2:5], parts[2:5], parts[2:5], parts):
+            sums = list(engine.map_ordered(slow_work.column_sums, some))
+            np.testing.assert_allclose(sums, [data[0][part.start : part.stop].sum(axis=0) for part in some])
+        assert {key.partition("-")[0] for key in in_memory_of(client, len(parts))} == {"make_rows"}
+    finally:
+        source.release()
 
 
 def test_sparse_blocks_are_solved_by_conjugate_gradients(place: str) -> None:
@@ -753,12 +777,58 @@ def test_a_fit_inside_a_worker_keeps_to_its_thread(client: Client) -> None:
     assert pool == 0
 
 
-@pytest.mark.skip(reason="on a machine under heavy load a nested fit can find its tasks cancelled; not yet understood")
 def test_a_fit_inside_a_worker_may_use_the_cluster(own_client: Client) -> None:
     # As many tasks as there are threads, each waiting for others.
     futures = own_client.map(slow_work.fit_a_collection, [600, 700, 800], pure=False)
     for coef in own_client.gather(futures):
         np.testing.assert_allclose(coef, [1, 0, 0, 0], atol=1e-12)
+
+
+def test_a_fit_inside_a_worker_waits_for_the_connection(own_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The client of a worker is made by the task that asks first; the second gets it as it is.
+    connect = Client._ensure_connected
+
+    async def slowly(self: Client, timeout: Any = None) -> None:
+        await asyncio.sleep(0.5)
+        await connect(self, timeout=timeout)
+
+    monkeypatch.setattr(Client, "_ensure_connected", slowly)
+    futures = own_client.map(slow_work.fit_a_collection, [600, 700], pure=False)
+    for coef in own_client.gather(futures):
+        np.testing.assert_allclose(coef, [1, 0, 0, 0], atol=1e-12)
+
+
+def test_a_fit_that_ends_in_mid_transfer_takes_nothing_from_another(own_client: Client, data: Any) -> None:
+    # Requests of one client that are under way together are one request to distributed.
+    gather, engine, parts = Client._gather_remote, DaskEngine(own_client), parts_of(data[0], 1_000)
+
+    async def slowly(self: Client, *args: Any) -> Any:
+        await asyncio.sleep(1.3)
+        return await gather(self, *args)
+
+    def stop() -> None:
+        if time.monotonic() > began + 0.8:
+            raise TimeLimitError("no time left")
+
+    def impatient() -> None:
+        with pytest.raises(TimeLimitError), watched(stop):
+            list(engine.map_ordered(slow_work.part_range, parts))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "_gather_remote", slowly)
+        began, other = time.monotonic(), threading.Thread(target=impatient)
+        other.start()
+        time.sleep(0.4)
+        values = list(engine.map_ordered(slow_work.part_range, parts))
+        other.join()
+    assert values == [(part.start, part.stop) for part in parts]
+
+
+def test_waiting_for_tasks_does_not_change_what_dask_uses(own_client: Client, data: Any) -> None:
+    before, seen = dask.config.get("scheduler", None), set()
+    with after(0.15, lambda: seen.add(dask.config.get("scheduler", None))):
+        list(DaskEngine(own_client).map_ordered(slow_work.slow_range, parts_of(data[0], 2_000)))
+    assert seen == {before}
 
 
 def test_blas_has_one_thread_in_a_task(own_client: Client, data: Any) -> None:

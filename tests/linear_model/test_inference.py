@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse, stats
 
 from summula import DataError, ParameterError, engine
-from summula.linear_model import LinearRegression, PolynomialRegression, Ridge, linear_model
+from summula.core import training
+from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
 
 COVARIANCES = ("classical", "HC0", "HC1", "HC2", "HC3")
 FACTS = ("r2", "adjusted_r2", "residual_sd", "f_statistic", "f_p_value", "log_likelihood", "aic", "bic", "df_residual")
@@ -399,7 +400,7 @@ class TestRowsAgain:
             same(other.summary(X, y, cov="HC1"), model.summary(cov="HC1"))
 
     def test_large_data_are_not_kept_alive(self, kind, monkeypatch):
-        monkeypatch.setattr(linear_model, "_KEPT_BYTES", 0)
+        monkeypatch.setattr(training, "_KEPT_BYTES", 0)
         X, y = data()
         model = kind().fit(X, y)
         model.summary(cov="HC1")  # the caller still has them

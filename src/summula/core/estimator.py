@@ -24,10 +24,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.chunks import Chunk, Part
-from summula.core.engine import TreeSum, current_engine, local_engine, watched
+from summula.core.engine import TreeSum, current_engine, engine, local_engine, watched
 from summula.core.errors import ClusterError, DataError, TimeLimitError, warn
+from summula.core.labels import Labels
 from summula.core.parameters import Allowed, check_parameters
-from summula.core.sources import MappedSource, Source
+from summula.core.sources import MappedSource, MemorySource, Source
 from summula.core.statistics import Statistic, blocks_of_part, pilot_origin
 from summula.core.validation import as_source, collection_reader, complain_of_missing
 
@@ -97,6 +98,21 @@ class Run:
         """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
         given = self.source.base if isinstance(self.source, MappedSource) else self.source
         complain_of_missing(given, type(self.estimator).__name__)
+
+    def leading(self, rows: int) -> Run:
+        """A quiet run over the first rows alone, held in memory."""
+        chunk = self.source.chunk(0, min(rows, self.source.n_rows))
+        few = MemorySource(
+            chunk.rows.csr() if chunk.is_sparse else chunk.X,
+            chunk.y,
+            chunk.weight,
+            self.source.dtype,
+            self.source.names,
+            self.source.target_names,
+            one_target=self.one_target,
+        )
+        with engine(local_engine()):
+            return Run(self.estimator, few, quiet=True, deadline=self._deadline)
 
     def origin(self) -> NDArray[np.float64]:
         """An origin near the mean of [X, Y], from the leading chunk."""
@@ -188,6 +204,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     # What each parameter may be, by name.
     _parameters: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
     _accepts_sparse: ClassVar[bool] = True
+    # Whether y is a class label.
+    _labelled: ClassVar[bool] = False
+    classes_: Any
     # Attributes that do not outlive the process: dropped by pickle, copy and save.
     _transient: ClassVar[tuple[str, ...]] = ("_training",)
 
@@ -209,9 +228,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             max_time = getattr(self, "max_time", None)
             deadline = None if max_time is None else time.monotonic() + max_time
             with watched(functools.partial(_check_clock, deadline)):
-                source = as_source(
-                    self, X, y, sample_weight, needs_y=needs_y, reset=reset, accept_sparse=self._accepts_sparse
-                )
+                source = self._source(X, y, sample_weight, needs_y=needs_y, reset=reset)
                 self._note_columns(y, sample_weight, reset)
                 run = Run(self, source, X, y, deadline=deadline)
                 yield run
@@ -237,6 +254,15 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         finally:
             if run is not None:
                 run.source.release()
+
+    def _source(self, X: Any, y: Any, sample_weight: Any, *, needs_y: bool = True, reset: bool = False) -> Source:
+        """Data to fit (`reset`) or to look at again behind one face; labels as codes of `classes_`."""
+        name, sparse = type(self).__name__, self._accepts_sparse
+        labels = Labels(name, None if reset else self.classes_) if self._labelled else None
+        source = as_source(self, X, y, sample_weight, needs_y=needs_y, reset=reset, accept_sparse=sparse, labels=labels)
+        if labels is not None:
+            self.classes_ = labels.classes
+        return source
 
     def _note_columns(self, y: Any, sample_weight: Any, reset: bool) -> None:
         """Remember which columns of the frame were target and weight, so that predict passes them over."""

@@ -216,9 +216,9 @@ class ParquetTable(Table):
         first = bisect_right(self.starts, start) - 1
         last = bisect_right(self.starts, stop - 1) - 1
         with self._open(self.metadata) as file:
-            batches = file.iter_batches(
-                _BATCH_ROWS, row_groups=range(first, last + 1), columns=list(columns), use_threads=False
-            )
+            # The threads of a fit each read row groups of their own; a single one is decoded by columns.
+            alone, groups = len(self.starts) == 2, range(first, last + 1)
+            batches = file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=alone)
             for batch in _cut(batches, start - self.starts[first], stop - start):
                 yield _columns(batch, columns, self.kinds)
 
@@ -300,7 +300,9 @@ class CsvTable(Table):
         if len(head) < self.stamp[0]:
             head = head[: head.rfind(b"\n") + 1] or head
         self._body = head.find(b"\n") + 1 or len(head)
-        self._lines = max(1, min(_BLOCK_LINES, _BLOCK_BYTES * head.count(b"\n") // len(head)))
+        # A power of two, so that the lines of the row grid are places to begin.
+        lines = min(_BLOCK_LINES, max(1, _BLOCK_BYTES * head.count(b"\n") // len(head)))
+        self._lines = 1 << (lines.bit_length() - 1)
         if b"\r" in head and b"\n" not in head:
             raise DataError(f"The lines of {self.path} end in carriage returns alone; write it with line feeds.")
         try:

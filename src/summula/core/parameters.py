@@ -17,6 +17,7 @@ __all__ = [
     "boolean",
     "check_parameters",
     "integer",
+    "mapping",
     "none",
     "one_of",
     "real",
@@ -64,6 +65,7 @@ def one_of(*values: str) -> Allowed:
 boolean = Allowed(lambda value: isinstance(value, bool | np.bool_), "an instance of 'bool'")
 none = Allowed(lambda value: value is None, "None")
 array_like = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array-like")
+mapping = Allowed(lambda value: isinstance(value, Mapping), "an instance of 'dict'")
 any_value = Allowed(lambda value: True, "anything")
 
 

@@ -7,6 +7,7 @@ the first rows of its own, to get there. So the sums, and their bits, are those 
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
 from bisect import bisect_right
@@ -21,6 +22,7 @@ from summula.core.chunks import Chunk, ColumnPieces, Part
 from summula.core.errors import DataError
 from summula.core.files import Columns, Table, open_table
 from summula.core.frames import no_such_column
+from summula.core.labels import Labels, distinct, merged
 from summula.core.sources import Source
 
 __all__ = ["Scan", "ScanSource", "scan"]
@@ -150,6 +152,15 @@ class Scan:
         values: set[str] = engine.map_reduce(source.distinct, source.plan(engine.chunk_rows), set.union)
         return sorted(values)
 
+    def distinct(self, column: str, estimator: str) -> Array:
+        """The different labels of a column, sorted. One pass over that column."""
+        from summula.core.engine import current_engine
+
+        source, engine = ScanSource(self, (), texts=(column,)), current_engine()
+        look = functools.partial(_labels_of, estimator)
+        found: Array = engine.map_reduce(look, source.plan(engine.chunk_rows), merged)
+        return found
+
 
 def _common_kinds(tables: Sequence[Table]) -> dict[str, str]:
     """The kinds of the columns, which have to be the same in all files."""
@@ -188,8 +199,19 @@ def _kind_of(name: str, tables: Sequence[Table]) -> str:
     return kind
 
 
+def _labels_of(estimator: str, part: Part) -> Array:
+    """The different labels in a part."""
+    source, row, found = part.source, part.start, None
+    assert isinstance(source, ScanSource)
+    for batch in source.table.read(part.start, part.stop, source.texts):
+        here = distinct(batch[0], row, estimator)
+        found, row = here if found is None else merged(found, here), row + len(batch[0])
+    assert found is not None, "there is at least one row"
+    return found
+
+
 class ScanSource(Source):
-    """Some columns of a scan as features, targets and weight."""
+    """Some columns of a scan as features, targets and weight; with labels the first target comes as codes."""
 
     def __init__(
         self,
@@ -200,7 +222,9 @@ class ScanSource(Source):
         *,
         texts: Sequence[str] = (),
         one_target: bool = True,
+        labels: Labels | None = None,
     ) -> None:
+        self.labels = labels
         self.table, self.features, self.targets, self.weight = table, list(features), list(targets), weight
         self.texts = list(texts)
         self.n_rows, self.n_features, self.n_targets = table.n_rows, len(features), len(targets)
@@ -246,10 +270,15 @@ class ScanSource(Source):
 
     def _chunk(self, pieces: list[Columns], start: int, stop: int) -> Chunk:
         d, t = self.n_features, self.n_targets
-        y = np.column_stack([_joined(pieces, d + j) for j in range(t)]) if t else None
+        y = np.column_stack([self._target(pieces, j, start) for j in range(t)]) if t else None
         weight = _checked_weight(_joined(pieces, d + t), start) if self.weight else None
         rows: Any = tuple(piece[:d] for piece in pieces)
         return Chunk(rows[0] if len(rows) == 1 else ColumnPieces(rows), y, weight, start, stop, self.dtype)
+
+    def _target(self, pieces: list[Columns], j: int, start: int) -> Array:
+        if self.labels is None or j:
+            return _joined(pieces, self.n_features + j)
+        return self.labels.codes(np.concatenate([piece[self.n_features] for piece in pieces]), start)
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """The rows from `start` up to `stop` as one chunk."""

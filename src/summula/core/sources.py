@@ -22,7 +22,7 @@ __all__ = ["MappedSource", "MemorySource", "Source"]
 
 Array = NDArray[Any]
 
-_SPAN_STEPS = 8  # a part of a file covers at least so many steps, to make up for the rows it reads over
+_SPAN_STEPS = 8  # a part of a file covers at least so many steps, where it has to read over rows to get there
 
 
 class Source(ABC):
@@ -79,7 +79,8 @@ class Source(ABC):
         lines = [0]
         for start in self.starts():
             line = -(-start // step) * step
-            if line - lines[-1] >= _SPAN_STEPS * step and line < self.n_rows:
+            enough = step if line == start else _SPAN_STEPS * step
+            if line - lines[-1] >= enough and line < self.n_rows:
                 lines.append(line)
         return lines
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from summula.core.chunks import Chunk, Part
 from summula.core.errors import DataError
 from summula.core.frames import frame_columns, is_frame, no_such_column, opened, pop_columns, text_error
+from summula.core.labels import Labels
 from summula.core.scan import Scan, ScanSource
 from summula.core.sources import MemorySource, Source
 
@@ -32,6 +33,7 @@ _FLOATS = (np.float64, np.float32)
 
 # Collections of cluster libraries are recognised by the package they come from; what reads them is loaded by name.
 _COLLECTIONS = {"dask": "summula.engines.dask_collections"}
+_LABELS = {"dask": "summula.engines.dask_labels"}
 
 
 def collection_reader(X: Any) -> Any:
@@ -197,20 +199,24 @@ def as_source(
     needs_y: bool,
     reset: bool = True,
     accept_sparse: bool = True,
+    labels: Labels | None = None,
 ) -> Source:
     """Check what a fit was given and put it behind one face.
 
     `y` and `sample_weight` may be names of columns of X when X is a frame; those columns are then not features.
+    With `labels` the first target is a class label, and the source carries its code.
     """
     if isinstance(X, Scan):
-        return _scan_source(estimator, X, y, sample_weight, needs_y=needs_y, reset=reset)
+        return _scan_source(estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels)
     if (reader := collection_reader(X)) is not None:
+        if labels is not None:
+            X, y = importlib.import_module(_LABELS[type(X).__module__.partition(".")[0]]).with_codes(X, y, labels)
         options = {"needs_y": needs_y, "reset": reset, "accept_sparse": accept_sparse}
         collected: Source = reader.collection_source(estimator, X, y, sample_weight, **options)
         return collected
     name = type(estimator).__name__
     target_names = _names_of(y)
-    columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) else []
+    columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) and not _is_text(X, y, labels) else []
     weighted_by_name = isinstance(sample_weight, str)
     if (columns or weighted_by_name) and not is_frame(X):
         if columns and not isinstance(y, str):
@@ -227,9 +233,14 @@ def as_source(
         if weighted_by_name:
             sample_weight = _column_numbers(popped.pop(), name)
         if columns:
-            values = [_column_numbers(column, name) for column in popped]
+            values = [
+                labels.codes(column.to_numpy()) if labels and not j else _column_numbers(column, name)
+                for j, column in enumerate(popped)
+            ]
             target_names = tuple(columns)
             y = values[0] if isinstance(y, str) else np.column_stack(values)
+    elif labels is not None:
+        y = _codes(y, labels, name)
     rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse)
     source = MemorySource(rows, None, None, _product_dtype(rows), _feature_names(estimator))
     targets = _targets(y, source.n_rows, name) if needs_y or y is not None else None
@@ -244,7 +255,29 @@ def as_source(
     )
 
 
-def _scan_source(estimator: Any, X: Scan, y: Any, sample_weight: Any, *, needs_y: bool, reset: bool) -> ScanSource:
+def _is_text(X: Any, y: Any, labels: Labels | None) -> bool:
+    """Whether a list of strings are labels, one a row, and not names of columns."""
+    return labels is not None and (not is_frame(X) or len(y) == len(opened(X)))
+
+
+def _codes(y: Any, labels: Labels, name: str) -> Array:
+    """Labels given as values, as codes."""
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import column_or_1d
+
+    if y is None:
+        raise DataError(f"{name} requires y to be passed, but the target y is None.")
+    if hasattr(y, "indptr"):
+        raise DataError("The target y is sparse; give it as a dense array: y.toarray().")
+    values = column_or_1d(y, warn=True)
+    if len(values) and values.dtype.kind != "O":
+        check_classification_targets(values)
+    return labels.codes(values)
+
+
+def _scan_source(
+    estimator: Any, X: Scan, y: Any, sample_weight: Any, *, needs_y: bool, reset: bool, labels: Labels | None = None
+) -> ScanSource:
     """Columns of files as features, targets and weight, all by name."""
     from sklearn.utils.validation import validate_data
 
@@ -271,10 +304,19 @@ def _scan_source(estimator: Any, X: Scan, y: Any, sample_weight: Any, *, needs_y
     if not X.n_rows:
         raise DataError(f"The files have no rows; {name} needs at least one.")
     validate_data(estimator, _header(features), reset=reset, skip_check_array=True)
-    for column in features + targets + weight:
+    for column in features + targets[labels is not None :] + weight:
         if X.kinds[column] not in ("float64", "float32", "number"):
             raise _text_in_files(X, column, name)
-    return ScanSource(X, features, targets, weight[0] if weight else None, one_target=isinstance(y, str) or y is None)
+    if labels is not None and labels.classes is None:
+        labels.learn(X.distinct(targets[0], name))
+    return ScanSource(
+        X,
+        features,
+        targets,
+        weight[0] if weight else None,
+        one_target=isinstance(y, str) or y is None,
+        labels=labels,
+    )
 
 
 def _header(names: list[str]) -> Any:

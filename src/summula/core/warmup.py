@@ -8,7 +8,12 @@ import logging
 __all__ = ["warmup"]
 
 # The files with kernels; each has a `warmup` function that calls them with the types people use.
-_KERNELS = ("summula.features.sparse_lift", "summula.linear_model.sparse_kernels")
+_KERNELS = (
+    "summula.core.exponentials",
+    "summula.features.sparse_lift",
+    "summula.linear_model.glm_kernels",
+    "summula.linear_model.sparse_kernels",
+)
 
 _log = logging.getLogger(__name__)
 

@@ -8,16 +8,17 @@ the bit: workers may die, and others take over.
 
 from __future__ import annotations
 
-import functools
+import asyncio
+import concurrent.futures
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from distributed import CancelledError, Client, get_worker, rejoin, secede, wait
+from distributed import Client, rejoin, secede
 from distributed.protocol import pickle
 
 from summula.core.chunks import Part
@@ -37,6 +38,7 @@ T = TypeVar("T")
 
 _AHEAD = 4  # tasks sent for each thread of the cluster: none idles, few results wait
 _TICK = 0.2  # seconds of waiting after which we look whether to go on
+_NAP = 0.002  # seconds between two looks at the state of a task
 _LOOK = 1.0  # seconds after which we ask again for the workers
 _SHARED_BYTES = 1 << 20  # a larger function is sent once, and passed on from worker to worker
 
@@ -78,6 +80,7 @@ class DaskEngine(SerialEngine):
         if not worker_timeout > 0:
             raise ParameterError(f"worker_timeout must be a number of seconds above 0; got {worker_timeout!r}.")
         self.client, self.retries, self.worker_timeout = client, retries, worker_timeout
+        self._await_connection()
 
     def __repr__(self) -> str:
         return f"DaskEngine({self.client!r}, chunk_rows={self.chunk_rows})"
@@ -180,32 +183,48 @@ class DaskEngine(SerialEngine):
 
         Asking costs time: we wait until there are `enough`, or for a moment.
         """
-        patience = 1.0
         while True:
+            # Not distributed.wait: it takes the current client, and making ours the current one is felt by all threads.
+            until = time.monotonic() + _TICK
+            for sent in islice(running, enough):
+                while sent.future.status in ("pending", "lost") and time.monotonic() < until:
+                    time.sleep(_NAP)
             check_watch()
-            with vigil.asking(), self.client.as_current(), suppress(TimeoutError, CancelledError):
-                wait([sent.future for sent in islice(running, enough)], timeout=_TICK)
-            vigil.check_open()
+            vigil.look()
             done = _leading(running)
-            if not done:
-                vigil.look()
-                continue
-            gather = functools.partial(self.client.gather, [sent.future for sent in done], asynchronous=True)
-            try:
-                with vigil.asking():
-                    values = self.client.sync(gather, callback_timeout=patience)
-            except Exception as error:
-                # They are large; or they were lost with their worker just now, and are computed again.
-                if not isinstance(error, TimeoutError) and all(sent.future.status == "finished" for sent in done):
-                    raise
-                patience *= 2
-                vigil.look()
+            values = self._gathered([sent.future for sent in done], vigil) if done else []
+            if not values:
                 continue
             for sent, value in zip(done, values, strict=True):
                 if isinstance(value, Failure):
                     raise _told(value.error, sent.item) from None
                 running.popleft().future.release()
-            return list(values)
+            return values
+
+    def _gathered(self, futures: list[Any], vigil: _Vigil) -> list[Any]:
+        """The values of tasks that are done; none when some of them were lost with their worker just now."""
+        # A client answers requests made at the same time together, and to cancel one, as a timeout does, cancels all:
+        # those of other fits too. So a request is never cancelled; who does not want to wait leaves it to itself.
+        with vigil.asking():
+            gather = self.client.gather(futures, asynchronous=True)
+            request = asyncio.run_coroutine_threadsafe(gather, self.client.loop.asyncio_loop)
+        while not concurrent.futures.wait([request], timeout=_TICK).done:
+            check_watch()
+            vigil.look()
+        try:
+            with vigil.asking():
+                return list(request.result())
+        except Exception:
+            if all(future.status == "finished" for future in futures):
+                raise
+            return []
+
+    def _await_connection(self) -> None:
+        # The first tasks of a worker that ask for its client share one, and all but the first get it before it is
+        # connected: messages sent meanwhile may overtake each other, and a task come before what it needs.
+        until = time.monotonic() + self.worker_timeout
+        while self.client.status in ("newly-created", "connecting") and time.monotonic() < until:
+            time.sleep(_NAP)
 
     def _shared(self, fn: Callable[..., Any]) -> Any:
         """The function, or the future of one that is too large to go with every task."""
@@ -219,9 +238,8 @@ class DaskEngine(SerialEngine):
 def _give_way() -> bool:
     """In a task of a worker: leave its place to those we wait for; True when there was one to leave."""
     try:
-        get_worker()
         secede()
-    except (ValueError, KeyError):  # not in a task; in one that has left its place already
+    except (ValueError, KeyError, AttributeError):  # not in a task; its place left already; in a thread of its own
         return False
     return True
 

@@ -24,6 +24,7 @@ __all__ = ["Failure", "Holdings", "make_rows", "quiet_about_size"]
 _SHARE = 0.4  # of the cluster's memory that may be taken by what is held
 
 Range = tuple[int, int]
+Span = tuple[Any, int, int, int]  # a block, its length, and the rows of it
 
 
 class Failure:
@@ -66,11 +67,11 @@ class Holdings:
 
     def _begin_anew(self) -> None:
         self._blocks: dict[tuple[int, int], Any] = {}  # by column and number
-        self._slices: list[Any] = []
-        self._staying: set[tuple[int, int]] = set()
-        self._used = 0.0
-        self._stacked: dict[Range, Any] = {}
-        self._growing: dict[Range, Any] | None = None
+        self._staying: set[tuple[int, int]] = set()  # blocks that may stay for another pass
+        self._used = 0.0  # of the room
+        self._slices: list[Any] = []  # of blocks, for the tasks sent last
+        self._stacked: dict[Range, Any] = {}  # the rows of parts
+        self._growing: dict[Range, Any] | None = None  # what will be stacked when this pass is over
         self._now: list[Range] = []
         self._last: list[Range] = []
 
@@ -84,10 +85,9 @@ class Holdings:
 
     def begin(self, ranges: list[Range]) -> None:
         """A pass over these parts begins."""
-        again = ranges == self._last and ranges != list(self._stacked)
-        fits = sum(stop - start for start, stop in ranges) * self.row_bytes <= self._room
+        again = ranges == self._last and not self._stacked.keys() >= set(ranges)
         _release((self._growing or {}).values())  # of a pass that was not finished
-        self._now, self._growing = ranges, {} if again and fits else None
+        self._now, self._growing = ranges, {} if again and self._bytes(ranges) <= self._room else None
 
     def end(self) -> None:
         """The pass is over, all its parts computed."""
@@ -95,24 +95,32 @@ class Holdings:
         if self._growing is not None:
             _release(self._blocks.values(), self._stacked.values())
             self._blocks.clear()
+            self._staying.clear()
+            self._used = self._bytes(self._now)
             self._stacked, self._growing = self._growing, None
+
+    def _bytes(self, ranges: Sequence[Range]) -> float:
+        return self.row_bytes * sum(stop - start for start, stop in ranges)
 
     def rows(self, ranges: Sequence[Range]) -> list[Any]:
         """What the task of each part is given: the future of its rows, or the recipe and the pieces to make them of."""
-        # The tasks that need these have been sent.
+        # The scheduler has the tasks that need these: it takes the messages of a client in their order.
         _release(self._slices)
         self._slices.clear()
-        if self._stacked.keys() >= set(ranges):
-            return [self._stacked[one] for one in ranges]
         self._drop_blocks_before(ranges[0][0])
-        pieces = self.pieces(ranges)
-        if self._growing is None:
-            return pieces
-        made = self._map(make_rows, [(*one, *given) for one, given in zip(ranges, pieces, strict=True)])
-        self._growing.update(zip(ranges, made, strict=True))
-        return made
+        if self._growing is not None:
+            made = self._map(
+                make_rows, [(*one, *given) for one, given in zip(ranges, self.pieces(ranges), strict=True)]
+            )
+            self._growing.update(zip(ranges, made, strict=True))
+            return made
+        others = [one for one in ranges if one not in self._stacked]
+        pieces = dict(zip(others, self.pieces(others), strict=True))
+        return [pieces[one] if one in pieces else self._stacked[one] for one in ranges]
 
     def _map(self, fn: Any, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if not calls:
+            return []
         futures: list[Any] = self.client.map(
             fn, *(list(column) for column in zip(*calls, strict=True)), pure=False, retries=self.retries
         )
@@ -122,8 +130,8 @@ class Holdings:
 
     def pieces(self, ranges: Sequence[Range]) -> list[tuple[Recipe, list[list[Piece]]]]:
         """The recipe and the pieces of every column, for each part."""
-        if self._stacked:
-            spans = [self._stacked_spans(*one) for one in ranges]
+        spans = [self._stacked_spans(*one) for one in ranges]
+        if self._stacked and sum(b - a for some in spans for _, _, a, b in some) == sum(b - a for a, b in ranges):
             return [(self.recipe, [pieces]) for pieces in self._cut(spans)]
         columns = []
         for j, column in enumerate(self.columns):
@@ -135,30 +143,26 @@ class Holdings:
             columns.append(self._cut([[(futures[k], column.lengths[k], a, b) for k, a, b in some] for some in places]))
         return [(self.recipe, list(pieces)) for pieces in zip(*columns, strict=True)]
 
-    def _stacked_spans(self, start: int, stop: int) -> list[tuple[Any, int, int, int]]:
+    def _stacked_spans(self, start: int, stop: int) -> list[Span]:
         return [
             (rows, last - first, max(start - first, 0), min(stop, last) - first)
             for (first, last), rows in self._stacked.items()
             if first < stop and start < last
         ]
 
-    def _cut(self, parts: list[list[tuple[Any, int, int, int]]]) -> list[list[Piece]]:
+    def _cut(self, parts: list[list[Span]]) -> list[list[Piece]]:
         """Of the blocks of a part the one it takes most of goes whole; what it takes of others is cut off first."""
-        calls: list[tuple[Any, int, int]] = []
-        plan: list[list[Piece]] = []
+        chosen = []
         for spans in parts:
             most = max((b - a for _, _, a, b in spans), default=0)
-            pieces = []
-            for block, length, a, b in spans:
-                if b - a in (length, most):
-                    pieces.append(Piece(block, a, b))
-                else:
-                    pieces.append(Piece(len(calls), 0, b - a))
-                    calls.append((block, a, b))
-            plan.append(pieces)
-        slices = self._map(cut, calls) if calls else []
+            chosen.append([(block, a, b, b - a in (length, most)) for block, length, a, b in spans])
+        slices = self._map(cut, [(block, a, b) for some in chosen for block, a, b, whole in some if not whole])
         self._slices += slices
-        return [[p._replace(block=slices[p.block]) if isinstance(p.block, int) else p for p in some] for some in plan]
+        left = iter(slices)
+        return [
+            [Piece(block, a, b) if whole else Piece(next(left), 0, b - a) for block, a, b, whole in some]
+            for some in chosen
+        ]
 
     # -------------------------------------------------------------------------------------------------------- blocks
 
@@ -183,7 +187,7 @@ class Holdings:
             self._blocks.pop((j, k)).release()
 
     def _consider(self, block: tuple[int, int], size: float) -> None:
-        if self._used + size <= self._room:
+        if block not in self._staying and self._used + size <= self._room:
             self._used += size
             self._staying.add(block)
 

@@ -7,9 +7,26 @@
 array([8.])
 """
 
+from summula.linear_model.generalized_linear_regressor import (
+    GammaRegressor,
+    GeneralizedLinearRegressor,
+    PoissonRegressor,
+    TweedieRegressor,
+)
 from summula.linear_model.linear_regression import LinearRegression
+from summula.linear_model.logistic_regression import LogisticRegression
 from summula.linear_model.polynomial_regression import PolynomialRegression
 from summula.linear_model.ridge import Ridge
 from summula.linear_model.ridge_cv import RidgeCV
 
-__all__ = ["LinearRegression", "PolynomialRegression", "Ridge", "RidgeCV"]
+__all__ = [
+    "GammaRegressor",
+    "GeneralizedLinearRegressor",
+    "LinearRegression",
+    "LogisticRegression",
+    "PoissonRegressor",
+    "PolynomialRegression",
+    "Ridge",
+    "RidgeCV",
+    "TweedieRegressor",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from summula.core.estimator import Run
 from summula.core.frames import frame_library, is_frame
 from summula.core.output import write_batches
 from summula.core.statistics import Gram
+from summula.core.training import keep_training, recalled
 from summula.core.validation import as_source, collection_reader
 from summula.linear_model.certificate import LeastSquaresCertificate
 from summula.linear_model.inference import COVARIANCES, WEIGHTS, Names, summarise
@@ -31,7 +31,6 @@ Array = NDArray[Any]
 
 # Rounding of the products, and the relative error of coefficients from which a fit by sums alone is warned of.
 _ACCURACY = {"float64": (1e-16, 1e-6), "float32": (6e-8, 1e-3)}
-_KEPT_BYTES = 2**26  # training data up to 64 MB are kept for summary(cov="HC3"); larger ones only while others do
 
 
 class Given(NamedTuple):
@@ -141,10 +140,7 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
     def _keep_training(self, run: Run, X: Any, y: Any, sample_weight: Any) -> None:
         """Remember small training data, and large ones for as long as the caller keeps them."""
         self._frame_library = frame_library(X) if is_frame(X) else None
-        # Files cost nothing to keep; a collection may keep the memory of a cluster.
-        free = run.source.streams and collection_reader(X) is None
-        small = free or run.source.width * run.source.n_rows * run.source.dtype.itemsize <= _KEPT_BYTES
-        self._training = tuple(_Kept(part, small) for part in (X, y, sample_weight))
+        self._training = keep_training(run, X, y, sample_weight)
 
     # --------------------------------------------------------------------------------------------------- predicting
 
@@ -276,41 +272,15 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
 
     def _training_run(self, X: Any, y: Any, sample_weight: Any, cov: str) -> Run:
         if X is None:
-            kept = getattr(self, "_training", None)
-            if kept is None or any(part.gone for part in kept):
+            kept = recalled(getattr(self, "_training", None))
+            if kept is None:
                 raise DataError(f'cov="{cov}" needs the training rows again: summary(X, y, cov="{cov}").')
-            X, y, sample_weight = (part.value for part in kept)
+            X, y, sample_weight = kept
         return self._second_run(X, y, sample_weight)
 
     def _second_run(self, X: Any, y: Any, sample_weight: Any) -> Run:
         source = as_source(self, X, y, sample_weight, needs_y=True, reset=False, accept_sparse=self._accepts_sparse)
         return Run(self, source, quiet=True)
-
-
-class _Kept:
-    """Something held firmly, or only as long as someone else holds it."""
-
-    def __init__(self, value: Any, firmly: bool) -> None:
-        self._value: Any = value
-        self._weak: Any = None
-        if not firmly and value is not None and not isinstance(value, str):
-            self._value = None
-            try:
-                self._weak = weakref.ref(value)
-            except TypeError:  # lists and the like cannot be watched
-                self._weak = _nothing
-
-    @property
-    def value(self) -> Any:
-        return self._value if self._weak is None else self._weak()
-
-    @property
-    def gone(self) -> bool:
-        return self._weak is not None and self._weak() is None
-
-
-def _nothing() -> None:
-    return None
 
 
 def _check_targets(names: tuple[str, ...] | None, n: int, others: tuple[str, ...] | None, m: int) -> None:

@@ -1,0 +1,120 @@
+"""Class labels of any kind as codes 0, 1, ..., the places of the sorted classes.
+
+Sources carry codes, so that a sum over rows never meets a label. The classes of data in memory are found at once,
+those of files and collections in a first pass.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+
+__all__ = ["Labels", "distinct"]
+
+Array = NDArray[Any]
+
+_MOST_CLASSES = 10_000  # of files: a target with more different values is no label
+
+
+class Labels:
+    """The classes of a target: learnt from it, or those of an earlier fit."""
+
+    def __init__(self, estimator: str, classes: Array | None = None) -> None:
+        self.estimator = estimator
+        self.classes = classes
+
+    def codes(self, values: Any, start: int = 0) -> NDArray[np.float64]:
+        """The place of each label among the classes; the classes become those of `values` when there are none yet.
+
+        `start` is the row of the first value, for errors.
+        """
+        values = np.asarray(values)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            raise DataError(f"y should be a 1d array of labels; it has shape {values.shape}.")
+        if self.classes is None:
+            self.learn(distinct(values, start, self.estimator))
+        assert self.classes is not None
+        if self.classes.dtype.kind == "O":
+            values = values.astype(object)
+        elif values.dtype.kind == "O":
+            values = np.asarray(values.tolist())
+        try:
+            at = np.searchsorted(self.classes, values)
+        except TypeError:
+            at = np.zeros(len(values), np.intp)
+        at = np.minimum(at, len(self.classes) - 1)
+        wrong = np.flatnonzero(self.classes[at] != values)
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"The target y holds {_said(values[row])} at row {start + row}, which is none of the "
+                f"{len(self.classes)} classes {self.estimator} was fitted on."
+            )
+        return np.asarray(at, np.float64)
+
+    def learn(self, values: Array) -> None:
+        """Take the classes from their sorted, different values."""
+        if len(values) < 2:
+            only = f", {_said(values[0])}" if len(values) else ""
+            raise DataError(
+                f"This solver needs samples of at least 2 classes in the data, but the data contains only one class"
+                f"{only}; {self.estimator} needs rows of another class to tell apart."
+            )
+        self.classes = values
+
+
+def distinct(values: Array, start: int, estimator: str) -> Array:
+    """The sorted, different labels of some rows; complains of what is no label."""
+    if values.dtype.kind == "O" and any(isinstance(value, str) for value in values):
+        for row, value in enumerate(values):
+            if not isinstance(value, str):
+                raise DataError(
+                    f"The target y holds {_said(value)} at row {start + row} among text; "
+                    f"{estimator} needs labels of one kind, none missing."
+                )
+        return np.array(sorted(set(values.tolist())), dtype=object)
+    if values.dtype.kind == "O":
+        values = np.asarray(values.tolist())
+    if values.dtype.kind not in "biufUS":
+        raise DataError(f"Unknown label type: the target y holds {values.dtype} values, which are no class labels.")
+    if values.dtype.kind == "f":
+        _refuse_measurements(values, start, estimator)
+    return np.unique(values)
+
+
+def _refuse_measurements(values: Array, start: int, estimator: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise DataError(
+            f"The target y is {values[bad[0]]} at row {start + int(bad[0])} (NaN or infinity); "
+            f"{estimator} needs a label in every row: drop rows without one."
+        )
+    fractions = np.flatnonzero(values != np.floor(values))
+    if len(fractions):
+        row = int(fractions[0])
+        raise DataError(
+            f"Unknown label type: continuous. The target y is {values[row]:g} at row {start + row}, no class label; "
+            "use a regressor, or cut the target into classes."
+        )
+
+
+def merged(a: Array, b: Array) -> Array:
+    """The different labels of two sets of rows."""
+    joined = np.concatenate([a, b])
+    if joined.dtype.kind == "O":
+        joined = np.array(sorted(set(joined.tolist())), dtype=object)
+    else:
+        joined = np.unique(joined)
+    if len(joined) > _MOST_CLASSES:
+        raise DataError(f"The target has more than {_MOST_CLASSES:,} different values; it is no class label.")
+    return joined
+
+
+def _said(value: Any) -> str:
+    return repr(value.item() if isinstance(value, np.generic) else value)

@@ -1,0 +1,59 @@
+"""The training data of a model, for a second look: small ones are held, large ones watched while others hold them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from summula.core.validation import collection_reader
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["Kept", "keep_training", "recalled"]
+
+_KEPT_BYTES = 2**26  # up to 64 MB are held firmly
+
+
+class Kept:
+    """Something held firmly, or only as long as someone else holds it."""
+
+    def __init__(self, value: Any, firmly: bool) -> None:
+        self._value: Any = value
+        self._weak: Any = None
+        if not firmly and value is not None and not isinstance(value, str):
+            self._value = None
+            try:
+                self._weak = weakref.ref(value)
+            except TypeError:  # lists and the like cannot be watched
+                self._weak = _nothing
+
+    @property
+    def value(self) -> Any:
+        """What was kept; None when it is gone."""
+        return self._value if self._weak is None else self._weak()
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody holds it any more."""
+        return self._weak is not None and self._weak() is None
+
+
+def _nothing() -> None:
+    return None
+
+
+def keep_training(run: Run, *given: Any) -> tuple[Kept, ...]:
+    """What a fit was given, X first: firmly when it is small, or files."""
+    source = run.source
+    # Files cost nothing to keep; a collection may keep the memory of a cluster.
+    free = source.streams and collection_reader(given[0]) is None
+    small = free or source.width * source.n_rows * source.dtype.itemsize <= _KEPT_BYTES
+    return tuple(Kept(part, small) for part in given)
+
+
+def recalled(kept: tuple[Kept, ...] | None) -> tuple[Any, ...] | None:
+    """What was kept, or None when some of it is gone."""
+    if kept is None or any(part.gone for part in kept):
+        return None
+    return tuple(part.value for part in kept)

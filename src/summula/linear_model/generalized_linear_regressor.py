@@ -1,0 +1,506 @@
+"""Generalised linear models: y given x from an exponential family whose mean is a function of b + v'x.
+
+    min  1/(2 W) sum_i w_i d(y_i, mu_i) + alpha/2 ||v||^2,    link(mu_i) = b + v'x_i + offset_i,   W = sum_i w_i   (1)
+
+d is the unit deviance of the family, so without a penalty this is maximum likelihood, by iteratively reweighted least
+squares. Solved, times W, in `glm_solver.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator import Run
+from summula.core.parameters import (
+    Allowed,
+    any_value,
+    array_like,
+    boolean,
+    check_parameters,
+    integer,
+    none,
+    one_of,
+    real,
+)
+from summula.linear_model.glm_model import GlmModel, relative_gap
+from summula.linear_model.glm_quality import Quality, d2_of, mean_of, quality_of
+from summula.linear_model.glm_solver import GlmFit, GlmProblem
+from summula.linear_model.glm_sums import At, WeightTotal
+from summula.linear_model.glm_targets import joined_targets
+from summula.losses import loss_of
+from summula.stats.exponential_family import Family
+from summula.stats.families import Gamma, Poisson, Tweedie, family_named
+from summula.stats.links import Link, link_named
+
+__all__ = ["GammaRegressor", "GeneralizedLinearRegressor", "PoissonRegressor", "TweedieRegressor"]
+
+Array = NDArray[Any]
+
+_SOLVERS = ("auto", "lbfgs", "newton-cholesky")
+
+
+class _GlmRegressor(RegressorMixin, GlmModel):
+    """Fitting, predicting and scoring for a family and a link."""
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "alpha": (real(0.0),),
+        "fit_intercept": (boolean,),
+        "solver": (one_of(*_SOLVERS),),
+        "max_iter": (integer(1),),
+        "tol": (real(0.0, open_low=True),),
+        "warm_start": (boolean,),
+        "verbose": (any_value,),
+        "max_time": (none, real(0.0)),
+    }
+
+    def _family_and_link(self) -> tuple[Family, Link]:
+        raise NotImplementedError
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Targets, within the support of the family.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights; a weight of 3 counts as the row three times.
+        offset : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Added to the linear predictor.
+        exposure : array-like of shape (n_samples,), float, or name of a column of X, optional
+            What the mean is proportional to (time, area, number of policies), under a log link: the offset
+            log(exposure).
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._parameters)
+        family, link = self._family_and_link()
+        if exposure is not None and link.name != "log":
+            raise ParameterError(
+                f"An exposure multiplies the mean, which needs the log link, not {link.name!r}; give an offset instead."
+            )
+        shifted = offset is not None or exposure is not None
+        with self._fitting(X, joined_targets(X, y, offset, exposure), sample_weight) as run:
+            if run.source.n_targets != 1 + shifted:
+                columns = run.source.n_targets - shifted
+                raise DataError(f"y should be a 1d array: {type(self).__name__} has one target, not {columns}.")
+            self._note_shift(X, offset, exposure)
+            problem = self._problem(run, family, link)
+            self._solved(run, problem, (X, y, sample_weight, offset, exposure))
+            self._quality = quality_of(run, self._fit, problem, family, link)
+        return self
+
+    def _note_shift(self, X: Any, offset: Any, exposure: Any) -> None:
+        """Columns of the frame that were offset or exposure are no features of later frames either."""
+        self._shifted = offset is not None or exposure is not None
+
+    def _problem(self, run: Run, family: Family, link: Link) -> GlmProblem:
+        source = run.source
+        weight = run.sum(WeightTotal, None, "weights").weight if source.weighted else float(source.n_rows)
+        low, high = self._limits(source.n_features)
+        return GlmProblem(
+            loss_of(family, link),
+            self.alpha * weight,
+            self.fit_intercept,
+            low=low,
+            high=high,
+            tolerance=relative_gap(self.tol),
+            max_steps=self.max_iter,
+            link=link,
+            family=family,
+        )
+
+    def _limits(self, d: int) -> tuple[Array | None, Array | None]:
+        return None, None
+
+    def _name(self, fit: GlmFit, dtype: str) -> None:
+        self.coef_ = fit.coef[0].astype(dtype)
+        self.intercept_ = fit.intercept.astype(dtype)[0] if self.fit_intercept else 0.0
+        self.n_iter_ = fit.n_iter
+
+    # ------------------------------------------------------------------------------------------------- how well it fits
+
+    @property
+    def deviance_(self) -> float:
+        """Deviance of the training data."""
+        return self._judged().deviance
+
+    @property
+    def null_deviance_(self) -> float:
+        """Deviance of the mean of the training data (without regard to an offset)."""
+        return self._judged().null_deviance
+
+    @property
+    def pearson_chi2_(self) -> float:
+        """Sum of squared Pearson residuals of the training data."""
+        return self._judged().pearson_chi2
+
+    @property
+    def dispersion_(self) -> float:
+        """1 for families whose variance is given by the mean, else Pearson's chi-squared over degrees of freedom."""
+        return self._judged().dispersion
+
+    @property
+    def log_likelihood_(self) -> float:
+        """Log likelihood of the training data at `dispersion_`."""
+        return self._judged().log_likelihood
+
+    def _judged(self) -> Quality:
+        if not hasattr(self, "_quality"):
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet.")
+        return self._quality
+
+    # ------------------------------------------------------------------------------------------------------ predicting
+
+    def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
+        """Predict the mean.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Rows to predict for.
+        offset, exposure : optional
+            As in `fit`; arrays and frames only.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); batches for a scan
+        """
+        family, link = self._family_and_link()
+        if offset is None and exposure is None:
+            return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0]))
+        check_is_fitted(self)
+        shift = joined_targets(X, 0.0, offset, exposure)
+        if not isinstance(shift, np.ndarray):
+            raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
+        return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0] + shift[:, 1]))
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. The column is called "prediction".
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        return self._write(self.predict(X), ("prediction",), path)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
+        """D2: the share of the deviance of the mean that the model explains.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or name of a column of X
+        sample_weight, offset, exposure : as in `fit`
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        family, link = self._family_and_link()
+        source = self._source(X, joined_targets(X, y, offset, exposure), sample_weight)
+        run = Run(self, source, quiet=True)
+        d = source.n_features
+        lead = [float(self.intercept_)] if self.fit_intercept else []
+        theta = np.concatenate([lead, np.asarray(self.coef_, np.float64)])[:, None]
+        return d2_of(run, At(loss_of(family, link), np.zeros(d), theta, self.fit_intercept, 1), family, link)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = _support(self._family_or_none()) > 0
+        return tags
+
+    def _family_or_none(self) -> Family | None:
+        try:
+            return self._family_and_link()[0]
+        except ValueError:
+            return None
+
+
+def _support(family: Family | None) -> int:
+    """1 when targets have to be positive (scikit-learn's checks then make such targets)."""
+    return int(family is not None and family.mean_range[0] >= 0 and family.mean_range[1] > 1)
+
+
+class GeneralizedLinearRegressor(_GlmRegressor):
+    """A generalised linear model: any family, any link, with offsets, weights, penalty and bounds.
+
+    Parameters
+    ----------
+    family : str or Family, default="normal"
+        "normal", "binomial" (targets between 0 and 1), "poisson", "gamma", "inverse_gaussian", "tweedie",
+        "negative_binomial", or an object of `summula.stats`, such as `Tweedie(power=1.7)`.
+    link : str or Link, default="auto"
+        "identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared". "auto" is identity for normal,
+        logit for binomial, log for the others (identity for Tweedie powers of 0 and below).
+    alpha : float, default=0.0
+        Strength of the penalty alpha ||v||^2 / 2 beside the mean of half the deviance; the intercept is free.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty; only 0 so far.
+    fit_intercept : bool, default=True
+        Whether there is a constant term.
+    lower, upper : float or array-like of shape (n_features,), optional
+        Bounds on the coefficients; `lower=0` asks for no negative one.
+    solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
+        For compatibility: a hint that never changes the answer.
+    max_iter : int, default=100
+        Most steps of the solver.
+    tol : float, default=1e-6
+        How exactly to solve: the objective ends within about tol^2 / 100 of its least, as a share of it.
+    warm_start : bool, default=False
+        Whether a fit starts from the one before.
+    verbose : int, default=0
+        For compatibility; use scikit-learn's callbacks for progress.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_iter_ : int
+        Steps over all rows.
+    deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_ : float
+    certificate_ : GlmCertificate
+        Half the deviance plus the penalty, summed over rows, and how far it is from the least possible.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    McCullagh and Nelder, Generalized Linear Models (1989).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import GeneralizedLinearRegressor
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> claims, years = [1, 1, 6, 12], [2.0, 1.0, 2.0, 2.0]
+    >>> model = GeneralizedLinearRegressor(family="poisson").fit(X, claims, exposure=years)
+    >>> model.predict(X, exposure=years).round(1)
+    array([ 0.9,  1. ,  4.9, 11.2])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **_GlmRegressor._parameters,
+        "family": (any_value,),
+        "link": (any_value,),
+        "l1_ratio": (real(0.0, 1.0),),
+        "lower": (none, real(), array_like),
+        "upper": (none, real(), array_like),
+    }
+
+    def __init__(
+        self,
+        family: Any = "normal",
+        link: Any = "auto",
+        *,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        lower: Any = None,
+        upper: Any = None,
+        solver: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+        max_time: float | None = None,
+    ) -> None:
+        self.family = family
+        self.link = link
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.lower = lower
+        self.upper = upper
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.max_time = max_time
+
+    def _family_and_link(self) -> tuple[Family, Link]:
+        family = family_named(self.family)
+        if family.name == "multinomial":
+            raise ParameterError("The multinomial family has a class of its own: use LogisticRegression.")
+        if self.l1_ratio:
+            raise ParameterError("GeneralizedLinearRegressor has no L1 penalty yet; use l1_ratio=0.")
+        automatic = isinstance(self.link, str) and self.link == "auto"
+        return family, link_named(family.default_link if automatic else self.link)
+
+    def _limits(self, d: int) -> tuple[Array | None, Array | None]:
+        if self.lower is None and self.upper is None:
+            return None, None
+        low, high = (_bound(name, value, d) for name, value in (("lower", self.lower), ("upper", self.upper)))
+        wrong = np.flatnonzero(low > high)
+        if len(wrong):
+            j = int(wrong[0])
+            raise ParameterError(f"The bounds of column {j} conflict: lower is {low[j]:g} and upper is {high[j]:g}.")
+        return low, high
+
+
+def _bound(name: str, value: Any, d: int) -> Array:
+    if value is None:
+        return np.full(d, -np.inf if name == "lower" else np.inf)
+    bound = np.asarray(value, dtype=np.float64)
+    if bound.ndim and bound.shape != (d,):
+        raise ParameterError(f"{name} has shape {bound.shape} and X has {d} columns; give one number or one a column.")
+    if np.isnan(bound).any():
+        raise ParameterError(f"{name} holds NaN; write -inf or inf where there is no bound.")
+    return np.broadcast_to(bound, (d,)).copy()
+
+
+class PoissonRegressor(_GlmRegressor):
+    """Poisson regression with a log link, as in scikit-learn.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty alpha ||v||^2 / 2 beside the mean of half the deviance; the intercept is free.
+    fit_intercept : bool, default=True
+    solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
+        For compatibility: a hint that never changes the answer.
+    max_iter : int, default=100
+    tol : float, default=1e-4
+    warm_start : bool, default=False
+    verbose : int, default=0
+        For compatibility.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    coef_, intercept_, n_iter_, certificate_, deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_
+        As in `GeneralizedLinearRegressor`.
+
+    Examples
+    --------
+    >>> from summula.linear_model import PoissonRegressor
+    >>> model = PoissonRegressor(alpha=0).fit([[0.0], [1.0], [2.0]], [1, 2, 4])
+    >>> model.predict([[3.0]]).round(6)
+    array([8.])
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: int = 0,
+        max_time: float | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.max_time = max_time
+
+    def _family_and_link(self) -> tuple[Family, Link]:
+        return Poisson(), link_named("log")
+
+
+class GammaRegressor(PoissonRegressor):
+    """Gamma regression with a log link, as in scikit-learn: positive targets whose spread grows with the mean.
+
+    Parameters and attributes are those of `PoissonRegressor`.
+
+    Examples
+    --------
+    >>> from summula.linear_model import GammaRegressor
+    >>> model = GammaRegressor(alpha=0).fit([[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0])
+    >>> model.predict([[3.0]]).round(6)
+    array([8.])
+    """
+
+    def _family_and_link(self) -> tuple[Family, Link]:
+        return Gamma(), link_named("log")
+
+
+class TweedieRegressor(_GlmRegressor):
+    """Regression with a Tweedie family, variance mu^power, as in scikit-learn.
+
+    Parameters
+    ----------
+    power : float, default=0.0
+        0 normal, 1 Poisson, between 1 and 2 sums of gamma amounts (many zeros), 2 gamma, 3 inverse Gaussian.
+    alpha, fit_intercept, solver, max_iter, tol, warm_start, verbose, max_time
+        As in `PoissonRegressor`.
+    link : {"auto", "identity", "log"}, default="auto"
+        "auto" is identity for powers of 0 and below, else log.
+
+    Attributes
+    ----------
+    coef_, intercept_, n_iter_, certificate_, deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_
+        As in `GeneralizedLinearRegressor`.
+
+    Examples
+    --------
+    >>> from summula.linear_model import TweedieRegressor
+    >>> model = TweedieRegressor(power=1.5, alpha=0).fit([[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0])
+    >>> model.predict([[3.0]]).round(6)
+    array([8.])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **_GlmRegressor._parameters,
+        "power": (real(),),
+        "link": (one_of("auto", "identity", "log"),),
+    }
+
+    def __init__(
+        self,
+        *,
+        power: float = 0.0,
+        alpha: float = 1.0,
+        fit_intercept: bool = True,
+        link: str = "auto",
+        solver: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: int = 0,
+        max_time: float | None = None,
+    ) -> None:
+        self.power = power
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.link = link
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.max_time = max_time
+
+    def _family_and_link(self) -> tuple[Family, Link]:
+        family = Tweedie(float(self.power))
+        return family, link_named(family.default_link if self.link == "auto" else self.link)

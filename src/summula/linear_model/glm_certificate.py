@@ -1,0 +1,80 @@
+"""The certificate of a generalised linear fit, checked from the data without the solver.
+
+At the stated point the objective, its slope and its Hessian are summed anew; the bounds are (2) and (3) of
+`glm_solver.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.certificate import Certificate, Verification
+from summula.core.estimator import Run, Unnamed
+from summula.core.labels import Labels
+from summula.core.validation import as_source
+from summula.linear_model.glm_solver import GlmProblem, Objective, judge
+from summula.losses import Loss, Multinomial
+
+__all__ = ["GlmCertificate"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class GlmCertificate(Certificate):
+    """How far a penalised likelihood is from its best.
+
+    `coef` (K, d), `intercept`, `loss`, `penalty` (lambda: of half the squared length, beside the sum over rows),
+    `class_weight` and the bounds say which point of which problem; `classes` are the labels of a classifier. `unit` is
+    the rounding of the products.
+    """
+
+    coef: Array
+    intercept: Array
+    loss: Loss
+    penalty: float
+    fit_intercept: bool
+    class_weight: Array | None
+    classes: Array | None
+    low: Array | None
+    high: Array | None
+    unit: float
+
+    def verify(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, exposure: Any = None
+    ) -> Verification:
+        """Recompute objective and gap from the data, without the solver."""
+        from summula.linear_model.glm_targets import joined_targets
+
+        labels = None if self.classes is None else Labels("the certificate", self.classes)
+        target = joined_targets(X, y, offset, exposure)
+        run = Run(Unnamed(), as_source(Unnamed(), X, target, sample_weight, needs_y=True, labels=labels))
+        several = isinstance(self.loss, Multinomial)
+        problem = GlmProblem(
+            self.loss,
+            self.penalty,
+            self.fit_intercept,
+            outputs=len(self.coef) if several else 1,
+            class_weight=self.class_weight,
+            low=self.low,
+            high=self.high,
+        )
+        source = run.source
+        origin = np.zeros(source.n_features)
+        if self.fit_intercept and not source.is_sparse:
+            origin = run.origin()[: source.n_features]
+        objective = Objective(run, problem, origin)
+        lead = (self.intercept + self.coef @ origin)[:, None] if self.fit_intercept else np.zeros((len(self.coef), 0))
+        x = np.hstack([lead, self.coef]).ravel()
+        if objective.affordable():
+            objective(x, 2)
+        here, gap = judge(objective, x)
+        if not np.isfinite(gap):
+            gap = objective.decrement(x)
+        rounding = self.unit * abs(self.primal)
+        same = abs(here.value - self.primal) <= rounding + 1e-9 * abs(self.primal)
+        return Verification(here.value, gap, bool(same and gap <= 1.1 * self.gap + rounding))

@@ -1,0 +1,509 @@
+"""Fitting a generalised linear model: the one optimisation behind LogisticRegression and the GLM regressors.
+
+    J(b, V) = sum_i w_i l(y_i, b + V'x_i + offset_i) + lambda/2 ||V||^2                                        (1)
+
+1. **Start.** The same problem on the leading eighth of the rows, and so on down to a few thousand. A fit on m rows is
+   within about sqrt(p/m) of the fit on all, so two or three passes over all rows remain.
+2. **Newton** (`optimize/newton.py`) where the Hessian is affordable: it does not mind columns of unlike scale.
+   **L-BFGS** (`optimize/lbfgs.py`) where it is not (many classes or columns), in variables made round by the Hessian
+   of the leading rows, by a Gram matrix for each class, or, for very many columns, by the diagonal.
+3. **How good.** The bounds (2) and (3).
+
+The gap.  Let g be the slope and H the Hessian of J. All losses marked self-concordant have |l'''| <= l'', so along any
+step p the curvature changes by a factor of at most exp(r), r = max_i |z_i'p|. With nu^2 = g'H^-1 g and
+r <= R ||p||_H, R^2 = sum_j max_i z_ij^2 / (D_j^2 c), where D^2 = diag H and c the least eigenvalue of D^-1 H D^-1,
+
+    J - min J <= nu^2   whenever  R nu <= 1/2                                            (Bach 2010, prop. 2)  (2)
+
+An H from a nearby point x0 serves as well: with r = R ||x - x0||_H replace nu^2 by e^r nu^2 and R^2 by e^r R^2.
+
+Without H there is strong convexity in V once the intercepts are optimal. Moving them to their optimum lowers J by at
+most nu_b^2 (the same bound, R = 1 for one intercept, sqrt(2) for several) and changes the slope in V by at most
+e sqrt(tr H_VV) nu_b, so
+
+    J - min J <= nu_b^2 + (||g_V|| + e sqrt(tr H_VV) nu_b)^2 / (2 lambda)                                       (3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+from summula.core.solution import Solution
+from summula.linear_model.glm_sums import At, Diagonal, Slopes, row_weights
+from summula.linear_model.problem import solving
+from summula.losses import Loss, Squared
+from summula.optimize.lbfgs import lbfgs
+from summula.optimize.newton import Bounds, Factor, Local, newton
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["GlmFit", "GlmProblem", "Objective", "judge", "solve"]
+
+Array = NDArray[Any]
+
+WIDE = 2_048  # parameters of one output beyond which no Hessian is formed
+_NEWTON_WORK = 3e9  # rows x columns^2 x pairs of outputs up to which a Hessian of all rows is worth it
+_LEVEL = 8  # each level of the start has so many times fewer rows
+_FEWEST = 2_048  # rows of the lowest level, and
+_ROWS_PER_PARAMETER = 8
+_ROUGH = 1e-5  # tolerance of the levels below the last
+
+
+class GlmProblem(NamedTuple):
+    """Which problem (1): the loss, the penalty, what is constrained, and how exactly to solve it."""
+
+    loss: Loss
+    penalty: float  # lambda; of the whole sum
+    intercept: bool
+    outputs: int = 1
+    class_weight: Array | None = None
+    low: Array | None = None  # bounds on the slopes
+    high: Array | None = None
+    tolerance: float = 1e-10
+    max_steps: int = 100
+    link: Any = None  # where an intercept alone starts
+    family: Any = None  # checks the targets
+
+
+@dataclass(frozen=True)
+class GlmFit:
+    """The answer.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (K, d)
+    intercept : ndarray of shape (K,)
+    value : float
+        The objective (1).
+    loss : float
+        Its first term: half the deviance of a family.
+    gap : float
+        Bound (2) or (3), or the decrement of the last Newton step where neither holds (`kind` is then "local").
+    kind : str
+    half_inverse : ndarray of shape (p K, rank), or None
+        F with F F' = H^+ at the answer, about the origin; None when no Hessian was formed there.
+    origin : ndarray of shape (d,)
+    rank : int
+    """
+
+    coef: Array
+    intercept: Array
+    value: float
+    loss: float
+    gap: float
+    kind: str
+    weight: float
+    n_iter: int
+    converged: bool
+    status: str
+    trace: tuple[float, ...]
+    origin: Array
+    half_inverse: Array | None = None
+    rank: int = 0
+
+
+class Curved(NamedTuple):
+    """The Hessian of J at a point, and the largest |x_j - o_j| of the rows."""
+
+    x: Array
+    hessian: Array
+    factor: Factor
+    largest: Array
+
+
+class Objective:
+    """J on the rows of a run, of the parameters as one vector, output by output; remembers the last sums."""
+
+    def __init__(self, run: Run, problem: GlmProblem, origin: Array) -> None:
+        self.run, self.problem, self.origin = run, problem, origin
+        self.first = int(problem.intercept)
+        self.p = self.first + run.source.n_features
+        self.support = problem.family
+        self.sums: Slopes | None = None
+        self.seen: tuple[Array, Local] | None = None  # the last point
+        self.curved: Curved | None = None  # the last one with a Hessian
+
+    def theta(self, x: Array) -> Array:
+        """The vector as a matrix of shape (p, K)."""
+        return np.ascontiguousarray(x.reshape(self.problem.outputs, self.p).T)
+
+    def at(self, x: Array, order: int) -> At:
+        problem = self.problem
+        point = At(
+            problem.loss,
+            self.origin,
+            self.theta(x),
+            problem.intercept,
+            order,
+            not problem.loss.convex,
+            problem.class_weight,
+            self.support,
+        )
+        self.support = None  # one look at the targets is enough
+        return point
+
+    def __call__(self, x: Array, order: int) -> Local:
+        problem = self.problem
+        sums = self.run.sum(Slopes, self.at(x, order), "Newton step" if order == 2 else "gradient")
+        self.run.step()
+        self.sums = sums
+        penalised = self.penalised(x)
+        value = sums.value + problem.penalty / 2 * float(penalised @ penalised)
+        gradient = sums.slope.T.ravel() + problem.penalty * penalised
+        hessian = sums.hessian
+        if hessian is not None:
+            hessian = hessian + np.diag(problem.penalty * self.penalised(np.ones(len(x))))
+            self.curved = Curved(x.copy(), hessian, self.factor(hessian), sums.largest)
+        here = Local(value, gradient, hessian)
+        self.seen = x.copy(), here
+        return here
+
+    def decrement(self, x: Array) -> float:
+        """What a Newton step from x would still give, if a Hessian is affordable; else infinity."""
+        if not self.affordable():
+            return np.inf
+        here = self(x, 2)
+        assert self.curved is not None
+        return max(float(here.gradient @ self.curved.factor.solve(here.gradient)) / 2, 0.0)
+
+    def affordable(self) -> bool:
+        """Whether a Hessian of all rows is worth its cost."""
+        return _newton_affordable(self.run.source.n_rows, self.p, self.problem)
+
+    def penalised(self, x: Array) -> Array:
+        """The parameters with the intercepts set to 0."""
+        theta = x.reshape(self.problem.outputs, self.p).copy()
+        theta[:, : self.first] = 0.0
+        return theta.ravel()
+
+    def known(self, H: Array) -> Factor:
+        """The factor of the Hessian computed last."""
+        assert self.curved is not None
+        return self.curved.factor
+
+    def factor(self, H: Array) -> Factor:
+        """Factor a Hessian; directions that softmax cannot see get a curvature, so that nothing moves along them."""
+        K = self.problem.outputs
+        if K > 1:
+            H = H.copy().reshape(K, self.p, K, self.p)
+            unseen = range(self.p) if self.problem.penalty == 0 else range(self.first)
+            for j in unseen:
+                H[:, j, :, j] += np.mean([H[k, j, k, j] for k in range(K)])
+            H = H.reshape(K * self.p, K * self.p)
+        with solving(len(H)):
+            return Factor.of(H)
+
+
+def solve(
+    run: Run,
+    problem: GlmProblem,
+    offer: Callable[[GlmFit], None] | None = None,
+    start: tuple[Array, Array] | None = None,
+) -> GlmFit:
+    """Minimise (1) on the rows of a run.
+
+    `offer` is told of points a later pass would improve; `start` are intercepts and slopes to begin with.
+    """
+    source = run.source
+    # Sparse rows stay about 0; so do those of a model through the origin.
+    d, first = source.n_features, int(problem.intercept)
+    origin = run.origin()[:d] if problem.intercept and not source.is_sparse else np.zeros(d)
+    if start is None:
+        x, rough = _start(run, problem, origin, source.n_rows)
+    else:
+        lead = (start[0] + start[1] @ origin)[:, None][:, :first]
+        x, rough = np.hstack([lead, start[1]]).ravel(), None
+    objective = Objective(run, problem, origin)
+
+    def told(x: Array, here: Local, decrement: float) -> bool:
+        if offer is not None and objective.sums is not None:
+            offer(_named(objective, Solution(x, here.value, decrement, "stopped", False, 0), decrement, "local", None))
+        return False
+
+    if objective.affordable():
+        bounds = _bounds(problem, first)
+        with solving(len(x)):
+            solution = newton(
+                objective,
+                x,
+                tolerance=problem.tolerance,
+                max_steps=problem.max_steps,
+                bounds=bounds,
+                factor=objective.known,
+                on_step=told,
+            )
+    else:
+        solution = _by_lbfgs(objective, x, rough, told)
+    if not np.isfinite(solution.value):
+        run.complain_of_missing()
+        raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
+    return _finished(objective, solution)
+
+
+def _newton_affordable(rows: int, p: int, problem: GlmProblem) -> bool:
+    pairs = problem.outputs * (problem.outputs + 1) / 2
+    return p * problem.outputs <= WIDE and (problem.outputs == 1 or rows * p * p * pairs <= _NEWTON_WORK)
+
+
+def _bounds(problem: GlmProblem, first: int) -> Bounds | None:
+    if problem.low is None or problem.high is None:
+        return None
+    return Bounds(np.append(np.full(first, -np.inf), problem.low), np.append(np.full(first, np.inf), problem.high))
+
+
+# --------------------------------------------------------------------------------------------------------------- start
+
+
+def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Array, Factor | None]:
+    """A point near the answer and the factor of a rough Hessian (None: there is none), from the leading rows."""
+    p = int(problem.intercept) + run.source.n_features
+    q = p * problem.outputs
+    fewer = rows // _LEVEL
+    if q > WIDE or fewer < max(_FEWEST, _ROWS_PER_PARAMETER * q):
+        return _first_guess(run, problem, origin, min(rows, 65_536)), None
+    few = run.leading(fewer)
+    if not _representative(few, problem):
+        return _first_guess(run, problem, origin, min(rows, 65_536)), None
+    x, rough = _start(run, problem, origin, fewer)
+    part = problem._replace(penalty=problem.penalty / _LEVEL, tolerance=_ROUGH, max_steps=8, family=None)
+    objective = Objective(few, part, origin)
+    if _newton_affordable(8 * fewer, p, problem) or rough is None:
+        solution = newton(
+            objective,
+            x,
+            tolerance=_ROUGH,
+            max_steps=8,
+            bounds=_bounds(problem, int(problem.intercept)),
+            factor=objective.known,
+        )
+    else:
+        solution = _by_lbfgs(objective, x, rough, None)
+    if not np.isfinite(solution.value):
+        return x, None
+    if _newton_affordable(8 * fewer, p, problem):
+        return solution.x, None
+    H = objective(solution.x, 2).hessian
+    assert H is not None
+    return solution.x, objective.factor(H * _LEVEL)
+
+
+def _representative(few: Run, problem: GlmProblem) -> bool:
+    """Whether leading rows can tell: every class is among them, and the targets vary."""
+    y, w = few.source.chunk(0, few.source.n_rows).y, few.source.chunk(0, few.source.n_rows).weight
+    assert y is not None
+    values = y[:, 0] if w is None else y[w > 0, 0]
+    classes = problem.outputs if problem.outputs > 1 else 2
+    values, counts = np.unique(values, return_counts=True)
+    if problem.family is not None:
+        return len(values) > 1
+    return len(values) >= classes and bool(counts.min() >= 10)
+
+
+def _first_guess(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
+    """No slopes, and an intercept that fits the mean; through the origin, a least-squares fit of the link of y."""
+    p = int(problem.intercept) + run.source.n_features
+    theta = np.zeros((problem.outputs, p))
+    if problem.outputs > 1 or problem.link is None:
+        return theta.ravel()
+    chunk = run.source.chunk(0, rows)
+    assert chunk.y is not None
+    y, w = chunk.y[:, 0], row_weights(chunk, problem.class_weight)
+    offset = chunk.y[:, 1] if chunk.y.shape[1] > 1 else np.zeros(len(y))
+    with np.errstate(all="ignore"):
+        mean = float(np.average(y, weights=w) if w is None or w.any() else y.mean())
+        eta = problem.link.link(np.array([mean]))
+        if problem.intercept:
+            theta[0, 0] = float(eta[0]) - float(np.average(offset, weights=w) if w is None or w.any() else 0.0)
+        else:
+            low, high = problem.loss.eta_range
+            if not low < 0.0 < high:
+                target = problem.link.link((y + mean) / 2) - offset
+                theta[0] = np.linalg.lstsq(chunk.dense(), target, rcond=None)[0]
+    return np.where(np.isfinite(theta), theta, 0.0).ravel()
+
+
+# -------------------------------------------------------------------------------------------------------------- L-BFGS
+
+
+class _Whole:
+    """A preconditioner from a factored Hessian."""
+
+    def __init__(self, factor: Factor) -> None:
+        self._F = factor.half_inverse()  # H0^-1 = F F'
+
+    def away(self, u: Array) -> Array:
+        return np.asarray(self._F @ u)
+
+    def back(self, g: Array) -> Array:
+        return np.asarray(self._F.T @ g)
+
+
+class _Blocks:
+    """A preconditioner with one block for each output."""
+
+    def __init__(self, blocks: list[Array]) -> None:
+        self._blocks = blocks
+
+    def away(self, u: Array) -> Array:
+        parts = u.reshape(len(self._blocks), -1)
+        return np.concatenate([F @ part for F, part in zip(self._blocks, parts, strict=True)])
+
+    def back(self, g: Array) -> Array:
+        parts = g.reshape(len(self._blocks), -1)
+        return np.concatenate([F.T @ part for F, part in zip(self._blocks, parts, strict=True)])
+
+
+class _Scales:
+    """A preconditioner from the diagonal."""
+
+    def __init__(self, diagonal: Array) -> None:
+        self._size = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+
+    def away(self, u: Array) -> Array:
+        return np.asarray(self._size * u)
+
+    def back(self, g: Array) -> Array:
+        return np.asarray(self._size * g)
+
+
+def _preconditioner(objective: Objective, x: Array, rough: Factor | None) -> Any:
+    if rough is not None:
+        return _Whole(rough)
+    problem, run = objective.problem, objective.run
+    penalty = problem.penalty * objective.penalised(np.ones(len(x)))
+    if objective.p > WIDE:
+        diagonal = run.sum(Diagonal, objective.at(x, 1), "diagonal").diagonal.T.ravel()
+        return _Scales(diagonal + penalty)
+    # The Gram matrix, times what the curvature of each output is on average.
+    squares = At(Squared(), objective.origin, np.zeros((objective.p, 1)), problem.intercept, 2)
+    gram = run.sum(Slopes, squares, "Gram matrix")
+    inner = np.maximum(np.diag(run.sum(Slopes, objective.at(x, 1)).inner) / gram.weight, 1e-6)
+    assert gram.hessian is not None
+    per_output = penalty.reshape(problem.outputs, objective.p)
+    factors = (Factor.of(c * gram.hessian + np.diag(mine)) for c, mine in zip(inner, per_output, strict=True))
+    return _Blocks([factor.half_inverse() for factor in factors])
+
+
+def _by_lbfgs(objective: Objective, x: Array, rough: Factor | None, told: Any) -> Solution:
+    problem = objective.problem
+    M = _preconditioner(objective, x, rough)
+
+    def evaluate(x: Array) -> tuple[float, Array]:
+        here = objective(x, 1)
+        return here.value, here.gradient
+
+    def enough(x: Array, value: float, gradient: Array) -> bool:
+        left = M.back(gradient)
+        decrement = float(left @ left) / 2
+        if told is not None:
+            told(x, Local(value, gradient), decrement)
+        return decrement <= problem.tolerance * abs(value)
+
+    return lbfgs(evaluate, x, M, enough=enough, max_steps=max(problem.max_steps, 1))
+
+
+# ------------------------------------------------------------------------------------------------------------ how good
+
+
+def gap_bounds(
+    x: Array, gradient: Array, inner: Array, problem: GlmProblem, curved: Curved | None, diagonal: Array
+) -> float:
+    """The smaller of (2) and (3); infinite when neither holds.
+
+    `inner` is the block of H of the intercepts at x, `curved` a Hessian there or near, `diagonal` that of H.
+    """
+    if not problem.loss.self_concordant or problem.low is not None:
+        return np.inf
+    bounds = [np.inf]
+    if curved is not None and curved.factor.cholesky is not None:
+        factor, moved = curved.factor, x - curved.x
+        size = np.concatenate([np.ones(int(problem.intercept)), curved.largest])
+        widths = np.tile(size, problem.outputs) / factor.scale
+        R = np.sqrt((2.0 if problem.outputs > 1 else 1.0) * float(widths @ widths) / factor.smallest)
+        growth = np.exp(min(R * np.sqrt(max(moved @ curved.hessian @ moved, 0.0)), 700.0))
+        nu = np.sqrt(max(float(gradient @ factor.solve(gradient)), 0.0) * growth)
+        if R * np.sqrt(growth) * nu <= 0.5:
+            bounds.append(float(nu**2))
+    if problem.penalty > 0:
+        bounds.append(_strong_bound(gradient, inner, problem, diagonal))
+    return float(min(bounds))
+
+
+def _strong_bound(gradient: Array, inner: Array, problem: GlmProblem, diagonal: Array) -> float:
+    """Bound (3)."""
+    first, several = int(problem.intercept), problem.outputs > 1
+    g = gradient.reshape(problem.outputs, -1)
+    slope = float(np.linalg.norm(g[:, first:]))
+    if not first:
+        return slope**2 / (2 * problem.penalty)
+    factor = Factor.of(inner + (inner.trace() if several else 0.0))  # all intercepts alike: softmax cannot see that
+    nu = np.sqrt(max(float(g[:, 0] @ factor.solve(g[:, 0])), 0.0))
+    least = factor.smallest * float(np.square(factor.scale).min())
+    if not (np.sqrt(2.0) if several else 1.0) * nu <= 0.5 * np.sqrt(least):
+        return np.inf
+    spread = float(diagonal.reshape(problem.outputs, -1)[:, first:].sum())
+    return float(nu**2 + (slope + np.e * np.sqrt(spread) * nu) ** 2 / (2 * problem.penalty))
+
+
+def judge(objective: Objective, x: Array) -> tuple[Local, float]:
+    """The objective at x and the bound on how far it is from the least; what was computed there before is used."""
+    problem = objective.problem
+    if objective.seen is None or not np.array_equal(objective.seen[0], x):
+        objective(x, 2 if objective.curved is not None else 1)
+    assert objective.seen is not None
+    assert objective.sums is not None
+    here, curved = objective.seen[1], objective.curved
+    if curved is not None:
+        diagonal = np.diag(curved.hessian)
+    elif problem.penalty > 0:
+        diagonal = objective.run.sum(Diagonal, objective.at(x, 1), "diagonal").diagonal.T.ravel()
+    else:
+        diagonal = np.zeros(len(x))
+    with solving(len(x)):
+        return here, gap_bounds(x, here.gradient, objective.sums.inner, problem, curved, diagonal)
+
+
+def _finished(objective: Objective, solution: Solution) -> GlmFit:
+    """Judge the point reached; unpenalised fits get their Hessian there, for inference."""
+    problem, x = objective.problem, solution.x
+    fresh = objective.curved is not None and np.array_equal(objective.curved.x, x)
+    if problem.penalty == 0 and not fresh and objective.affordable():
+        objective(x, 2)
+    here, gap = judge(objective, x)
+    kind = "global"
+    if not np.isfinite(gap):
+        kind, gap = "local", float(abs(solution.gap))
+    curved = objective.curved
+    factor = curved.factor if curved is not None and np.array_equal(curved.x, x) else None
+    return _named(objective, replace(solution, value=here.value), gap, kind, factor)
+
+
+def _named(objective: Objective, solution: Solution, gap: float, kind: str, factor: Factor | None) -> GlmFit:
+    problem = objective.problem
+    assert objective.sums is not None
+    theta = solution.x.reshape(problem.outputs, objective.p)
+    coef = theta[:, objective.first :]
+    intercept = theta[:, 0] - coef @ objective.origin if problem.intercept else np.zeros(problem.outputs)
+    return GlmFit(
+        coef=coef,
+        intercept=intercept,
+        value=solution.value,
+        loss=objective.sums.value,
+        gap=gap,
+        kind=kind,
+        weight=objective.sums.weight,
+        n_iter=solution.n_steps,
+        converged=solution.converged,
+        status=solution.status,
+        trace=solution.trace,
+        origin=objective.origin,
+        half_inverse=None if factor is None or problem.penalty > 0 else factor.half_inverse(),
+        rank=0 if factor is None else factor.rank,
+    )

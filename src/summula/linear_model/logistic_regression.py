@@ -1,0 +1,318 @@
+"""Logistic and softmax regression: P(class k | x) is proportional to exp(b_k + v_k'x).
+
+    min  C sum_i w_i log(1 / P(y_i | x_i)) + 1/2 ||V||^2                                                       (1)
+
+Two classes need one score, b + v'x, the log-odds of the second; more have one score each (softmax), fitted jointly.
+Solved, divided by C, in `glm_solver.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.errors import ParameterError
+from summula.core.estimator import Run
+from summula.core.parameters import Allowed, any_value, boolean, integer, mapping, none, one_of, real
+from summula.linear_model.glm_model import GlmModel, relative_gap
+from summula.linear_model.glm_solver import GlmFit, GlmProblem
+from summula.linear_model.glm_sums import ClassTotals
+from summula.losses import Logistic, Multinomial
+from summula.stats.links import Logit
+
+__all__ = ["LogisticRegression"]
+
+Array = NDArray[Any]
+
+_SOLVERS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
+
+
+class LogisticRegression(ClassifierMixin, GlmModel):
+    """Classification by a linear score for each class, fitted by penalised likelihood.
+
+    Parameters
+    ----------
+    penalty : {"l2", None}, default="deprecated"
+        For compatibility: None means C=inf.
+    C : float, default=1.0
+        Inverse strength of the penalty ||V||^2 / 2; inf fits without. The intercept is not penalised.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty; only 0 so far.
+    dual : bool, default=False
+        For compatibility; a hint.
+    tol : float, default=1e-4
+        How exactly to solve: the objective ends within about tol^2 / 100 of its least, as a share of it.
+    fit_intercept : bool, default=True
+        Whether scores have a constant term.
+    intercept_scaling : float, default=1
+        For compatibility; the intercept is never penalised, so there is nothing to scale.
+    class_weight : dict of label to weight, "balanced" or None, default=None
+        Weights of the classes; "balanced" gives every class the same total.
+    random_state : optional
+        For compatibility; the fit is deterministic.
+    solver : {"auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="auto"
+        For compatibility: a hint that never changes the answer and never fails.
+    max_iter : int, default=100
+        Most steps of the solver.
+    verbose : int, default=0
+        For compatibility; use scikit-learn's callbacks for progress.
+    warm_start : bool, default=False
+        Whether a fit starts from the one before.
+    n_jobs : int, optional
+        At most so many threads.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    n_iter_ : ndarray of shape (1,)
+        Steps over all rows.
+    certificate_ : GlmCertificate
+        The objective (1), divided by C, and how far it is from the least possible.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 4.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import LogisticRegression
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+    >>> model = LogisticRegression().fit(X, ["no", "no", "yes", "no", "yes", "yes"])
+    >>> model.predict([[0.5], [4.5]])
+    array(['no', 'yes'], dtype='<U3')
+    >>> model.predict_proba([[2.5]]).round(3)
+    array([[0.5, 0.5]])
+    """
+
+    _labelled = True
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "penalty": (none, one_of("l1", "l2", "elasticnet", "deprecated")),
+        "C": (real(0.0, open_low=True),),
+        "l1_ratio": (none, real(0.0, 1.0)),
+        "dual": (boolean,),
+        "tol": (real(0.0),),
+        "fit_intercept": (boolean,),
+        "intercept_scaling": (real(0.0, open_low=True),),
+        "class_weight": (none, one_of("balanced"), mapping),
+        "random_state": (any_value,),
+        "solver": (one_of(*_SOLVERS),),
+        "max_iter": (integer(0),),
+        "verbose": (any_value,),
+        "warm_start": (boolean,),
+        "n_jobs": (none, integer()),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        penalty: Any = "deprecated",
+        *,
+        C: float = 1.0,
+        l1_ratio: float | None = 0.0,
+        dual: bool = False,
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1,
+        class_weight: Any = None,
+        random_state: Any = None,
+        solver: str = "auto",
+        max_iter: int = 100,
+        verbose: int = 0,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.solver = solver
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights; a weight of 3 counts as the row three times.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            self._solved(run, self._problem(run), (X, y, sample_weight), self.classes_)
+        return self
+
+    def _problem(self, run: Run) -> GlmProblem:
+        K = len(self.classes_)
+        C = self._strength()
+        return GlmProblem(
+            Logistic() if K == 2 else Multinomial(K),
+            0.0 if np.isinf(C) else 1.0 / C,
+            self.fit_intercept,
+            outputs=1 if K == 2 else K,
+            class_weight=self._class_weights(run),
+            tolerance=relative_gap(self.tol),
+            max_steps=self.max_iter,
+            link=Logit(),
+        )
+
+    def _strength(self) -> float:
+        """C, from the parameters scikit-learn has had for it."""
+        if self.penalty != "deprecated":
+            warnings.warn(
+                "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this warning, leave "
+                "'penalty' set to its default value and use 'l1_ratio' or 'C' instead. Use l1_ratio=0 instead of "
+                "penalty='l2', l1_ratio=1 instead of penalty='l1', l1_ratio set to a float between 0 and 1 instead of "
+                "penalty='elasticnet', and C=np.inf instead of penalty=None.",
+                FutureWarning,
+                stacklevel=5,
+            )
+        if self.penalty in ("l1", "elasticnet") or (self.penalty == "deprecated" and self.l1_ratio):
+            raise ParameterError("LogisticRegression has no L1 penalty yet; use l1_ratio=0.")
+        return float(np.inf if self.penalty is None else self.C)
+
+    def _class_weights(self, run: Run) -> Array | None:
+        """The weight of each class, in the order of the classes."""
+        if self.class_weight is None:
+            return None
+        K = len(self.classes_)
+        if isinstance(self.class_weight, str):
+            totals = run.sum(ClassTotals, K, "class weights").totals
+            present = totals > 0
+            return np.asarray(np.where(present, totals.sum() / (present.sum() * np.where(present, totals, 1.0)), 0.0))
+        known = list(self.classes_)
+        unknown = [label for label in self.class_weight if label not in known]
+        if unknown:
+            raise ParameterError(
+                f"The classes, {unknown}, are not in class_weight's data: class_weight names labels that y does not "
+                f"have; its labels are {known}."
+            )
+        return np.array([float(self.class_weight.get(label, 1.0)) for label in known])
+
+    def _name(self, fit: GlmFit, dtype: str) -> None:
+        self.coef_, self.intercept_ = fit.coef.astype(dtype), fit.intercept.astype(dtype)
+        self.n_iter_ = np.array([fit.n_iter], np.int32)
+
+    # ------------------------------------------------------------------------------------------------------ predicting
+
+    def decision_function(self, X: Any) -> Any:
+        """The linear scores: log-odds of the second class, or one score a class.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
+        """
+        return self._scores(X, lambda s: s[:, 0] if s.shape[1] == 1 else s)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), columns in the order of `classes_`; batches for a scan
+        """
+        return self._scores(X, _probabilities)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of the probability of each class, exact also where the probability is nearly 0.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes); batches for a scan
+        """
+        return self._scores(X, _log_probabilities)
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class; of equally probable ones the first.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) of labels; batches for a scan
+        """
+        check_is_fitted(self)
+        classes = self.classes_
+        return self._scores(X, lambda s: classes[_winner(s)])
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. The column is called "prediction"; with `proba` there is one a class.
+        proba : bool
+            Whether to write probabilities instead of labels.
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        if proba:
+            return self._write(self.predict_proba(X), tuple(str(label) for label in self.classes_), path)
+        return self._write(self.predict(X), ("prediction",), path)
+
+
+def _winner(scores: Array) -> Array:
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def _probabilities(scores: Array) -> Array:
+    if scores.shape[1] == 1:
+        p = special.expit(scores[:, 0])
+        return np.column_stack([1 - p, p])
+    return np.asarray(special.softmax(scores, axis=1))
+
+
+def _log_probabilities(scores: Array) -> Array:
+    if scores.shape[1] == 1:
+        return np.column_stack([special.log_expit(-scores[:, 0]), special.log_expit(scores[:, 0])])
+    return np.asarray(special.log_softmax(scores, axis=1))

@@ -1,0 +1,474 @@
+"""Whether a hyperplane separates classes, decided by linear programming.
+
+With two classes and s_i = +1 or -1, the hyperplane w'x + b = 0 separates them when
+
+    s_i (w'x_i + b) >= 0                               in every row i,                                           (1)
+
+completely when all are > 0, trivially when all are = 0. K classes have a direction each, and
+
+    (beta_{y_i} - beta_k)'x_i + b_{y_i} - b_k >= 0     in every row i, for every k other than y_i.               (2)
+
+Write either as A theta >= 0. In one column the answer can be read off the smallest and the largest value of each
+class. Else two linear programs give it (Albert and Anderson 1984; Konis 2007):
+
+    max 1'A theta   s.t.  A theta >= 0,  |w|_1 <= 1    is 0 exactly when classes overlap,                        (3)
+    max t           s.t.  A theta >= t,  |w|_1 <= 1    is above 0 exactly when separation is complete,           (4)
+
+and if neither holds separation is quasi-complete. The maximum likelihood estimate of logistic regression exists only
+when classes overlap. The corners of the 1-norm ball are directions of few columns.
+
+Both programs are solved on a working set of inequalities, to which the worst violated ones are added. The objective
+stays that of all rows, so that with fewer of them (3) and (4) can only be larger: a value of 0 is a proof for all rows.
+A direction is believed only after its signs have been computed anew on every row. What comes closer to a tie than
+1e-9 of the spread of the columns is taken for one; single columns are compared exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+from summula.core.errors import DataError
+from summula.core.frames import frame_columns, is_frame
+from summula.optimize.class_inequalities import ClassInequalities, Direction
+
+__all__ = ["Separation", "is_linearly_separable", "separating_hyperplane", "separation_of_rows"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_TIE = 1e-9  # of a row's largest entry: what a linear program cannot tell from 0
+_EPS = float(np.finfo(np.float64).eps)
+_DENSE_CELLS = 20_000_000  # of ties that are still projected upon
+_HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """Whether classes are separated, and by which direction; true when they are completely.
+
+    Attributes
+    ----------
+    kind : {"complete", "quasi", "overlap"}
+        "complete": some hyperplane has every class strictly on its side. "quasi": no such hyperplane, but one with rows
+        of both classes on it and no row on the wrong side. "overlap": neither.
+    coef : ndarray of shape (p,), or (K, p) for K > 2 classes, or None
+        A separating direction in the units of X, its largest entry 1 or -1; None when classes overlap. It points to the
+        second of two classes; of several, each has a row, and the largest score is that of the true one.
+    intercept : float, ndarray of shape (K,), or None
+    margin : float
+        The smallest distance of a row to the hyperplane (to the one between its class and another, for several) when
+        separation is complete; it is not the widest possible. 0 when quasi-complete, NaN when classes overlap.
+    columns : ndarray of int
+        The columns with a weight in `coef`: few of them, one where one is enough.
+    classes : ndarray
+        The labels in order.
+    """
+
+    kind: Literal["complete", "quasi", "overlap"]
+    coef: Array | None
+    intercept: float | Array | None
+    margin: float
+    columns: Integers
+    classes: NDArray[Any]
+
+    def __bool__(self) -> bool:
+        return self.kind == "complete"
+
+
+def separating_hyperplane(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -> Separation:
+    """A hyperplane that separates the classes of y, if there is one.
+
+    Parameters
+    ----------
+    X : array, frame or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind, at least two different ones.
+    fit_intercept : bool, default=True
+        False: the hyperplane has to pass through the origin.
+
+    Returns
+    -------
+    Separation
+        Its `kind` is "complete", "quasi" or "overlap"; `coef` and `intercept` give the hyperplane.
+
+    References
+    ----------
+    A. Albert and J. A. Anderson, On the existence of maximum likelihood estimates in logistic regression models,
+    Biometrika 71 (1984), 1-10. S. Boyd and L. Vandenberghe, Convex Optimization (2004), section 8.6.1.
+
+    Examples
+    --------
+    >>> from summula.optimize import separating_hyperplane
+    >>> X = [[0.0, 1.0], [1.0, 3.0], [2.0, 0.0], [3.0, 2.0]]
+    >>> found = separating_hyperplane(X, ["no", "no", "yes", "yes"])
+    >>> found.kind, found.coef.tolist(), found.intercept, found.margin
+    ('complete', [1.0, 0.0], -1.5, 0.5)
+    >>> separating_hyperplane(X, ["no", "yes", "yes", "no"]).kind
+    'overlap'
+    """
+    rows = _table(X)
+    classes, codes = _classes(y, rows.shape[0])
+    found = separation_of_rows(rows, codes, len(classes), fit_intercept)
+    return Separation(found.kind, found.coef, found.intercept, found.margin, found.columns, classes)
+
+
+def is_linearly_separable(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -> bool:
+    """Whether some hyperplane has every class strictly on its own side.
+
+    Parameters
+    ----------
+    X : array, frame or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind, at least two different ones.
+    fit_intercept : bool, default=True
+        False: the hyperplane has to pass through the origin.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from summula.optimize import is_linearly_separable
+    >>> corners = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> is_linearly_separable(corners, [0, 0, 0, 1]), is_linearly_separable(corners, [0, 1, 1, 0])
+    (True, False)
+    """
+    return bool(separating_hyperplane(X, y, fit_intercept=fit_intercept))
+
+
+def separation_of_rows(X: Any, codes: NDArray[Any], n_classes: int, fit_intercept: bool) -> Separation:
+    """The separation of rows that have been checked already: what solvers call.
+
+    Parameters
+    ----------
+    X : ndarray of float or CSR
+        Finite.
+    codes : ndarray of int
+        The class of each row, 0 to n_classes - 1; every class has a row.
+    n_classes : int
+        At least 2.
+    fit_intercept : bool
+
+    Returns
+    -------
+    Separation
+        Its `classes` are the codes.
+    """
+    rows = ClassInequalities(X, np.asarray(codes, dtype=np.int64), n_classes, fit_intercept)
+    alone = _one_column(rows, strict=True)
+    if alone is not None:
+        return _found(rows, "complete", alone)
+    weak = _one_column(rows, strict=False)
+    pairs = rows.first_pairs()
+    if weak is None:
+        inside, pairs = _weakly(rows, pairs)
+        if inside is None:
+            return Separation("overlap", None, None, math.nan, np.empty(0, np.int64), np.arange(n_classes))
+    else:
+        inside = None
+    strict = _strictly(rows, pairs)
+    if strict is not None:
+        strict = _with_fewer_columns(rows, strict, _strictly, float(rows.margins(strict).min()) / 10)
+        return _found(rows, "complete", rows.centred(rows.in_users_units(strict)))
+    if inside is not None:
+        weak = rows.in_users_units(_with_fewer_columns(rows, inside, _only_weakly, -_TIE / 10))
+    assert weak is not None
+    return _found(rows, "quasi", weak)
+
+
+# ------------------------------------------------------------------------------------------------------ a single column
+
+
+def _one_column(rows: ClassInequalities, *, strict: bool) -> Direction | None:
+    """The best single column that separates completely (strict) or at least weakly, in the units of X."""
+    return _cut(rows, strict) if rows.fit_intercept else _sign(rows, strict)
+
+
+def _cut(rows: ClassInequalities, strict: bool) -> Direction | None:
+    """Classes in order along a column: weakly, some cut has whole classes on either side; strictly, every one has."""
+    order = np.lexsort((rows.high, rows.low), axis=0)
+    low = np.take_along_axis(rows.low, order, axis=0)
+    high = np.maximum.accumulate(np.take_along_axis(rows.high, order, axis=0), axis=0)
+    length = high[-1] / 2 - low[0] / 2
+    gap = (low[1:] / 2 - high[:-1] / 2) / np.where(length > 0, length, 1.0)
+    apart = low[1:] > high[:-1] if strict else low[1:] >= high[:-1]
+    good = (apart.all(axis=0) if strict else apart.any(axis=0)) & (length > 0)
+    if not good.any():
+        return None
+    j = int(np.argmax(np.where(good, gap.min(axis=0) if strict else gap.max(axis=0), -np.inf)))
+    place = high[:-1, j] / 2 + low[1:, j] / 2
+    if strict:
+        slope, cuts = np.linspace(-1.0, 1.0, rows.n_classes), place
+    else:
+        cut = int(np.argmax(np.where(apart[:, j], gap[:, j], -np.inf)))
+        slope, cuts = np.where(np.arange(rows.n_classes) <= cut, -1.0, 1.0), np.full_like(place, place[cut])
+    # Scores of neighbours are equal at the cut between them.
+    b = np.append(0.0, np.cumsum(-np.diff(slope) * cuts))
+    b = b - (slope[0] * cuts[0] + b[0])
+    W = np.zeros((rows.n_classes, rows.p))
+    intercept = np.zeros(rows.n_classes)
+    W[order[:, j], j], intercept[order[:, j]] = slope, b
+    if rows.width == 1:
+        return Direction(W[1:], -W[1:, j] * place[:1])
+    return Direction(W, intercept)
+
+
+def _sign(rows: ClassInequalities, strict: bool) -> Direction | None:
+    """Without an intercept, a column separates classes where it is positive from those where it is negative."""
+    plus, minus = rows.high > 0, rows.low < 0
+    if strict:
+        if rows.n_classes > 2:
+            return None
+        up, down = rows.low > 0, rows.high < 0
+        good = (up[1] & down[0]) | (up[0] & down[1])
+    else:
+        good = ~(plus & minus).any(axis=0)  # no class has both signs
+        good &= (plus | minus).any(axis=0) & ~plus.all(axis=0) & ~minus.all(axis=0)
+    if not good.any():
+        return None
+    j = int(np.argmax(good))
+    W = np.zeros((rows.n_classes, rows.p))
+    W[:, j] = plus[:, j].astype(float) - minus[:, j]
+    if rows.width == 1:
+        W = W[1:] if W[1, j] else -W[:1]
+    return Direction(W, np.zeros(rows.width))
+
+
+# ------------------------------------------------------------------------------------------------------ linear programs
+
+
+def _weakly(rows: ClassInequalities, pairs: Integers) -> tuple[Direction | None, Integers]:
+    """A weakly separating direction that is not trivial, by (3), and the working set that was needed."""
+    w, b = rows.objective()
+    largest = max(float(np.abs(w).max(initial=0.0)), float(np.abs(b).max()) if rows.fit_intercept else 0.0)
+    if largest <= 1e-13 * rows.n:
+        return None, pairs  # rows of A that sum to 0 prove that A theta >= 0 has trivial answers only
+    while True:
+        direction, value = _solve(rows, pairs, (w / largest, b / largest))
+        if value <= _TIE:
+            return None, pairs
+        margin = rows.margins(direction)
+        if margin.min() >= -_TIE:
+            direction = _on_its_ties(rows, direction, margin)
+            margin = rows.margins(direction)
+            margin = np.where(np.isinf(margin), 0.0, margin)
+            kept = direction.W.any() and margin.min() >= -_TIE / 10 and margin.max() > _TIE
+            return (direction if kept else None), pairs
+        more = _worst(rows, margin, -_TIE)
+        if not len(np.setdiff1d(more, pairs)):
+            return None, pairs
+        pairs = np.union1d(pairs, more)
+
+
+def _strictly(rows: ClassInequalities, pairs: Integers) -> Direction | None:
+    """A direction that separates completely, by (4)."""
+    while True:
+        direction, t = _solve(rows, pairs, None)
+        margin = rows.margins(direction)
+        # What rounding can do to a product of p + 1 terms whose entries are at most 1 and weights sum to at most 1.
+        rounding = 2 * (rows.p + 4) * _EPS * (2 + float(np.abs(direction.b).max()))
+        smallest = margin.min()
+        if smallest > max(rounding, t / 10):
+            return direction
+        more = _worst(rows, margin, t / 2)
+        if t <= _TIE or not len(np.setdiff1d(more, pairs)):
+            return direction if smallest > rounding else None
+        pairs = np.union1d(pairs, more)
+
+
+def _only_weakly(rows: ClassInequalities, pairs: Integers) -> Direction | None:
+    return _weakly(rows, pairs)[0]
+
+
+def _with_fewer_columns(
+    rows: ClassInequalities,
+    direction: Direction,
+    solve: Callable[[ClassInequalities, Integers], Direction | None],
+    least: float,
+) -> Direction:
+    """A direction in the heaviest columns only, as few as still have margins of at least `least`: by bisection."""
+    ranked, few = _by_weight(direction), 1  # one column alone has been tried
+    while len(ranked) - few > 1:
+        half = (few + len(ranked)) // 2
+        chosen = np.sort(ranked[:half])
+        some = rows.of_columns(chosen)
+        shorter = solve(some, some.first_pairs())
+        if shorter is not None:
+            W = np.zeros((rows.width, rows.p))
+            W[:, chosen] = shorter.W
+            shorter = Direction(W, shorter.b)
+        if shorter is not None and rows.margins(shorter).min() >= least:
+            direction, ranked = shorter, _by_weight(shorter)
+        else:
+            few = half
+    return direction
+
+
+def _by_weight(direction: Direction) -> Integers:
+    weight = np.abs(direction.W).max(axis=0)
+    return np.argsort(-weight, kind="stable")[: np.count_nonzero(weight)].astype(np.int64)
+
+
+def _worst(rows: ClassInequalities, margin: Array, below: float) -> Integers:
+    """Some of the inequalities with smaller margins: the worst ones, and others spread over all of them."""
+    margin = margin.ravel()
+    violated = np.flatnonzero(margin < below)
+    several = 2 * rows.width * (rows.p + 1) + 50
+    if len(violated) <= 2 * several:
+        return violated
+    worst = violated[np.argpartition(margin[violated], several - 1)[:several]]
+    return np.union1d(worst, violated[np.linspace(0, len(violated) - 1, several).astype(np.int64)])
+
+
+def _solve(rows: ClassInequalities, pairs: Integers, objective: tuple[Array, Array] | None) -> tuple[Direction, float]:
+    """(3) with an objective, (4) without, for some of the inequalities: w = u - v with u, v >= 0; then b and t."""
+    A, B = rows.constraints(pairs)
+    m, n_weights = A.shape
+    parts, bounds = [-A, A], [(0.0, 1.0)] * (2 * n_weights)
+    cost = np.zeros(2 * n_weights) if objective is None else np.append(-objective[0], objective[0])
+    if rows.fit_intercept:
+        parts.append(-B)
+        bounds += [(-2 * rows.largest, 2 * rows.largest)] * rows.width
+        cost = np.append(cost, np.zeros(rows.width) if objective is None else -objective[1])
+        if rows.width > 1:  # a number added to every intercept changes nothing
+            bounds[2 * n_weights] = (0.0, 0.0)
+    if objective is None:
+        parts.append(sparse.csr_array(np.ones((m, 1))))
+        bounds.append((0.0, 1.0))
+        cost = np.append(cost, -1.0)
+    ball = sparse.csr_array((np.arange(len(cost)) < 2 * n_weights).astype(float)[None, :])
+    left = sparse.vstack([sparse.hstack(parts), ball]).tocsr()
+    answer = _linear_program(cost, left, np.append(np.zeros(m), 1.0), bounds)
+    W = (answer.x[:n_weights] - answer.x[n_weights : 2 * n_weights]).reshape(rows.width, rows.p)
+    W[np.abs(W) < 1e-13] = 0.0
+    b = answer.x[2 * n_weights :][: rows.width] if rows.fit_intercept else np.zeros(rows.width)
+    return Direction(W, b), -float(answer.fun)
+
+
+def _linear_program(cost: Array, left: Any, right: Array, bounds: list[tuple[float, float]]) -> Any:
+    for method in ("highs-ds", "highs-ipm", "highs"):
+        answer = linprog(cost, A_ub=left, b_ub=right, bounds=bounds, method=method, options=_HIGHS)
+        if answer.status == 0:
+            return answer
+    raise DataError(
+        f"Whether a hyperplane separates the classes could not be decided ({answer.message.strip().rstrip('.')}); "
+        "leave out columns that are nearly combinations of others."
+    )
+
+
+def _on_its_ties(rows: ClassInequalities, direction: Direction, margin: Array) -> Direction:
+    """The direction with its tied rows made as good as exactly tied: projected on the null space of their rows of A."""
+    tied = np.flatnonzero(np.abs(margin.ravel()) <= 10 * _TIE)
+    weights = np.flatnonzero(direction.W.ravel())
+    if not len(tied) or len(tied) * (len(weights) + rows.width) > _DENSE_CELLS:
+        return direction
+    A, B = rows.constraints(tied)
+    theta = np.append(direction.W.ravel()[weights], direction.b if rows.fit_intercept else [])
+    parts = [A.tocsc()[:, weights].toarray()] + ([B.toarray()] if rows.fit_intercept else [])
+    ties = np.hstack(parts)
+    theta = theta - np.linalg.lstsq(ties, ties @ theta, rcond=1e-10)[0]
+    W = np.zeros_like(direction.W)
+    W.ravel()[weights] = theta[: len(weights)]
+    return Direction(W, theta[len(weights) :] if rows.fit_intercept else direction.b)
+
+
+# ----------------------------------------------------------------------------------------------------------- the answer
+
+
+def _found(rows: ClassInequalities, kind: Literal["complete", "quasi"], direction: Direction) -> Separation:
+    """A direction in the units of X as a result, its margin computed from all rows."""
+    largest = np.abs(direction.W).max()
+    W, b = direction.W / largest + 0.0, direction.b / largest + 0.0  # no -0
+    margin = 0.0
+    if kind == "complete":
+        difference = rows.differences(rows.standardised(Direction(W, b)))
+        if rows.width == 1:
+            margin = float(difference.min() / np.linalg.norm(W))
+        else:
+            lengths = np.linalg.norm(W[:, None, :] - W[None, :, :], axis=2)
+            margin = float((difference / np.where(lengths > 0, lengths, 1.0)[rows.codes]).min())
+    columns = np.flatnonzero(W.any(axis=0)).astype(np.int64)
+    classes = np.arange(rows.n_classes)
+    if rows.width == 1:
+        return Separation(kind, W[0], float(b[0]), margin, columns, classes)
+    return Separation(kind, W, b, margin, columns, classes)
+
+
+# ------------------------------------------------------------------------------------------------------------ the input
+
+
+def _table(X: Any) -> Any:
+    """X as a float array or CSR without missing or infinite values."""
+    who = "separating_hyperplane"
+    names = None
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+    elif is_frame(X):
+        names = [repr(str(name)) for name in getattr(X, "column_names", X.columns)]
+        X = frame_columns(X, who)
+        X = np.column_stack(X) if isinstance(X, tuple) and X else X
+    try:
+        rows = X if sparse.issparse(X) else np.asarray(X)
+        if rows.dtype.kind == "c":
+            raise DataError(f"X holds complex numbers; {who} needs real ones: give their parts as columns.")
+        rows = rows if rows.dtype in (np.float64, np.float32) else rows.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"X is not a table of numbers ({error}); {who} needs one: encode text columns first.") from None
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise DataError(f"X has shape {rows.shape}; {who} needs a table of at least one row and one column.")
+    values = rows.data if sparse.issparse(rows) else rows
+    if not np.isfinite(values).all():
+        row, column = _first_bad(rows)
+        label = f"column {column if names is None else names[column]}"
+        raise DataError(
+            f"X has a missing or infinite value at row {row}, {label}; {who} needs complete data: impute or drop it."
+        )
+    return rows
+
+
+def _first_bad(rows: Any) -> tuple[int, int]:
+    if not sparse.issparse(rows):
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        return int(row), int(column)
+    table = rows.tocoo()
+    bad = np.flatnonzero(~np.isfinite(table.data))
+    first = bad[np.lexsort((table.col[bad], table.row[bad]))[0]]
+    return int(table.row[first]), int(table.col[first])
+
+
+def _classes(y: Any, n_rows: int) -> tuple[NDArray[Any], Integers]:
+    """The classes in order, and the number of the class of each row."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise DataError(f"y has shape {labels.shape}; it needs one label a row: a 1d array.")
+    if len(labels) != n_rows:
+        raise DataError(f"X has {n_rows} rows and y has {len(labels)}; give one label a row.")
+    missing = [_is_missing(label) for label in labels] if labels.dtype.kind == "O" else labels != labels
+    if np.any(missing):
+        raise DataError(f"The label y is missing at row {int(np.argmax(missing))}; give it one, or drop the row.")
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError:  # labels of several types have no order of their own
+        distinct = sorted(set(labels.tolist()), key=lambda label: (type(label).__name__, str(label)))
+        number = {label: k for k, label in enumerate(distinct)}
+        classes, codes = np.empty(len(distinct), dtype=object), np.array([number[label] for label in labels.tolist()])
+        classes[:] = distinct
+    if len(classes) < 2:
+        only = classes[0].item() if isinstance(classes[0], np.generic) else classes[0]
+        raise DataError(f"Every label in y is {only!r}; it takes two classes or more: give rows of another too.")
+    return classes, codes.astype(np.int64)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)

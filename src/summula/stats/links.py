@@ -1,0 +1,275 @@
+"""Links: how the mean mu of a generalised linear model hangs on the linear predictor eta.
+
+A link g is monotone and g(mu) = eta. Solvers use its inverse with two derivatives in eta (McCullagh and Nelder
+1989, section 2.2.3 and chapter 4):
+
+    identity           mu = eta                     mu' = 1                       mu'' = 0                       (1)
+    log                mu = exp(eta)                mu' = mu                      mu'' = mu                      (2)
+    logit              mu = 1 / (1 + exp(-eta))     mu' = mu (1 - mu)             mu'' = mu' (1 - 2 mu)          (3)
+    probit             mu = Phi(eta)                mu' = phi(eta)                mu'' = -eta phi(eta)           (4)
+    cloglog            mu = 1 - exp(-exp(eta))      mu' = exp(eta - exp(eta))     mu'' = mu' (1 - exp(eta))      (5)
+    inverse            mu = 1 / eta                 mu' = -mu^2                   mu'' = 2 mu^3                  (6)
+    inverse_squared    mu = 1 / sqrt(eta)           mu' = -mu^3 / 2               mu'' = 3 mu^5 / 4              (7)
+
+An eta so far out that mu, mu' or mu'' would leave float64 (or eta <= 0 in (6) and (7)) is moved to the nearest one
+that does not: mu stays strictly inside its range, and nothing warns, overflows or becomes NaN.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from summula.core.errors import ParameterError
+
+__all__ = [
+    "CLogLog",
+    "Identity",
+    "Inverse",
+    "InverseSquared",
+    "Link",
+    "Log",
+    "Logit",
+    "Probit",
+    "link_named",
+]
+
+Array = NDArray[np.float64]
+Interval = tuple[float, float]
+
+_BELOW_ONE = 1.0 - 2.0**-53  # the largest float64 below 1
+
+
+class Link(ABC):
+    """A link: `link(mu)` is eta, `inverse(eta)` is mu, `slope` and `curvature` are d mu/d eta and d2 mu/d eta2.
+
+    Attributes
+    ----------
+    name : str
+        What users write for it.
+    eta_range, mu_range : tuple of float
+        The open intervals that the inverse maps onto each other.
+    """
+
+    name: str
+    eta_range: Interval = (-np.inf, np.inf)
+    mu_range: Interval = (0.0, np.inf)
+    _safe: Interval = (-np.inf, np.inf)  # the eta at which mu, mu' and mu'' are normal numbers
+
+    def link(self, mu: Array) -> Array:
+        """eta = g(mu): infinite at an end of the range of mu, NaN outside it."""
+        with np.errstate(all="ignore"):
+            return self._link(np.asarray(mu, dtype=np.float64))
+
+    def interval(self, low: float, high: float) -> Interval:
+        """The open interval of eta whose mean lies between `low` and `high`."""
+        low, high = max(low, self.mu_range[0]), min(high, self.mu_range[1])
+        ends = self.link(np.array([low, high]))
+        return float(ends.min()), float(ends.max())
+
+    @abstractmethod
+    def _link(self, mu: Array) -> Array: ...
+
+    @abstractmethod
+    def inverse(self, eta: Array) -> Array:
+        """mu."""
+
+    @abstractmethod
+    def slope(self, eta: Array) -> Array:
+        """d mu / d eta."""
+
+    @abstractmethod
+    def curvature(self, eta: Array) -> Array:
+        """d2 mu / d eta2."""
+
+    def _clip(self, eta: Array) -> Array:
+        clipped: Array = np.clip(np.asarray(eta, dtype=np.float64), *self._safe)
+        return clipped
+
+
+@dataclass(frozen=True)
+class Identity(Link):
+    """mu = eta, equation (1)."""
+
+    name = "identity"
+    mu_range = (-np.inf, np.inf)
+
+    def _link(self, mu: Array) -> Array:
+        return mu.copy()
+
+    def inverse(self, eta: Array) -> Array:
+        return np.array(eta, dtype=np.float64)
+
+    def slope(self, eta: Array) -> Array:
+        return np.ones_like(eta, dtype=np.float64)
+
+    def curvature(self, eta: Array) -> Array:
+        return np.zeros_like(eta, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Log(Link):
+    """mu = exp(eta), equation (2)."""
+
+    name = "log"
+    _safe = (-700.0, 700.0)
+
+    def _link(self, mu: Array) -> Array:
+        return np.log(mu)
+
+    def inverse(self, eta: Array) -> Array:
+        return np.exp(self._clip(eta))
+
+    slope = inverse
+    curvature = inverse
+
+
+@dataclass(frozen=True)
+class Logit(Link):
+    """mu = 1 / (1 + exp(-eta)), equation (3)."""
+
+    name = "logit"
+    mu_range = (0.0, 1.0)
+    _safe = (-700.0, 700.0)
+
+    def _link(self, mu: Array) -> Array:
+        eta: Array = special.logit(mu)
+        return eta
+
+    def inverse(self, eta: Array) -> Array:
+        mu: Array = np.minimum(special.expit(self._clip(eta)), _BELOW_ONE)
+        return mu
+
+    def slope(self, eta: Array) -> Array:
+        eta = self._clip(eta)
+        slope: Array = special.expit(eta) * special.expit(-eta)
+        return slope
+
+    def curvature(self, eta: Array) -> Array:
+        return -self.slope(eta) * np.tanh(0.5 * self._clip(eta))  # 1 - 2 mu = -tanh(eta / 2)
+
+
+@dataclass(frozen=True)
+class Probit(Link):
+    """mu = Phi(eta), the normal distribution function, equation (4)."""
+
+    name = "probit"
+    mu_range = (0.0, 1.0)
+    _safe = (-37.0, 37.0)
+
+    def _link(self, mu: Array) -> Array:
+        eta: Array = special.ndtri(mu)
+        return eta
+
+    def inverse(self, eta: Array) -> Array:
+        mu: Array = np.minimum(special.ndtr(self._clip(eta)), _BELOW_ONE)
+        return mu
+
+    def slope(self, eta: Array) -> Array:
+        density: Array = np.exp(-0.5 * np.square(self._clip(eta))) / np.sqrt(2 * np.pi)
+        return density
+
+    def curvature(self, eta: Array) -> Array:
+        return -self._clip(eta) * self.slope(eta)
+
+
+@dataclass(frozen=True)
+class CLogLog(Link):
+    """mu = 1 - exp(-exp(eta)), equation (5)."""
+
+    name = "cloglog"
+    mu_range = (0.0, 1.0)
+    _safe = (-700.0, 6.5)
+
+    def _link(self, mu: Array) -> Array:
+        return np.log(-np.log1p(-mu))
+
+    def inverse(self, eta: Array) -> Array:
+        return np.minimum(-np.expm1(-np.exp(self._clip(eta))), _BELOW_ONE)
+
+    def slope(self, eta: Array) -> Array:
+        eta = self._clip(eta)
+        return np.exp(eta - np.exp(eta))
+
+    def curvature(self, eta: Array) -> Array:
+        return -self.slope(eta) * np.expm1(self._clip(eta))
+
+
+@dataclass(frozen=True)
+class Inverse(Link):
+    """mu = 1 / eta for eta > 0, equation (6)."""
+
+    name = "inverse"
+    eta_range = (0.0, np.inf)
+    _safe = (1e-100, 1e100)
+
+    def _link(self, mu: Array) -> Array:
+        return 1.0 / mu
+
+    def inverse(self, eta: Array) -> Array:
+        return 1.0 / self._clip(eta)
+
+    def slope(self, eta: Array) -> Array:
+        return -(self.inverse(eta) ** 2)
+
+    def curvature(self, eta: Array) -> Array:
+        mu = self.inverse(eta)
+        return 2.0 * mu * mu * mu
+
+
+@dataclass(frozen=True)
+class InverseSquared(Link):
+    """mu = 1 / sqrt(eta) for eta > 0, equation (7)."""
+
+    name = "inverse_squared"
+    eta_range = (0.0, np.inf)
+    _safe = (1e-120, 1e120)
+
+    def _link(self, mu: Array) -> Array:
+        return 1.0 / (mu * mu)
+
+    def inverse(self, eta: Array) -> Array:
+        return 1.0 / np.sqrt(self._clip(eta))
+
+    def slope(self, eta: Array) -> Array:
+        mu = self.inverse(eta)
+        return -0.5 * mu * mu * mu
+
+    def curvature(self, eta: Array) -> Array:
+        mu = self.inverse(eta)
+        return 0.75 * mu * mu * mu * mu * mu
+
+
+_LINKS: dict[str, Link] = {
+    link.name: link for link in (Identity(), Log(), Logit(), Probit(), CLogLog(), Inverse(), InverseSquared())
+}
+
+
+def link_named(value: Any) -> Link:
+    """The link that a parameter means: a name, or a link as it is.
+
+    Parameters
+    ----------
+    value : str or Link
+
+    Returns
+    -------
+    Link
+
+    Examples
+    --------
+    >>> from summula.stats.links import link_named
+    >>> link_named("logit").inverse(0.0)
+    np.float64(0.5)
+    """
+    if isinstance(value, Link):
+        return value
+    if isinstance(value, str) and value in _LINKS:
+        return _LINKS[value]
+    names = ", ".join(repr(name) for name in _LINKS)
+    raise ParameterError(f"The 'link' parameter must be one of {names} or a Link object. Got {value!r} instead.")
