@@ -132,6 +132,50 @@ def _add_and_remove() -> Callable[[Files], Any]:
     return work
 
 
+def _write_classes(folder: Path, rows: int, columns: int) -> None:
+    """The same rows with a target of 0 and 1."""
+    from pyarrow import parquet
+
+    slopes = np.random.default_rng(2).standard_normal(columns) / np.sqrt(columns)
+    middle = np.linspace(-1.0, 3.0, columns)
+    writer = None
+    for number, (X, _) in enumerate(blocks(rows, columns)):
+        chance = 1 / (1 + np.exp(-(X - middle) @ slopes))
+        table = _table(X, (np.random.default_rng([3, number]).random(len(X)) < chance).astype(float))
+        writer = writer or parquet.ParquetWriter(folder / "rows.parquet", table.schema, compression="none")
+        writer.write_table(table, row_group_size=BLOCK_ROWS // 4)
+    assert writer is not None
+    writer.close()
+
+
+def _logistic(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
+    def load() -> Callable[[Files], Any]:
+        import summula
+        from summula.linear_model import LogisticRegression
+
+        def work(files: Files) -> Any:
+            if not in_memory:
+                return LogisticRegression().fit(summula.scan(files.paths), TARGET)
+            if files.model is None:  # read once, before the clock counts
+                from pyarrow import parquet
+
+                table = parquet.read_table(files.paths[0])
+                X = np.empty((table.num_rows, table.num_columns - 1))
+                for j in range(X.shape[1]):
+                    X[:, j] = table.column(j).to_numpy()
+                files.model = X, table.column(TARGET).to_numpy()
+            return LogisticRegression().fit(*files.model)
+
+        return work
+
+    return load
+
+
+def objective(files: Files, model: Any) -> float:
+    """The objective the fit says it reached; its certificate bounds how far from the best."""
+    return float(model.certificate_.primal)
+
+
 def _decode(paths: Callable[[Files], list[str]]) -> Callable[[], Callable[[Files], int]]:
     def load() -> Callable[[Files], int]:
         from pyarrow.parquet import ParquetFile
@@ -201,5 +245,18 @@ WORKLOADS = (
             Contender("summula, fit to all files", _fit),
         ),
         quality=Quality(error_of_days, "error", tolerance=1e-9),
+    ),
+    FitWorkload(
+        name="stream-logistic",
+        title="LogisticRegression from Parquet, against the same rows in memory",
+        shape=(10_000_000, 30),
+        quick_shape=(20_000, 30),
+        make_data=partial(Files, "stream-logistic", write=_write_classes),
+        contenders=(
+            Contender("summula", _logistic(in_memory=False)),
+            Contender("summula, in memory", _logistic(in_memory=True)),
+        ),
+        quality=Quality(objective, "objective", tolerance=1e-9),
+        rounds=3,
     ),
 )

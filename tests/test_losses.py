@@ -181,7 +181,7 @@ def test_coins_with_other_links_are_exact_in_the_tails(link: str) -> None:
     log1 = {"probit": stats.norm.logcdf(eta), "cloglog": np.log(-np.expm1(-np.exp(eta)))}[link]
     log0 = {"probit": stats.norm.logsf(eta), "cloglog": -np.exp(eta)}[link]
     np.testing.assert_allclose(loss.value(np.ones(5), eta), -log1, rtol=1e-12)
-    np.testing.assert_allclose(loss.value(np.zeros(5), eta), -log0, rtol=1e-12)
+    np.testing.assert_allclose(loss.value(np.zeros(5), eta), -log0, rtol=1e-12, atol=1e-200)
     for y in (0.0, 1.0):
         slope = difference(lambda x, y=y: loss.value(np.full(5, y), x), eta)
         np.testing.assert_allclose(loss.slope(np.full(5, y), eta), slope, rtol=1e-6, atol=1e-9)
@@ -255,6 +255,19 @@ def test_multinomial_derivatives() -> None:
         np.testing.assert_allclose(fisher[:, j], loss.block(P, j, j), rtol=1e-10)
     np.testing.assert_array_equal(loss.curvature(y, eta), fisher)
     np.testing.assert_array_equal(loss.value(y.astype(float), eta), value)
+
+
+def test_multinomial_is_self_concordant_up_to_the_width_of_the_direction() -> None:
+    rng = np.random.default_rng(6)
+    p = special.softmax(4 * rng.normal(size=(1_000, 4)), axis=1)
+    v = rng.normal(size=(1_000, 4))
+    centred = v - np.sum(p * v, axis=1, keepdims=True)
+    second, third = np.sum(p * centred**2, axis=1), np.sum(p * centred**3, axis=1)
+    assert Multinomial(4).self_concordant
+    assert (np.abs(third) <= np.ptp(v, axis=1) * second).all()
+    eta, t = np.log(p[:1]), np.zeros((1, 1))
+    along = difference(lambda s: np.sum(v[:1] * Multinomial(4).slope(np.zeros(1), eta + s * v[:1]), axis=1), t)
+    assert along.item() == pytest.approx(second[0], rel=1e-8)
 
 
 def test_two_classes_are_the_logistic_loss() -> None:

@@ -9,8 +9,9 @@ import importlib
 from typing import Any
 
 from summula._version import __version__
+from summula.core import environment as _environment  # noqa: F401  read before a local Dask cluster changes it
 
-_MODULES = ("core", "datasets", "features", "linear_model", "optimize", "preprocessing", "stats")
+_MODULES = ("core", "datasets", "features", "linear_model", "optimize", "plotting", "preprocessing", "stats")
 _NAMES = {
     "AccuracyWarning": "summula.core.errors",
     "ClusterError": "summula.core.errors",
@@ -18,6 +19,7 @@ _NAMES = {
     "DataError": "summula.core.errors",
     "ModelFileError": "summula.core.errors",
     "ParameterError": "summula.core.errors",
+    "SeparationWarning": "summula.core.errors",
     "TimeLimitError": "summula.core.errors",
     "combine": "summula.core.additive",
     "engine": "summula.core.engine",

@@ -3,6 +3,7 @@ from summula import datasets as datasets
 from summula import features as features
 from summula import linear_model as linear_model
 from summula import optimize as optimize
+from summula import plotting as plotting
 from summula import preprocessing as preprocessing
 from summula import stats as stats
 from summula._version import __version__ as __version__
@@ -14,6 +15,7 @@ from summula.core.errors import CollinearityWarning as CollinearityWarning
 from summula.core.errors import DataError as DataError
 from summula.core.errors import ModelFileError as ModelFileError
 from summula.core.errors import ParameterError as ParameterError
+from summula.core.errors import SeparationWarning as SeparationWarning
 from summula.core.errors import TimeLimitError as TimeLimitError
 from summula.core.persistence import load as load
 from summula.core.persistence import save as save

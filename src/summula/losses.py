@@ -79,7 +79,7 @@ class Loss(ABC):
     convex : bool
         Whether the curvature is never negative, for any y of the support.
     self_concordant : bool
-        Whether the third derivative is known to be at most the curvature in size.
+        Whether the third derivative is known to be at most the curvature in size (see `Multinomial` for classes).
     eta_range : tuple of float
         The open interval where the loss is defined; outside it the value is infinite, the derivatives finite.
     """
@@ -182,62 +182,76 @@ class Logistic(Loss):
         return sigmoid(eta).spread
 
 
+class _Coin(NamedTuple):
+    log1: Array  # log mu
+    log0: Array  # log(1 - mu)
+    h1: Array  # their derivatives in eta
+    h0: Array
+
+
 class _Binary(Loss):
     """Equation (6) for links whose log mu and log(1 - mu) are known to full accuracy."""
 
-    class Parts(NamedTuple):
-        log1: Array  # log mu
-        log0: Array  # log(1 - mu)
-        h1: Array
-        h0: Array
-        k1: Array  # -d h1 / d eta
-        k0: Array
+    @abstractmethod
+    def _coin(self, eta: Array) -> _Coin: ...
 
     @abstractmethod
-    def _parts(self, eta: Array) -> Parts: ...
+    def _bends(self, eta: Array, h1: Array, h0: Array) -> tuple[Array, Array]:
+        """-d h1 / d eta and -d h0 / d eta."""
 
     def derivatives(self, y: Array, eta: Array) -> Derivatives:
-        log1, log0, h1, h0, _, _ = self._parts(eta)
-        value = _entropy(y) - y * log1 - (1.0 - y) * log0
-        return Derivatives(np.maximum(value, 0.0), -y * h1 - (1.0 - y) * h0, -h1 * h0)
+        log1, log0, h1, h0 = self._coin(eta)
+        not_y = 1.0 - y
+        value = _entropy(y) - y * log1 - not_y * log0
+        return Derivatives(np.maximum(value, 0.0, out=value), -y * h1 - not_y * h0, -h1 * h0)
 
     def curvature(self, y: Array, eta: Array) -> Array:
-        parts = self._parts(eta)
-        return y * parts.k1 + (1.0 - y) * parts.k0
+        _, _, h1, h0 = self._coin(eta)
+        bend1, bend0 = self._bends(eta, h1, h0)
+        return y * bend1 + (1.0 - y) * bend0
 
 
 @dataclass(frozen=True)
 class BinaryProbit(_Binary):
-    """Half the deviance of a coin with P(1) = Phi(eta)."""
+    """Half the deviance of a coin with P(1) = Phi(eta).
 
-    def _parts(self, eta: Array) -> _Binary.Parts:
-        h1, h0 = _mills(eta), _mills(-eta)
-        k1, k0 = _mills_slope(eta, h1), _mills_slope(-eta, h0)
-        return self.Parts(special.log_ndtr(eta), special.log_ndtr(-eta), h1, -h0, k1, k0)
+    With a = |eta|, E(a) = e^(a^2/2) Phi(-a) does not underflow, and gives the logarithms and slopes of both tails.
+    """
+
+    def _coin(self, eta: Array) -> _Coin:
+        a = np.minimum(np.abs(eta), 1e100)
+        half_square = 0.5 * a * a
+        E = 0.5 * special.erfcx(np.sqrt(0.5) * a)
+        phi = np.exp(-np.minimum(half_square, FAR))  # times sqrt(2 pi)
+        tail = phi * E  # Phi(-a)
+        far, near = np.log(E) - half_square, np.log1p(-tail)
+        h_far, h_near = np.sqrt(0.5 / np.pi) / E, np.sqrt(0.5 / np.pi) * phi / (1.0 - tail)
+        right = eta >= 0.0
+        log1, log0 = np.where(right, near, far), np.where(right, far, near)
+        return _Coin(log1, log0, np.where(right, h_near, h_far), -np.where(right, h_far, h_near))
+
+    def _bends(self, eta: Array, h1: Array, h0: Array) -> tuple[Array, Array]:
+        return _bend(eta, h1), _bend(-eta, -h0)
 
 
-def _mills(x: Array) -> Array:
-    """phi(x) / Phi(x)."""
-    ratio: Array = np.sqrt(2.0 / np.pi) / special.erfcx(-np.sqrt(0.5) * x)
-    return ratio
-
-
-def _mills_slope(x: Array, h: Array) -> Array:
-    """-dh/dx = h (h + x), between 0 and 1; far to the left, where h + x cancels, by its series in 1/x."""
-    z = 1.0 / np.square(np.minimum(x, -200.0))
+def _bend(x: Array, h: Array) -> Array:
+    """-dh/dx = h (h + x) of h = phi / Phi, from 0 to 1; far to the left, where h + x cancels, its series in 1/x."""
+    z = np.square(1.0 / np.minimum(x, -200.0))
     return np.where(x < -200.0, 1.0 - z + 6.0 * z * z, h * np.maximum(h + x, 0.0))
 
 
 @dataclass(frozen=True)
 class BinaryCLogLog(_Binary):
-    """Half the deviance of a coin with P(0) = exp(-exp(eta))."""
+    """Half the deviance of a coin with P(0) = e^-t, t = e^eta."""
 
-    def _parts(self, eta: Array) -> _Binary.Parts:
-        t = np.exp(np.clip(eta, -FAR, FAR))
-        near = np.minimum(t, 700.0)  # e^-t is 0 from here on
-        h1 = near / np.expm1(near)
+    def _coin(self, eta: Array) -> _Coin:
+        t = exponential(eta)
+        near = np.minimum(t, 700.0)  # beyond, e^-t is 0
         log1 = np.where(eta < -40.0, eta, np.log(-np.expm1(-near)))
-        return self.Parts(log1, -t, h1, -t, h1 * np.maximum(h1 + near - 1.0, 0.0), t)
+        return _Coin(log1, -t, near / np.expm1(near), -t)
+
+    def _bends(self, eta: Array, h1: Array, h0: Array) -> tuple[Array, Array]:
+        return h1 * np.maximum(h1 + np.minimum(-h0, 700.0) - 1.0, 0.0), -h0
 
 
 @dataclass(frozen=True)
@@ -245,7 +259,8 @@ class Multinomial(Loss):
     """-log softmax(eta)[y]: y holds class codes (n,), eta and the derivatives have the shape (n, k).
 
     The Hessian of a row is diag(p) - p p': `fisher` and `curvature` are its diagonal, `block` any entry. Along a
-    direction v its third derivative is at most (max v - min v) times the second.
+    direction v of eta the third derivative, a third central moment of v under p, is at most max v - min v times the
+    second: self-concordant up to a factor of sqrt(2) ||v||.
     """
 
     k: int

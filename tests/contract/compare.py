@@ -24,7 +24,7 @@ def fitted_attributes(model: Any) -> dict[str, Any]:
 
 def without_names(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Only frames have names: leave them out where an array is compared with a frame."""
-    return {name: value for name, value in attributes.items() if name != "feature_names_in_"}
+    return {name: value for name, value in attributes.items() if name not in ("feature_names_in_", "coef_names_")}
 
 
 def assert_same_bits(a: Any, b: Any, where: str = "value") -> None:

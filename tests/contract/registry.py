@@ -10,13 +10,24 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 from sklearn.base import clone
+from sklearn.metrics import mean_tweedie_deviance
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from summula.features import PolynomialLift
-from summula.linear_model import LinearRegression, PolynomialRegression, Ridge, RidgeCV
+from summula.linear_model import (
+    GammaRegressor,
+    GeneralizedLinearRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    PolynomialRegression,
+    Ridge,
+    RidgeCV,
+    TweedieRegressor,
+)
 from summula.preprocessing import StandardScaler
 
 Array = NDArray[Any]
@@ -42,6 +53,8 @@ class Case:
     """An estimator under test, and what cannot be read off it.
 
     targets : how many columns y has; 0 for one column without a second dimension.
+    target : what y is: any "numbers", or "counts", "positive" numbers, "amounts" (positive, many zeros), "shares"
+        (from 0 to 1), or class labels: "two classes", "three classes", "words".
     scale_free : whether the predictions stay the same when columns are rescaled.
     wide_sparse : whether it has a way of its own for sparse data with thousands of columns.
     passes : whether a fit sums over the rows.
@@ -50,8 +63,9 @@ class Case:
     """
 
     estimator: Any
-    kind: Literal["regressor", "transformer"]
+    kind: Literal["regressor", "classifier", "transformer"]
     targets: int = 0
+    target: str = "numbers"
     scale_free: bool = False
     wide_sparse: bool = False
     passes: bool = True
@@ -66,6 +80,25 @@ class Case:
     @property
     def regressor(self) -> bool:
         return self.kind == "regressor"
+
+    @property
+    def classifier(self) -> bool:
+        return self.kind == "classifier"
+
+    @property
+    def supervised(self) -> bool:
+        """Whether it has a target."""
+        return not self.transformer
+
+    @property
+    def measured(self) -> bool:
+        """Whether its targets are any numbers, and its loss their squared distance."""
+        return self.regressor and self.target == "numbers"
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether it maximises a likelihood step by step."""
+        return self.supervised and not self.measured
 
     @property
     def transformer(self) -> bool:
@@ -100,7 +133,12 @@ class Case:
 
     @property
     def certified(self) -> bool:
-        return self.regressor
+        return self.supervised
+
+    @property
+    def numeric(self) -> bool:
+        """Whether columns have to be numbers; some models make indicators of text."""
+        return not getattr(self.estimator, "_factored", False)
 
     @property
     def timed(self) -> bool:
@@ -121,14 +159,54 @@ class Case:
     # ------------------------------------------------------------------------------------------------- using it
 
     def data(self, size: str = "small", seed: int = 0) -> Data:
-        return _data(*SIZES[size], self.targets if self.regressor else None, seed)
+        if self.target != "numbers":
+            return _with_targets(*SIZES[size], self.target, seed)
+        return _data(*SIZES[size], self.targets if self.supervised else None, seed)
+
+    def wide_data(self) -> tuple[Any, Array]:
+        """More columns than a matrix of pairs of them is formed for, and enough rows to determine them."""
+        X, y = wide_sparse()
+        return X, y if self.target == "numbers" else _drawn(y, self.target, seed=4)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return clone(self.estimator).fit(X, y, **weights)
 
     def output(self, model: Any, X: Any) -> Any:
+        """What the model computes for rows: numbers, of classifiers the probabilities."""
+        if self.classifier:
+            return model.predict_proba(X)
         return model.predict(X) if self.regressor else model.transform(X)
+
+    def other_target(self, y: Any) -> Any:
+        """Targets of the same kind of which the first is another one."""
+        other = np.array(y)
+        other[0] = other[other != other[0]][0] if self.likelihood else other[0] + 1.0
+        return other
+
+    def missing_target(self, y: Any) -> Any:
+        """Targets of which one is missing."""
+        missing = np.array(y, dtype=object if self.target == "words" else float)
+        missing[5] = None if self.target == "words" else np.nan
+        return missing
+
+    def loss(self, y: Any, output: Any, weight: Any = None) -> float:
+        """What the fit makes small, without the penalty: squares, or half the deviance; from what it predicts."""
+        weight = np.ones(len(y)) if weight is None else weight
+        if self.classifier:
+            return -float(weight @ np.log(output[np.arange(len(y)), np.unique(y, return_inverse=True)[1]]))
+        if self.target == "shares":
+            return float(weight @ (special.rel_entr(y, output) + special.rel_entr(1 - y, 1 - output)))
+        if self.likelihood:
+            power = {"counts": 1, "positive": 2, "amounts": 1.5}[self.target]
+            return float(weight.sum() * mean_tweedie_deviance(y, output, sample_weight=weight, power=power) / 2)
+        return float((weight * ((y - output) ** 2).T).sum())
+
+    def constant(self, y: Any) -> Any:
+        """What a model without features would predict."""
+        if self.classifier:
+            return np.tile(np.unique(y, return_counts=True)[1] / len(y), (len(y), 1))
+        return np.broadcast_to(y.mean(axis=0), y.shape)
 
 
 @functools.cache
@@ -152,6 +230,35 @@ def _data(n: int, d: int, targets: int | None, seed: int) -> Data:
 
 
 @functools.cache
+def _with_targets(n: int, d: int, target: str, seed: int) -> Data:
+    """The same rows with targets of another kind, which depend on all columns."""
+    X, _, weight = _data(n, d, None, seed)
+    rng = np.random.default_rng([seed, 7])
+    score = (X - X.mean(axis=0)) @ rng.normal(0.0, 1.0, X.shape[1])
+    y = _drawn(score, target, seed)
+    y.flags.writeable = False
+    return Data(X, y, weight)
+
+
+def _drawn(score: Array, target: str, seed: int) -> Array:
+    """Targets whose mean, or whose class, depends on a score."""
+    rng = np.random.default_rng([seed, 8])
+    eta = 0.7 * score / score.std()
+    if target == "counts":
+        return rng.poisson(np.exp(eta + 0.5)).astype(float)
+    if target == "positive":
+        return np.exp(eta) * rng.gamma(2.0, 0.5, len(eta))
+    if target == "amounts":
+        return rng.gamma(2.0 * np.maximum(counts := rng.poisson(np.exp(eta)), 1)) * (counts > 0)
+    if target == "shares":
+        return rng.binomial(10, special.expit(eta)) / 10
+    classes = 3 if target == "three classes" else 2
+    scores = np.outer(eta, np.linspace(-1.0, 1.0, classes)) + rng.gumbel(size=(len(eta), classes))
+    codes = scores.argmax(axis=1)
+    return np.array(["no", "yes"], dtype=object)[codes] if target == "words" else 2 * codes - 1
+
+
+@functools.cache
 def wide_sparse() -> tuple[Any, Array]:
     """More columns than a Gram matrix is formed for, and enough rows to determine them."""
     rng = np.random.default_rng(3)
@@ -169,6 +276,16 @@ CASES = [
     Case(RidgeCV(), "regressor", repeats=False),
     Case(RidgeCV(alphas=[0.3, 30.0, 3.0], cv=4), "regressor", targets=2, repeats=False, unordered=False),
     Case(PolynomialRegression(degree=2), "regressor", scale_free=True),
+    # Iterations stop at a tolerance; a small one makes their answers comparable to rounding.
+    Case(LogisticRegression(tol=1e-10, max_iter=1_000), "classifier", target="two classes", wide_sparse=True),
+    Case(LogisticRegression(C=np.inf, tol=1e-10), "classifier", target="two classes", scale_free=True),
+    Case(LogisticRegression(C=0.5, tol=1e-10), "classifier", target="three classes"),
+    Case(LogisticRegression(class_weight="balanced", tol=1e-10), "classifier", target="words"),
+    Case(PoissonRegressor(tol=1e-10, max_iter=1_000), "regressor", target="counts", wide_sparse=True),
+    Case(GammaRegressor(tol=1e-10), "regressor", target="positive"),
+    Case(TweedieRegressor(power=1.5, tol=1e-10), "regressor", target="amounts"),
+    Case(GeneralizedLinearRegressor("gamma", "log", tol=1e-10), "regressor", target="positive", scale_free=True),
+    Case(GeneralizedLinearRegressor("binomial", tol=1e-10), "regressor", target="shares", scale_free=True),
     Case(StandardScaler(), "transformer", scale_free=True),
     Case(StandardScaler(with_mean=False), "transformer", scale_free=True),
     Case(PolynomialLift(), "transformer", passes=False),

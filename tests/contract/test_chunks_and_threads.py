@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ import pytest
 
 import summula
 from summula.core import chunks, threads
+from summula.core.environment import FOUND
+from summula.core.labels import Labels
 from summula.core.validation import as_source
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
-from tests.contract.registry import SIZES, Case, over, wide_sparse
+from tests.contract.registry import SIZES, Case, over
 
 sizes = pytest.mark.parametrize("size", SIZES)
 
@@ -29,7 +32,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def machine_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
     """A context in which the machine has so many processors."""
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
 
     @contextmanager
@@ -73,7 +76,7 @@ def test_threads_do_not_show(case: Case, size: str, small_parts: None, machine_o
 def test_threads_do_not_show_in_conjugate_gradients(
     case: Case, small_parts: None, machine_of: Callable[[int], Any]
 ) -> None:
-    X, y = wide_sparse()
+    X, y = case.wide_data()
     with summula.engine("serial", chunk_rows=1_000):
         expected = fitted_attributes(case.fit(X, y))
     for processors in (2, 4):
@@ -87,9 +90,9 @@ def test_the_environment_caps_threads(
 ) -> None:
     with machine_of(4), summula.engine("threads", chunk_rows=50):
         expected = fitted(case, "small")
-        for name in ("OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"):
+        for variable in ((FOUND, "OMP_NUM_THREADS"), (os.environ, "SUMMULA_NUM_THREADS")):
             with monkeypatch.context() as patch:
-                patch.setenv(name, "1")
+                patch.setitem(*variable, "1")
                 assert threads.thread_count() == 1
                 assert_same_bits(expected, fitted(case, "small"))
 
@@ -124,10 +127,11 @@ KEPT = {
 
 
 @pytest.mark.parametrize("keep", KEPT.values(), ids=KEPT.keys())
-@over("regressor")
+@over("supervised")
 def test_a_part_carries_its_own_rows_and_no_others(case: Case, keep: Any, small_parts: None) -> None:
     X, y, weight = case.data("large")
-    source = as_source(case.estimator.__class__(), keep(X), y, weight, needs_y=True)
+    labels = Labels("the model") if case.classifier else None
+    source = as_source(case.estimator.__class__(), keep(X), y, weight, needs_y=True, labels=labels)
     parts = source.plan(500)
     assert len(parts) == 9  # 4,200 rows
     targets = 1 if y.ndim == 1 else y.shape[1]

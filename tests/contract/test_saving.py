@@ -15,7 +15,7 @@ from sklearn.base import clone
 import summula
 from tests.contract import storage
 from tests.contract.compare import assert_same_bits, fitted_attributes
-from tests.contract.registry import SIZES, Case, over, wide_sparse
+from tests.contract.registry import SIZES, Case, over
 
 
 def saved_and_loaded(model: Any, folder: Path) -> Any:
@@ -61,7 +61,7 @@ def test_a_model_of_a_frame_comes_back_with_its_names(case: Case, again: Any, tm
 @ways
 @over("wide_sparse")
 def test_a_model_of_an_iteration_comes_back(case: Case, again: Any, tmp_path: Path) -> None:
-    X, y = wide_sparse()
+    X, y = case.wide_data()
     model = case.fit(X, y)
     assert_same_model(case, model, again(model, tmp_path), X)
 

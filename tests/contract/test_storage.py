@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
-from tests.contract.registry import SIZES, Case, over, wide_sparse
+from tests.contract.registry import SIZES, Case, over
 
 sizes = pytest.mark.parametrize("size", SIZES)
 
@@ -75,15 +75,17 @@ def test_a_sparse_matrix_is_left_as_it_was(case: Case) -> None:
 
 @over("wide_sparse")
 def test_wide_sparse_data_give_the_dense_fit(case: Case) -> None:
-    X, y = wide_sparse()
+    X, y = case.wide_data()
     expected, model = case.fit(X.toarray(), y), case.fit(X, y)
-    # Conjugate gradients stop at a relative gradient of 1e-10; the condition number here is below 100.
-    assert_close(expected.coef_, model.coef_, rounding=1e-8)
-    assert_close(expected.predict(X), model.predict(X), rounding=1e-8)
+    # Conjugate gradients stop at a relative gradient of 1e-10; the condition number here is below 100. L-BFGS compares
+    # values, which have 16 digits: that leaves half as many of the coefficients.
+    rounding = 1e-7 if case.likelihood else 1e-8
+    assert_close(expected.coef_, model.coef_, rounding=rounding)
+    assert_close(case.output(expected, X), case.output(model, X), rounding=rounding)
     assert model.certificate_.verify(X, y)
 
 
 @over("wide_sparse")
 def test_wide_sparse_data_give_the_same_bits_in_any_index_type(case: Case) -> None:
-    X, y = wide_sparse()
+    X, y = case.wide_data()
     assert_same_bits(fitted_attributes(case.fit(X, y)), fitted_attributes(case.fit(storage._long_indices(X.copy()), y)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
@@ -93,26 +95,31 @@ def test_a_second_fit_forgets_the_first(case: Case) -> None:
 
 
 @sizes
-@over("regressor")
+@over("supervised")
 def test_targets_of_any_layout_give_the_same_bits(case: Case, size: str, constructor: Any) -> None:
     X, y, _ = case.data(size)
     expected = fitted_attributes(case.fit(X, y))
     if y.ndim == 1:
         wide = np.stack([y, y], axis=1)
-        others = [y.tolist(), wide[:, 0], constructor({"y": y})["y"]]
+        others = [wide[:, 0], constructor({"y": y})["y"]]
+        if y.dtype != object:  # a list of texts has labels of NumPy's text type, as in scikit-learn
+            others.append(y.tolist())
     else:
         others = [np.asfortranarray(y), y.tolist(), constructor({"a": y[:, 0], "b": y[:, 1]})]
     for other in others:
         assert_same_bits(expected, fitted_attributes(case.fit(X, other)))
 
 
-@over("regressor", "one_target")
+@over("supervised", "one_target")
 def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
     X, y, _ = case.data()
-    flat, matrix = case.fit(X, y), case.fit(X, y[:, None])
+    flat = case.fit(X, y)
+    # Those who never have several targets say that a column has one dimension too many.
+    with pytest.warns(DataConversionWarning) if case.likelihood else nullcontext():
+        matrix = case.fit(X, y[:, None])
     # scikit-learn's LinearRegression keeps the second dimension, its Ridge does not; ours do as theirs.
-    assert_same_bits(flat.coef_, matrix.coef_.ravel())
-    assert_close(flat.predict(X), matrix.predict(X).ravel())
+    assert_same_bits(flat.coef_.ravel(), matrix.coef_.ravel())
+    assert_close(flat.predict(X), matrix.predict(X).ravel())  # (labels have to be equal)
 
 
 # ---------------------------------------------------------------------------------------------------------- float32
@@ -130,7 +137,7 @@ def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> N
     # Products in float32 have relative errors of 6e-8 each; they add like a random walk and the condition number
     # of the columns (polynomial terms: about 30) multiplies them.
     assert_close(case.output(expected, single.astype(np.float64)), out, rounding=2e-5)
-    if case.regressor:
+    if case.supervised:
         assert model.coef_.dtype == np.float32
         assert_close(expected.coef_, model.coef_, rounding=2e-5)
 

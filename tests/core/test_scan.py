@@ -18,6 +18,7 @@ from pyarrow import csv, parquet
 
 import summula
 from summula.core import chunks, threads
+from summula.core.environment import FOUND
 from summula.core.scan import ScanSource
 from summula.linear_model import LinearRegression, Ridge
 from summula.preprocessing import StandardScaler
@@ -312,8 +313,8 @@ def test_threads_do_not_show(processors: int, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(threads, "_cpu_count", lambda: processors)
     monkeypatch.setattr(threads, "_pool", None)
     monkeypatch.setattr(threads, "_pool_size", 0)
-    for name in ("OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.setattr("summula.core.sources._SPAN_STEPS", 1)
     assert len(ScanSource(scan, ["x0"]).plan()) > 1
     model = LinearRegression().fit(scan, "y", "w")

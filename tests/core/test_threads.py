@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
@@ -11,14 +12,15 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from summula.core import threads
 from summula.core.engine import SerialEngine, ThreadEngine
+from summula.core.environment import FOUND
 from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
 
 
 @pytest.fixture
 def machine(monkeypatch):
     """Eight processors, no caps, no pool yet."""
-    for name in ("OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.setattr(threads, "_cpu_count", lambda: 8)
     monkeypatch.setattr(threads, "_pool", None)
     monkeypatch.setattr(threads, "_pool_size", 0)
@@ -51,17 +53,19 @@ def test_n_jobs_counts_as_in_joblib(machine, n_jobs, count):
     assert thread_count(n_jobs) == count
 
 
-@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "SUMMULA_NUM_THREADS"])
+@pytest.mark.parametrize(
+    "variable", [(FOUND, "OMP_NUM_THREADS"), (os.environ, "SUMMULA_NUM_THREADS")], ids=lambda v: v[1]
+)
 @pytest.mark.parametrize(
     ("text", "count"), [("3", 3), (" 3 ", 3), ("3,2", 3), ("100", 8), ("0", 1), ("", 8), ("many", 8), ("-2", 8)]
 )
-def test_the_environment_caps_it(machine, name, text, count):
-    machine.setenv(name, text)
+def test_the_environment_caps_it(machine, variable, text, count):
+    machine.setitem(*variable, text)
     assert thread_count() == count
 
 
 def test_the_smallest_cap_holds(machine):
-    machine.setenv("OMP_NUM_THREADS", "5")
+    machine.setitem(FOUND, "OMP_NUM_THREADS", "5")
     machine.setenv("SUMMULA_NUM_THREADS", "3")
     assert thread_count() == 3
     assert thread_count(2) == 2

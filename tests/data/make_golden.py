@@ -36,7 +36,15 @@ def models() -> Iterator[Golden]:
     import pandas as pd
 
     from summula.features import PolynomialLift
-    from summula.linear_model import LinearRegression, PolynomialRegression, Ridge, RidgeCV
+    from summula.linear_model import (
+        GeneralizedLinearRegressor,
+        LinearRegression,
+        LogisticRegression,
+        PoissonRegressor,
+        PolynomialRegression,
+        Ridge,
+        RidgeCV,
+    )
     from summula.preprocessing import StandardScaler
 
     rng = np.random.default_rng(20240229)
@@ -57,6 +65,14 @@ def models() -> Iterator[Golden]:
     yield Golden("PolynomialRegression", PolynomialRegression(degree=2).fit(X, y), "predict", new)
     yield Golden("StandardScaler", StandardScaler().fit(X), "transform", new)
     yield Golden("PolynomialLift", PolynomialLift(degree=2).fit(X), "transform", new)
+    words = np.array(["low", "middle", "high"])[np.digitize(y + 4 * rng.normal(size=40), [-15.0, -5.0])]
+    yield Golden("LogisticRegression", LogisticRegression().fit(X, words == "low"), "predict_proba", new)
+    yield Golden("LogisticRegression-words", LogisticRegression(C=0.1).fit(frame, words), "predict", new)
+    counts = rng.poisson(np.exp(0.2 * X[:, 0] + 1))
+    yield Golden("PoissonRegressor", PoissonRegressor(alpha=0.1).fit(X, counts), "predict", new)
+    amounts = np.exp(0.3 * X[:, 0]) * rng.gamma(2.0, size=40)
+    glm = GeneralizedLinearRegressor("gamma", "log", lower=[-1.0, 0.0, -np.inf])
+    yield Golden("GeneralizedLinearRegressor", glm.fit(X, amounts, sample_weight=w), "predict", new)
 
 
 def main() -> int:

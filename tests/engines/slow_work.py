@@ -51,6 +51,19 @@ def fit_a_collection(rows: int) -> Any:
     return LinearRegression().fit(X, X[:, 0]).coef_
 
 
+def fit_by_engine(rows: int) -> Any:
+    """A fit on an array from inside a task, on the cluster the task is on."""
+    import numpy as np
+    from distributed import get_client
+
+    import summula
+    from summula.linear_model import LinearRegression
+
+    X = np.arange(4.0 * rows).reshape(rows, 4) % 7
+    with summula.engine(get_client(), chunk_rows=100):
+        return LinearRegression().fit(X, X[:, 0]).coef_
+
+
 class Fragile:
     """Raises at the part that begins at `row`: an error of some kind, the first so many times in each worker."""
 

@@ -32,11 +32,12 @@ from summula.core.validation import as_source
 from summula.engines.dask import DaskEngine
 from summula.engines.dask_memory import keeping_freed_memory
 from summula.features import PolynomialLift
-from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
+from summula.linear_model import LinearRegression, LogisticRegression, PolynomialRegression, Ridge
 from summula.preprocessing import StandardScaler
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
 from tests.contract.registry import wide_sparse
 from tests.engines import slow_work
+from tests.faults.scripts import run
 
 N, D = 5_003, 4
 NAMES = [f"column {j}" for j in range(D)]
@@ -236,6 +237,27 @@ def test_sparse_blocks_are_solved_by_conjugate_gradients(place: str) -> None:
     assert_close(expected.predict(X), model.predict(blocks).compute())
     with pytest.raises((TypeError, DataError), match="[Ss]parse"):
         PolynomialRegression().fit(blocks, y)
+
+
+LABELS: dict[str, Callable[[Any], Any]] = {
+    "array": lambda y: da.from_array(y, chunks=700),
+    "array of one column": lambda y: da.from_array(y[:, None], chunks=(700, 1)),
+    "series": lambda y: with_empty_partitions(pd.Series(y), 0, 300, 300),
+    "text": lambda y: dd.from_pandas(pd.Series(np.where(y > 0, "more", "less")), npartitions=3),
+}
+
+
+@pytest.mark.parametrize("make", LABELS.values(), ids=LABELS.keys())
+def test_labels_are_found_where_the_fit_computes(make: Any, place: str, data: Any, dask_client: Client) -> None:
+    X, y = data[0], (data[1] > data[1].mean()).astype(int)
+    given = make(y)
+    if place == "cluster":
+        given = dask_client.persist(given)  # nobody else can compute it now
+    with threads():
+        expected = LogisticRegression().fit(X, y)
+    model = LogisticRegression().fit(da.from_array(X, chunks=(700, D)), given)
+    assert_same_bits(expected.coef_, model.coef_)
+    assert list(model.classes_) in ([0, 1], ["less", "more"])
 
 
 def test_single_precision_is_kept(place: str, data: Any) -> None:
@@ -777,6 +799,26 @@ def test_a_fit_inside_a_worker_keeps_to_its_thread(client: Client) -> None:
     assert pool == 0
 
 
+def test_a_local_cluster_leaves_this_process_its_threads() -> None:
+    told, ours, theirs = run("""
+    import json, os
+    import summula
+    from distributed import Client, LocalCluster
+
+    def count(processors):
+        from summula.core import threads
+
+        threads._cpu_count = lambda: processors
+        return threads.thread_count()
+
+    options = dict(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0")
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        print(json.dumps([os.environ["OMP_NUM_THREADS"], count(8), client.submit(count, 8).result()]))
+    """)
+    assert told == "1", "what Dask leaves behind; without it there is no need for a copy of the environment"
+    assert (ours, theirs) == (8, 1)
+
+
 def test_a_fit_inside_a_worker_may_use_the_cluster(own_client: Client) -> None:
     # As many tasks as there are threads, each waiting for others.
     futures = own_client.map(slow_work.fit_a_collection, [600, 700, 800], pure=False)
@@ -784,7 +826,10 @@ def test_a_fit_inside_a_worker_may_use_the_cluster(own_client: Client) -> None:
         np.testing.assert_allclose(coef, [1, 0, 0, 0], atol=1e-12)
 
 
-def test_a_fit_inside_a_worker_waits_for_the_connection(own_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fit", [slow_work.fit_a_collection, slow_work.fit_by_engine])
+def test_a_fit_inside_a_worker_waits_for_the_connection(
+    fit: Any, own_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The client of a worker is made by the task that asks first; the second gets it as it is.
     connect = Client._ensure_connected
 
@@ -793,7 +838,7 @@ def test_a_fit_inside_a_worker_waits_for_the_connection(own_client: Client, monk
         await connect(self, timeout=timeout)
 
     monkeypatch.setattr(Client, "_ensure_connected", slowly)
-    futures = own_client.map(slow_work.fit_a_collection, [600, 700], pure=False)
+    futures = own_client.map(fit, [600, 700], pure=False)
     for coef in own_client.gather(futures):
         np.testing.assert_allclose(coef, [1, 0, 0, 0], atol=1e-12)
 

@@ -36,15 +36,16 @@ def with_value(values: Any, value: Any, row: int = 4) -> Any:
 # -------------------------------------------------------------------------------------------------------------- targets
 
 
-@over("regressor")
+@over("supervised")
 def test_no_target(case: Case) -> None:
     refused("requires y", "the target y is None", type(case.estimator).__name__, by=clone(case.estimator), X=X)
 
 
-@over("regressor")
+@over("supervised")
 def test_a_target_of_another_length(case: Case) -> None:
-    refused("X has 20 rows and y has 19", "one target a row", by=clone(case.estimator), X=X, y=y[:-1])
-    refused("X has 20 rows and y has 21", by=clone(case.estimator), X=X, y=[*y, 0.0])
+    target = case.data().y[:21] if case.likelihood else [*y, 0.0]
+    refused("X has 20 rows and y has 19", "one target a row", by=clone(case.estimator), X=X, y=target[:19])
+    refused("X has 20 rows and y has 21", by=clone(case.estimator), X=X, y=target)
 
 
 @over("regressor")
@@ -139,7 +140,8 @@ def test_a_frame_with_nothing_but_the_target(constructor: Constructor) -> None:
         "sparse", "null"])  # fmt: skip
 @over("weighted", "one_target")
 def test_a_weight_that_is_none(case: Case, weight: Any, words: list[str]) -> None:
-    refused(*words, by=clone(case.estimator), X=X, y=y if case.regressor else None, sample_weight=weight)
+    target = case.data().y[:20] if case.likelihood else y if case.regressor else None
+    refused(*words, by=clone(case.estimator), X=X, y=target, sample_weight=weight)
 
 
 def test_a_named_weight_that_is_none(constructor: Constructor) -> None:

@@ -139,8 +139,7 @@ def test_workers_of_joblib_share_the_processors(monkeypatch: pytest.MonkeyPatch)
     assert all(bits == expected for _, bits in answers)
 
 
-def test_threads_of_joblib_share_one_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # a local Dask cluster, started by another test, sets it
+def test_threads_of_joblib_share_one_pool() -> None:
     X, y = training_data()
     expected = Ridge().fit(X, y).coef_.tobytes()
     answers = Parallel(n_jobs=4, backend="threading")(delayed(fit_in_a_worker)(X, y) for _ in range(8))

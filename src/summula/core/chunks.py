@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from summula.core.sources import Source
 
-__all__ = ["Chunk", "ColumnPieces", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
+__all__ = ["Chunk", "ColumnPieces", "FactorRows", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
 
 Array = NDArray[Any]
 
@@ -99,12 +99,48 @@ class ColumnPieces:
 
 
 @dataclass(frozen=True)
+class FactorRows:
+    """Numeric columns, then for each factor the indicators of all its levels but the first, as codes.
+
+    `codes` has shape (n, factors); a factor of size m has the codes 0 (all zeros) to m.
+    """
+
+    dense: Array
+    codes: Array
+    sizes: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, indicators counted."""
+        return len(self.dense), self.dense.shape[1] + sum(self.sizes)
+
+    @property
+    def starts(self) -> Array:
+        """The column before the first indicator of each factor: that of code k is starts + k."""
+        before = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+        return np.asarray(self.dense.shape[1] - 1 + before)
+
+    def __getitem__(self, index: Any) -> FactorRows:
+        return FactorRows(self.dense[index], self.codes[index], self.sizes)
+
+    def write(self, out: Array) -> None:
+        """Write the columns out."""
+        d = self.dense.shape[1]
+        out[:, :d] = self.dense
+        out[:, d:] = 0.0
+        rows = np.arange(len(self.dense))
+        for start, codes in zip(self.starts, self.codes.T, strict=True):
+            here = codes > 0
+            out[rows[here], start + codes[here]] = 1.0
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Some consecutive rows.
 
     Attributes
     ----------
-    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), or SparseRows
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), SparseRows, or FactorRows
         The features as their source keeps them; `X` and `write` turn them into what a statistic asks for.
     y : ndarray of shape (n, n_targets), or None
     weight : ndarray of shape (n,), or None
@@ -130,6 +166,11 @@ class Chunk:
         return hasattr(self.rows, "indptr")
 
     @property
+    def has_factors(self) -> bool:
+        """Whether some columns are codes of factors."""
+        return isinstance(self.rows, FactorRows)
+
+    @property
     def n_features(self) -> int:
         """How many columns."""
         return len(self.rows) if isinstance(self.rows, tuple | ColumnPieces) else int(self.rows.shape[1])
@@ -139,7 +180,7 @@ class Chunk:
         """The order a block of these rows is filled in fastest. (Products come out the same in either.)"""
         if isinstance(self.rows, tuple | ColumnPieces):
             return "F"
-        if self.is_sparse:
+        if self.is_sparse or self.has_factors:
             return "C"
         down, across = (abs(step) for step in self.rows.strides)
         return "F" if down < across else "C"
@@ -149,7 +190,7 @@ class Chunk:
         """The features: sparse rows as SciPy CSR, anything else as a 2-D array of `dtype`."""
         if self.is_sparse:
             return self.rows.csr()
-        if isinstance(self.rows, tuple | ColumnPieces):
+        if isinstance(self.rows, tuple | ColumnPieces | FactorRows):
             return self.write(self.blank(self.n_features))
         return self.rows if self.rows.dtype == self.dtype else self.rows.astype(self.dtype)
 
@@ -169,6 +210,8 @@ class Chunk:
             rows: Any = SparseRows(kept, 0, kept.shape[0])
         elif isinstance(self.rows, tuple):
             rows = tuple(column[index] for column in self.rows)
+        elif self.has_factors:
+            rows = self.rows[index]
         else:
             rows = self.X[index]
         n = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0])
@@ -179,7 +222,11 @@ class Chunk:
     def write(self, out: Array, origin: Array | None = None) -> Array:
         """Copy dense features, less `origin`, into `out`, shape (n, n_features); returns it."""
         shift = np.zeros(self.n_features, out.dtype) if origin is None else origin
-        if isinstance(self.rows, ColumnPieces):
+        if isinstance(self.rows, FactorRows):
+            self.rows.write(out)
+            if origin is not None:
+                out -= shift
+        elif isinstance(self.rows, ColumnPieces):
             self.rows.write(out, shift)
         elif isinstance(self.rows, tuple):
             for j, column in enumerate(self.rows):

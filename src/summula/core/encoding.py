@@ -267,6 +267,7 @@ class Reader:
         self.table = table
         self.used: set[str] = set()
         self._arrays: dict[str, tuple[str, Tensor]] = {}
+        self._texts: dict[str, Tensor] = {}
         self._kinds: dict[str, Callable[[Any, int], Any]] = {
             "float": lambda text, _: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text],
             "tuple": lambda items, depth: tuple(self.tree(_typed(items, list), depth)),
@@ -338,10 +339,12 @@ class Reader:
         return array
 
     def _text(self, tensor: str, order: str) -> Tensor:
-        codes = self._own(tensor)
-        if codes.dtype != np.uint32 or codes.shape[-1] < 1 or (codes.size and codes.max() > 0x10FFFF):
-            raise ValueError(f"the tensor {tensor!r} is not text")
-        text = codes.reshape(-1).view(f"U{codes.shape[-1]}").reshape(codes.shape[:-1])
+        if tensor not in self._texts:  # labels stand in several places
+            codes = self._own(tensor)
+            if codes.dtype != np.uint32 or codes.shape[-1] < 1 or (codes.size and codes.max() > 0x10FFFF):
+                raise ValueError(f"the tensor {tensor!r} is not text")
+            self._texts[tensor] = codes.reshape(-1).view(f"U{codes.shape[-1]}").reshape(codes.shape[:-1])
+        text = self._texts[tensor]
         return {"C": text, "F": text.T}[order]
 
     def _objects(self, shape: list[int], items: list[Any]) -> Tensor:

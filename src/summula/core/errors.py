@@ -12,6 +12,7 @@ __all__ = [
     "DataError",
     "ModelFileError",
     "ParameterError",
+    "SeparationWarning",
     "TimeLimitError",
     "warn",
 ]
@@ -43,6 +44,10 @@ class AccuracyWarning(UserWarning):
 
 class CollinearityWarning(UserWarning):
     """Some columns are combinations of others, so their coefficients are not determined by the data."""
+
+
+class SeparationWarning(UserWarning):
+    """Some columns separate the classes, so that an unpenalised likelihood has no maximum."""
 
 
 _WRAPPERS = ("summula", "sklearn", "contextlib")

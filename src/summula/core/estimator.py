@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, ClassVar, TypeVar
 
@@ -23,9 +23,11 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.cache import cached
 from summula.core.chunks import Chunk, Part
 from summula.core.engine import TreeSum, current_engine, engine, local_engine, watched
 from summula.core.errors import ClusterError, DataError, TimeLimitError, warn
+from summula.core.factors import Factors
 from summula.core.labels import Labels
 from summula.core.parameters import Allowed, check_parameters
 from summula.core.sources import MappedSource, MemorySource, Source
@@ -78,6 +80,12 @@ class Run:
         """Go on with another source, such as a lifted one."""
         self.source, self.parts = source, source.plan(self.engine.chunk_rows)
 
+    def keep_rows(self) -> None:
+        """Decode rows of files once for all passes to come: for fits of several."""
+        kept = cached(self.source)
+        if kept is not self.source:
+            self.use(kept)
+
     def sum(self, statistic: type[S], params: Any, task: str = "pass over the rows") -> S:
         """The statistic of all rows, in one pass."""
         context = self._begin(task, len(self.parts))
@@ -103,7 +111,7 @@ class Run:
         """A quiet run over the first rows alone, held in memory."""
         chunk = self.source.chunk(0, min(rows, self.source.n_rows))
         few = MemorySource(
-            chunk.rows.csr() if chunk.is_sparse else chunk.X,
+            chunk.rows.csr() if chunk.is_sparse else chunk.rows if chunk.has_factors else chunk.X,
             chunk.y,
             chunk.weight,
             self.source.dtype,
@@ -207,6 +215,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     # Whether y is a class label.
     _labelled: ClassVar[bool] = False
     classes_: Any
+    # Whether columns of categories become factors.
+    _factored: ClassVar[bool] = False
+    factor_levels_: dict[str, tuple[Any, ...]]
     # Attributes that do not outlive the process: dropped by pickle, copy and save.
     _transient: ClassVar[tuple[str, ...]] = ("_training",)
 
@@ -255,18 +266,47 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             if run is not None:
                 run.source.release()
 
-    def _source(self, X: Any, y: Any, sample_weight: Any, *, needs_y: bool = True, reset: bool = False) -> Source:
-        """Data to fit (`reset`) or to look at again behind one face; labels as codes of `classes_`."""
+    def _source(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        needs_y: bool = True,
+        reset: bool = False,
+        unknown: float | None = None,
+    ) -> Source:
+        """Data to fit (`reset`) or to look at again behind one face; labels as codes of `classes_`.
+
+        `unknown` is the code of labels the fit has not seen; without one they are refused.
+        """
         name, sparse = type(self).__name__, self._accepts_sparse
-        labels = Labels(name, None if reset else self.classes_) if self._labelled else None
-        source = as_source(self, X, y, sample_weight, needs_y=needs_y, reset=reset, accept_sparse=sparse, labels=labels)
+        factors = Factors(name, None if reset else self.factor_levels_) if self._factored else None
+        labels = Labels(name, None if reset else self.classes_, unknown) if self._labelled else None
+        if not reset:
+            named = y if isinstance(y, list | tuple) and not self._labelled else (y,)
+            X = self._without_others(X, [c for c in (*named, sample_weight) if isinstance(c, str)])
+        source = as_source(
+            self,
+            X,
+            y,
+            sample_weight,
+            needs_y=needs_y,
+            reset=reset,
+            accept_sparse=sparse,
+            labels=labels,
+            factors=factors,
+        )
+        if factors is not None and reset:
+            self.factor_levels_ = dict(factors.levels)
         if labels is not None:
             self.classes_ = labels.classes
         return source
 
     def _note_columns(self, y: Any, sample_weight: Any, reset: bool) -> None:
         """Remember which columns of the frame were target and weight, so that predict passes them over."""
-        several = [c for c in y if isinstance(c, str)] if isinstance(y, list | tuple) else []
+        names = isinstance(y, list | tuple) and not self._labelled  # a list of text may also be labels
+        several = [c for c in y if isinstance(c, str)] if names else []
         named = [y] if isinstance(y, str) else several
         named += [sample_weight] if isinstance(sample_weight, str) else []
         before = () if reset else getattr(self, "_not_features", ())
@@ -284,17 +324,23 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _reading(self, X: Any, **options: Any) -> Source:
         """Features to predict from or to transform, checked against those of the fit."""
         check_is_fitted(self)
-        dropped = getattr(self, "_not_features", ())
-        if dropped:
-            from summula.core.frames import is_frame, pop_columns
-
-            if is_frame(X):
-                import narwhals as nw
-
-                present = [c for c in dropped if c in nw.from_native(X, eager_only=True).columns]
-                X = pop_columns(X, present)[0] if present else X
+        X = self._without_others(X, ())
         accept_sparse = options.pop("accept_sparse", self._accepts_sparse)
-        return as_source(self, X, needs_y=False, reset=False, accept_sparse=accept_sparse)
+        factors = Factors(type(self).__name__, self.factor_levels_) if self._factored else None
+        return as_source(self, X, needs_y=False, reset=False, accept_sparse=accept_sparse, factors=factors)
+
+    def _without_others(self, X: Any, wanted: Iterable[Any]) -> Any:
+        """A frame without the columns that were target or weight at fit time, but for those wanted now."""
+        dropped = [c for c in getattr(self, "_not_features", ()) if c not in list(wanted)]
+        if not dropped:
+            return X
+        from summula.core.frames import is_frame, opened, pop_columns
+
+        if not is_frame(X):
+            return X
+        there = opened(X).columns
+        present = [c for c in dropped if c in there]
+        return pop_columns(X, present)[0] if present else X
 
     def _map_rows(self, fn: Callable[[Chunk], Array], source: Source, *, complete: bool = True) -> Any:
         """A function of every row: stacked, or batch by batch where the rows come from files.

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["frame_columns", "frame_library", "is_frame", "no_such_column", "opened", "pop_columns", "text_error"]
+__all__ = [
+    "frame_columns",
+    "frame_library",
+    "is_category",
+    "is_frame",
+    "no_such_column",
+    "opened",
+    "pop_columns",
+    "text_error",
+]
 
 Array = NDArray[Any]
 
@@ -117,8 +126,16 @@ def _parsed(values: Array, name: str, estimator: str) -> Array:
         raise
 
 
-def frame_columns(X: Any, estimator: str) -> Any:
-    """The columns of a frame: its own 2-D array where it has one, else a tuple of 1-D arrays."""
+def is_category(dtype: Any) -> bool:
+    """Whether a column of this narwhals dtype holds categories: text, or what a frame calls categorical."""
+    return str(dtype).startswith(("String", "Categorical", "Enum", "Object"))
+
+
+def frame_columns(X: Any, estimator: str, factors: Any = None) -> Any:
+    """The columns of a frame: its own 2-D array where it has one, else a tuple of 1-D arrays.
+
+    With `factors` (see core/factors.py) columns of categories become codes.
+    """
     frame = opened(X)
     if frame.implementation.is_pandas():
         if all(str(dtype).startswith("Sparse") for dtype in X.dtypes) and len(X.columns):
@@ -126,4 +143,16 @@ def frame_columns(X: Any, estimator: str) -> Any:
         kinds = set(X.dtypes)
         if len(kinds) == 1 and isinstance(kind := kinds.pop(), np.dtype) and kind in (np.float64, np.float32):
             return X.to_numpy()
-    return tuple(_numbers(column, estimator) for column in frame.iter_columns())
+    if factors is None:
+        return tuple(_numbers(column, estimator) for column in frame.iter_columns())
+    return tuple(
+        factors.codes(column.name, column.to_arrow()) if _categories(column) else _numbers(column, estimator)
+        for column in frame.iter_columns()
+    )
+
+
+def _categories(column: Any) -> bool:
+    """Whether a column holds categories; numbers that are kept as objects are numbers."""
+    if str(column.dtype).startswith("Object"):
+        return any(isinstance(value, str) for value in column.to_list())
+    return is_category(column.dtype)

@@ -23,9 +23,10 @@ _MOST_CLASSES = 10_000  # of files: a target with more different values is no la
 class Labels:
     """The classes of a target: learnt from it, or those of an earlier fit."""
 
-    def __init__(self, estimator: str, classes: Array | None = None) -> None:
+    def __init__(self, estimator: str, classes: Array | None = None, unknown: float | None = None) -> None:
         self.estimator = estimator
         self.classes = classes
+        self.unknown = unknown  # the code of labels that are none of the classes; None refuses them
 
     def codes(self, values: Any, start: int = 0) -> NDArray[np.float64]:
         """The place of each label among the classes; the classes become those of `values` when there are none yet.
@@ -37,26 +38,29 @@ class Labels:
             values = values[:, 0]
         if values.ndim != 1:
             raise DataError(f"y should be a 1d array of labels; it has shape {values.shape}.")
+        if not len(values):
+            return np.empty(0)
         if self.classes is None:
             self.learn(distinct(values, start, self.estimator))
         assert self.classes is not None
-        if self.classes.dtype.kind == "O":
-            values = values.astype(object)
-        elif values.dtype.kind == "O":
-            values = np.asarray(values.tolist())
-        try:
-            at = np.searchsorted(self.classes, values)
-        except TypeError:
-            at = np.zeros(len(values), np.intp)
-        at = np.minimum(at, len(self.classes) - 1)
-        wrong = np.flatnonzero(self.classes[at] != values)
-        if len(wrong):
+        objects = "O" in (values.dtype.kind, self.classes.dtype.kind)
+        if objects or (values.dtype.kind in "US") != (self.classes.dtype.kind in "US"):
+            places = {label: place for place, label in enumerate(self.classes.tolist())}
+            at = np.array([places.get(value, -1) for value in values.tolist()], np.intp)
+            wrong = np.flatnonzero(at < 0)
+        else:
+            at = np.minimum(np.searchsorted(self.classes, values), len(self.classes) - 1)
+            wrong = np.flatnonzero(self.classes[at] != values)
+        if len(wrong) and self.unknown is None:
             row = int(wrong[0])
             raise DataError(
                 f"The target y holds {_said(values[row])} at row {start + row}, which is none of the "
                 f"{len(self.classes)} classes {self.estimator} was fitted on."
             )
-        return np.asarray(at, np.float64)
+        codes = np.asarray(at, np.float64)
+        if len(wrong):
+            codes[wrong] = self.unknown
+        return codes
 
     def learn(self, values: Array) -> None:
         """Take the classes from their sorted, different values."""
@@ -99,7 +103,7 @@ def _refuse_measurements(values: Array, start: int, estimator: str) -> None:
     if len(fractions):
         row = int(fractions[0])
         raise DataError(
-            f"Unknown label type: continuous. The target y is {values[row]:g} at row {start + row}, no class label; "
+            f"Unknown label type: continuous, since the target y is {values[row]:g} at row {start + row}, no class label; "
             "use a regressor, or cut the target into classes."
         )
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk, ColumnPieces, Part
 from summula.core.errors import DataError
-from summula.core.files import Columns, Table, open_table
+from summula.core.files import Columns, CsvTable, Table, open_table
 from summula.core.frames import no_such_column
 from summula.core.labels import Labels, distinct, merged
 from summula.core.sources import Source
@@ -159,7 +159,9 @@ class Scan:
         source, engine = ScanSource(self, (), texts=(column,)), current_engine()
         look = functools.partial(_labels_of, estimator)
         found: Array = engine.map_reduce(look, source.plan(engine.chunk_rows), merged)
-        return found
+        # Text files do not say whether a number is whole; a label is.
+        untyped = found.dtype.kind == "f" and any(isinstance(table, CsvTable) for table in self.tables)
+        return found.astype(np.int64) if untyped and np.abs(found).max() < 2**53 else found
 
 
 def _common_kinds(tables: Sequence[Table]) -> dict[str, str]:
@@ -223,8 +225,9 @@ class ScanSource(Source):
         texts: Sequence[str] = (),
         one_target: bool = True,
         labels: Labels | None = None,
+        factors: Any = None,
     ) -> None:
-        self.labels = labels
+        self.labels, self.factors = labels, factors
         self.table, self.features, self.targets, self.weight = table, list(features), list(targets), weight
         self.texts = list(texts)
         self.n_rows, self.n_features, self.n_targets = table.n_rows, len(features), len(targets)
@@ -272,8 +275,15 @@ class ScanSource(Source):
         d, t = self.n_features, self.n_targets
         y = np.column_stack([self._target(pieces, j, start) for j in range(t)]) if t else None
         weight = _checked_weight(_joined(pieces, d + t), start) if self.weight else None
-        rows: Any = tuple(piece[:d] for piece in pieces)
+        rows: Any = tuple(self._coded(piece[:d], start) for piece in pieces)
         return Chunk(rows[0] if len(rows) == 1 else ColumnPieces(rows), y, weight, start, stop, self.dtype)
+
+    def _coded(self, columns: Columns, start: int) -> Columns:
+        """Features with text as codes of factors."""
+        if self.factors is None:
+            return columns
+        named = zip(self.features, columns, strict=True)
+        return tuple(self.factors.codes(name, c, start) if c.dtype.kind == "O" else c for name, c in named)
 
     def _target(self, pieces: list[Columns], j: int, start: int) -> Array:
         if self.labels is None or j:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk, Part, SparseRows, chunk_rows_for, part_rows_for
+from summula.core.chunks import Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
 from summula.core.engine import Engine, current_engine
 
 __all__ = ["MappedSource", "MemorySource", "Source"]
@@ -107,7 +107,7 @@ class MemorySource(Source):
 
     Attributes
     ----------
-    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), or SciPy CSR
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), SciPy CSR, or FactorRows
     y : ndarray of shape (n_rows, n_targets), or None
     weight : ndarray of shape (n_rows,), or None
     dtype : dtype
@@ -156,6 +156,8 @@ class MemorySource(Source):
     @property
     def width(self) -> float:
         """Stored values a row, on average."""
+        if isinstance(self.rows, FactorRows):
+            return float(self.rows.dense.shape[1] + self.rows.codes.shape[1])
         return self.rows.nnz / max(self.n_rows, 1) if self.is_sparse else float(self.n_features)
 
     def _rows(self, a: int, b: int) -> Any:

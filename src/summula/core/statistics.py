@@ -77,11 +77,14 @@ def pilot_origin(chunk: Chunk) -> Array:
     """An origin near the mean of [X, Y]: the mean of the leading rows that have a weight.
 
     A column that is constant there gets that constant itself, so that constant columns are exactly zero about it;
-    sparse features keep the origin 0. Values are rounded to the dtype of the products.
+    sparse features and indicators of factors keep the origin 0. Values are rounded to the dtype of the products.
     """
     blocks = [] if chunk.y is None else [np.asarray(chunk.y)]
     if chunk.is_sparse:
         x_origin = np.zeros(chunk.n_features)
+    elif chunk.has_factors:
+        x_origin = np.zeros(chunk.n_features)
+        x_origin[: chunk.rows.dense.shape[1]] = _mean_or_constant(chunk.rows.dense, chunk.weight)
     else:
         x_origin = _mean_or_constant(chunk.X, chunk.weight)
     parts = [x_origin] + [_mean_or_constant(block, chunk.weight) for block in blocks]

@@ -1,7 +1,8 @@
 """The only file that starts a thread.
 
 One pool per process. Its size is what the machine gives us (cgroup limits included), capped by
-`OMP_NUM_THREADS` (how joblib and Dask tell a worker that it is nested), `SUMMULA_NUM_THREADS` and `n_jobs`.
+`OMP_NUM_THREADS` as it was when Summula was imported (how joblib and Dask tell a worker that it is nested),
+`SUMMULA_NUM_THREADS` and `n_jobs`.
 While the pool works BLAS runs on one thread, so that two levels of threads never multiply. Work submitted
 from inside a pool thread runs inline: the pool cannot wait for itself.
 """
@@ -9,16 +10,17 @@ from inside a pool thread runs inline: the pool cannot wait for itself.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["inside_pool", "one_blas_thread", "pool", "thread_count"]
+from summula.core.environment import FOUND
 
-_ENVIRONMENT_CAPS = ("OMP_NUM_THREADS", "SUMMULA_NUM_THREADS")
+__all__ = ["inside_pool", "one_blas_thread", "pool", "thread_count"]
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -26,10 +28,10 @@ _pool_size = 0
 _pool_lock = threading.Lock()
 
 
-def _environment_cap(name: str) -> int | None:
+def _cap(environment: Mapping[str, str], name: str) -> float:
     # OMP_NUM_THREADS may hold a list, one number a nesting level: the first is ours.
-    text = os.environ.get(name, "").split(",")[0].strip()
-    return max(1, int(text)) if text.isdigit() else None
+    text = environment.get(name, "").split(",")[0].strip()
+    return max(1, int(text)) if text.isdigit() else math.inf
 
 
 @functools.cache
@@ -45,11 +47,7 @@ def thread_count(n_jobs: int | None = None) -> int:
 
     `n_jobs` counts as in joblib (-1 is all, -2 all but one); None asks for all.
     """
-    available = _cpu_count()
-    for name in _ENVIRONMENT_CAPS:
-        cap = _environment_cap(name)
-        if cap is not None:
-            available = min(available, cap)
+    available = int(min(_cpu_count(), _cap(FOUND, "OMP_NUM_THREADS"), _cap(os.environ, "SUMMULA_NUM_THREADS")))
     if n_jobs is None:
         return available
     if n_jobs < 0:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk, Part
 from summula.core.errors import DataError
+from summula.core.factors import Factors, FactorSource
 from summula.core.frames import frame_columns, is_frame, no_such_column, opened, pop_columns, text_error
 from summula.core.labels import Labels
 from summula.core.scan import Scan, ScanSource
@@ -42,7 +43,11 @@ def collection_reader(X: Any) -> Any:
     return None if module is None else importlib.import_module(module)
 
 
-def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) -> Any:
+def _label_reader(X: Any) -> Any:
+    return importlib.import_module(_LABELS[type(X).__module__.partition(".")[0]])
+
+
+def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, factors: Factors | None = None) -> Any:
     """The features as an array, a tuple of columns or CSR; names and number of columns noted or checked."""
     from sklearn.utils.validation import check_array, validate_data
 
@@ -50,7 +55,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool) ->
     if is_frame(X):
         opened(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        rows = frame_columns(X, name)
+        rows = frame_columns(X, name, factors)
         if isinstance(rows, tuple):
             if not rows:
                 raise DataError(f"The frame has no columns left for features; {name} needs at least one.")
@@ -134,7 +139,8 @@ def _targets(y: Any, n_rows: int, name: str) -> Array:
         values = _as_numbers(values, "The target y", name)
     if len(values) != n_rows:
         raise DataError(
-            f"X has {n_rows} rows and y has {len(values)}: inconsistent numbers of samples; give one target a row."
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows and y has {len(values)}; "
+            "give one target a row."
         )
     return values
 
@@ -200,20 +206,27 @@ def as_source(
     reset: bool = True,
     accept_sparse: bool = True,
     labels: Labels | None = None,
+    factors: Factors | None = None,
 ) -> Source:
     """Check what a fit was given and put it behind one face.
 
     `y` and `sample_weight` may be names of columns of X when X is a frame; those columns are then not features.
-    With `labels` the first target is a class label, and the source carries its code.
+    With `labels` the first target is a class label, and the source carries its code; with `factors` columns of
+    categories stand for their indicators.
     """
     if isinstance(X, Scan):
-        return _scan_source(estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels)
+        read = _scan_source(
+            estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels, factors=factors
+        )
+        return _with_factors(read, factors)
     if (reader := collection_reader(X)) is not None:
         if labels is not None:
-            X, y = importlib.import_module(_LABELS[type(X).__module__.partition(".")[0]]).with_codes(X, y, labels)
+            X, y = _label_reader(X).with_codes(X, y, labels)
+        if factors is not None:
+            X = _label_reader(X).with_factors(X, factors, [*(y if _is_list_of_names(y) else [y]), sample_weight])
         options = {"needs_y": needs_y, "reset": reset, "accept_sparse": accept_sparse}
         collected: Source = reader.collection_source(estimator, X, y, sample_weight, **options)
-        return collected
+        return _with_factors(collected, factors)
     name = type(estimator).__name__
     target_names = _names_of(y)
     columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) and not _is_text(X, y, labels) else []
@@ -241,10 +254,10 @@ def as_source(
             y = values[0] if isinstance(y, str) else np.column_stack(values)
     elif labels is not None:
         y = _codes(y, labels, name)
-    rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse)
+    rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse, factors=factors)
     source = MemorySource(rows, None, None, _product_dtype(rows), _feature_names(estimator))
     targets = _targets(y, source.n_rows, name) if needs_y or y is not None else None
-    return MemorySource(
+    given = MemorySource(
         rows,
         targets if targets is None or targets.ndim == 2 else targets[:, None],
         _weights(sample_weight, source.n_rows, name),
@@ -253,6 +266,19 @@ def as_source(
         target_names,
         one_target=targets is None or targets.ndim == 1,
     )
+    return _with_factors(given, factors)
+
+
+def _with_factors(source: Source, factors: Factors | None) -> Source:
+    """The source with its factors, if it has any, as indicators."""
+    if factors is None:
+        return source
+    factors.learning = False
+    here = {name: levels for name, levels in factors.levels.items() if name in (source.names or ())}
+    for name, levels in here.items():
+        if len(levels) < 2:
+            raise DataError(f"Column {name!r} holds one value only, {levels[0]!r}; leave it out.")
+    return FactorSource(source, here) if here else source
 
 
 def _is_text(X: Any, y: Any, labels: Labels | None) -> bool:
@@ -270,13 +296,21 @@ def _codes(y: Any, labels: Labels, name: str) -> Array:
     if hasattr(y, "indptr"):
         raise DataError("The target y is sparse; give it as a dense array: y.toarray().")
     values = column_or_1d(y, warn=True)
-    if len(values) and values.dtype.kind != "O":
+    if len(values) and values.dtype.kind not in "Of":  # of these the labels themselves complain
         check_classification_targets(values)
     return labels.codes(values)
 
 
 def _scan_source(
-    estimator: Any, X: Scan, y: Any, sample_weight: Any, *, needs_y: bool, reset: bool, labels: Labels | None = None
+    estimator: Any,
+    X: Scan,
+    y: Any,
+    sample_weight: Any,
+    *,
+    needs_y: bool,
+    reset: bool,
+    labels: Labels | None = None,
+    factors: Factors | None = None,
 ) -> ScanSource:
     """Columns of files as features, targets and weight, all by name."""
     from sklearn.utils.validation import validate_data
@@ -304,7 +338,11 @@ def _scan_source(
     if not X.n_rows:
         raise DataError(f"The files have no rows; {name} needs at least one.")
     validate_data(estimator, _header(features), reset=reset, skip_check_array=True)
-    for column in features + targets[labels is not None :] + weight:
+    coded = [c for c in features if factors is not None and X.kinds[c] == "text"]
+    for column in coded:
+        if factors is not None and factors.learning:
+            factors.learn(column, X.vocabulary(column))
+    for column in [c for c in features if c not in coded] + targets[labels is not None :] + weight:
         if X.kinds[column] not in ("float64", "float32", "number"):
             raise _text_in_files(X, column, name)
     if labels is not None and labels.classes is None:
@@ -316,6 +354,7 @@ def _scan_source(
         weight[0] if weight else None,
         one_target=isinstance(y, str) or y is None,
         labels=labels,
+        factors=factors if coded else None,
     )
 
 

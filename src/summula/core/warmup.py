@@ -9,7 +9,7 @@ __all__ = ["warmup"]
 
 # The files with kernels; each has a `warmup` function that calls them with the types people use.
 _KERNELS = (
-    "summula.core.exponentials",
+    "summula.core.exponential_kernels",
     "summula.features.sparse_lift",
     "summula.linear_model.glm_kernels",
     "summula.linear_model.sparse_kernels",

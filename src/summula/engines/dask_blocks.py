@@ -15,6 +15,7 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -37,6 +38,8 @@ from summula.core.validation import _FLOATS, _as_numbers, _column_numbers, _loca
 __all__ = ["Blocks", "Elsewhere", "Piece", "Recipe", "Size", "Values", "cut", "ground_of", "grounded", "measure"]
 
 Array = NDArray[Any]
+
+_asking = threading.Lock()
 
 
 class Piece(NamedTuple):
@@ -132,7 +135,8 @@ class Blocks:
 
     def compute(self, k: int) -> Any:
         """Block k, computed in this thread or fetched from the cluster it is on."""
-        get = get_sync if active_client() is None else active_client().get
+        client = active_client()
+        get = get_sync if client is None else client.get
         return get(self.subgraph(k), [self.keys[k]])[0]
 
     def read(self, start: int, stop: int) -> list[Piece]:
@@ -156,7 +160,17 @@ class Blocks:
 
 def active_client() -> Any:
     """The client Dask itself would use now; None without one."""
-    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    # Whoever asks first in a worker makes its client: others wait for it, lest there be two, or one not yet connected.
+    with _asking:
+        try:
+            get = dask.base.get_scheduler()
+        except RuntimeError:  # Dask is set to use a client and knows none: in a worker there still is one
+            from distributed import get_client
+
+            with suppress(ValueError):
+                return get_client()
+            raise
+    client = getattr(get, "__self__", None)
     return client if type(client).__module__.partition(".")[0] == "distributed" else None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -239,7 +239,8 @@ def _check_lengths(source: DaskSource, target: Any, weight: Any, name: str) -> N
         raise DataError(f"The collection has no rows; {name} needs at least one.")
     if target is not None and target.n_rows != n:
         raise DataError(
-            f"X has {n} rows and y has {target.n_rows}: inconsistent numbers of samples; give one target a row."
+            f"Found input variables with inconsistent numbers of samples: X has {n} rows and y has {target.n_rows}; "
+            "give one target a row."
         )
     if weight is not None and weight.n_rows not in (n, None):
         raise DataError(f"sample_weight.shape == {(weight.n_rows,)}, expected {(n,)}: one weight a row of X.")
@@ -272,8 +273,9 @@ def _table(X: Any, name: str) -> Any:
     return _one_column_chunk(X)
 
 
-def _example(X: Any, name: str) -> Any:
-    """A row or two like those of X, to check types and names by."""
+def _example(X: Any, name: str, levels: Mapping[str, Any] | None = None) -> Any:
+    """A row or two like those of X, to check types and names by; `levels` are those of columns of categories."""
+    levels = levels or {}
     if not _is_frame(X):
         if hasattr(X._meta, "indptr"):
             from scipy import sparse
@@ -283,7 +285,7 @@ def _example(X: Any, name: str) -> Any:
     from dask.dataframe.dispatch import meta_nonempty
 
     for column, dtype in opened(X._meta).schema.items():
-        if str(dtype).startswith(("String", "Categorical", "Enum")):
+        if str(dtype).startswith(("String", "Categorical", "Enum")) and column not in levels:
             raise DataError(
                 f"Column {column!r} holds text, could not convert it to a number; {name} needs numbers: "
                 "encode the column (for example with OneHotEncoder) or leave it out."
@@ -291,6 +293,9 @@ def _example(X: Any, name: str) -> Any:
     example = meta_nonempty(X._meta)
     for column in example.columns[example.dtypes == "object"]:
         example[column] = 1.0  # may be numbers: seen when the blocks are read
+    for column in levels:
+        if column in example.columns:
+            example[column] = levels[column][0]
     return example
 
 
@@ -304,7 +309,8 @@ def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
 
     X = _table(X, type(model).__name__)
     with engine("serial"):
-        like = getattr(model, method)(_example(X, type(model).__name__), *args, **options)[:0]
+        levels = getattr(model, "factor_levels_", {})
+        like = getattr(model, method)(_example(X, type(model).__name__, levels), *args, **options)[:0]
     # A later fit of the model does not change what was asked of it now; and it is sent once, not with every block.
     kept = delayed(copy.copy(model), name=f"{type(model).__name__}-{uuid4().hex}")
     call: dict[str, Any] = {"model": kept, "method": method, "args": args, "options": options, "like": like}

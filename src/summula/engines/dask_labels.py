@@ -1,18 +1,23 @@
-"""Class labels of Dask collections as codes: classes are found in one pass, codes are computed block by block."""
+"""Labels and categories of Dask collections as codes: found in one pass, computed block by block."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
-from summula.core.frames import no_such_column
+from summula.core.factors import Factors
+from summula.core.frames import is_category, no_such_column, opened
 from summula.core.labels import Labels, distinct, merged
+from summula.engines.dask_collections import batches
 
-__all__ = ["with_codes"]
+__all__ = ["with_codes", "with_factors"]
 
 Array = NDArray[Any]
 
@@ -32,6 +37,39 @@ def with_codes(X: Any, y: Any, labels: Labels) -> tuple[Any, Any]:
     return X, _codes(y, labels)
 
 
+def with_factors(X: Any, factors: Factors, others: Sequence[Any]) -> Any:
+    """A frame with its columns of categories, but for `others`, replaced by codes; levels are found in a first pass."""
+    if not _is_series(X):
+        return X
+    for name, dtype in opened(X._meta).schema.items():
+        if name in others or not is_category(dtype):
+            continue
+        if factors.learning:
+            levels = batches(X[name].map_partitions(_levels, name, factors.estimator, meta=(name, "object")))
+            factors.learn(name, sorted({level for block in levels for level in block}))
+        known = Factors(factors.estimator, factors.levels)
+        codes = X[name].map_partitions(_level_codes, name, known, meta=(name, "float64"))
+        X = X.assign(**{name: codes})
+    return X
+
+
+def _levels(block: Any, name: str, estimator: str) -> Any:
+    """The different values of a partition, as a series."""
+    found = Factors(estimator)
+    if len(block):
+        found.codes(name, _values(block))
+    return pd.Series(list(found.levels.get(name, ())), dtype=object, name=name)
+
+
+def _level_codes(block: Any, name: str, factors: Factors) -> Any:
+    codes = factors.codes(name, _values(block)) if len(block) else np.empty(0)
+    return pd.Series(codes, index=block.index, name=name)
+
+
+def _values(block: Any) -> Any:
+    return pa.array(block, from_pandas=True)
+
+
 def _codes(y: Any, labels: Labels) -> Any:
     """The codes of a Dask array or series."""
     if y.ndim != 1 and not (y.ndim == 2 and y.shape[1] == 1):
@@ -39,7 +77,7 @@ def _codes(y: Any, labels: Labels) -> Any:
     if labels.classes is None:
         labels.learn(_distinct(y, labels.estimator))
     encode = functools.partial(_encode, labels)
-    if hasattr(y, "npartitions") and not hasattr(y, "chunks"):
+    if _is_series(y):
         return y.map_partitions(encode, meta=(y.name, "float64"))
     return y.map_blocks(encode, dtype=np.float64)
 
@@ -52,17 +90,23 @@ def _encode(labels: Labels, block: Any) -> Any:
 
 
 def _distinct(y: Any, estimator: str) -> Array:
-    """The different labels of all blocks."""
-    import dask
-
-    blocks = y.to_delayed()
-    look = dask.delayed(functools.partial(_of_block, estimator), pure=False)
-    found = [labels for labels in dask.compute(*(look(block) for block in np.ravel(blocks))) if labels is not None]
-    if not found:
+    """The different labels of all blocks, found where the fit computes."""
+    look = functools.partial(_of_block, estimator)
+    if _is_series(y):
+        found = y.map_partitions(look, meta=y._meta, enforce_metadata=False)
+    else:
+        y = y if y.ndim == 1 else y[:, 0]
+        found = y.map_blocks(look, dtype=y.dtype, meta=y._meta, chunks=((np.nan,) * y.numblocks[0],))
+    labels = list(batches(found))
+    if not labels:
         raise DataError(f"The collection has no rows; {estimator} needs at least one.")
-    return functools.reduce(merged, found)
+    return functools.reduce(merged, labels)
 
 
-def _of_block(estimator: str, block: Any) -> Array | None:
+def _of_block(estimator: str, block: Any) -> Array:
     values = np.ravel(np.asarray(block))
-    return distinct(values, 0, estimator) if len(values) else None
+    return distinct(values, 0, estimator) if len(values) else values
+
+
+def _is_series(y: Any) -> bool:
+    return hasattr(y, "npartitions") and not hasattr(y, "chunks")

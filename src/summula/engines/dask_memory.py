@@ -9,11 +9,12 @@ Dask's setting holds again. Elsewhere than on such workers, or without the GNU C
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from summula.core.environment import FOUND
 
 __all__ = ["keeping_freed_memory"]
 
@@ -27,7 +28,7 @@ _depth = 0
 
 
 def _trim_setting() -> int | None:
-    text = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    text = FOUND.get("MALLOC_TRIM_THRESHOLD_", "")
     return int(text) if text.isdigit() and platform.libc_ver()[0] == "glibc" else None
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator import Run
 from summula.core.parameters import (
     Allowed,
-    any_value,
     array_like,
     boolean,
     check_parameters,
@@ -30,10 +30,11 @@ from summula.core.parameters import (
     one_of,
     real,
 )
-from summula.linear_model.glm_model import GlmModel, relative_gap
+from summula.linear_model.glm_diagnostics import DiagnosedGlm
+from summula.linear_model.glm_model import relative_gap
 from summula.linear_model.glm_quality import Quality, d2_of, mean_of, quality_of
 from summula.linear_model.glm_solver import GlmFit, GlmProblem
-from summula.linear_model.glm_sums import At, WeightTotal
+from summula.linear_model.glm_sums import WeightTotal
 from summula.linear_model.glm_targets import joined_targets
 from summula.losses import loss_of
 from summula.stats.exponential_family import Family
@@ -45,9 +46,11 @@ __all__ = ["GammaRegressor", "GeneralizedLinearRegressor", "PoissonRegressor", "
 Array = NDArray[Any]
 
 _SOLVERS = ("auto", "lbfgs", "newton-cholesky")
+_FAMILIES = ["normal", "bernoulli", "binomial", "poisson", "gamma", "inverse_gaussian", "tweedie", "negative_binomial"]
+_LINKS = ["identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared"]
 
 
-class _GlmRegressor(RegressorMixin, GlmModel):
+class _GlmRegressor(RegressorMixin, DiagnosedGlm):
     """Fitting, predicting and scoring for a family and a link."""
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
@@ -57,12 +60,9 @@ class _GlmRegressor(RegressorMixin, GlmModel):
         "max_iter": (integer(1),),
         "tol": (real(0.0, open_low=True),),
         "warm_start": (boolean,),
-        "verbose": (any_value,),
+        "verbose": (boolean, integer(0)),
         "max_time": (none, real(0.0)),
     }
-
-    def _family_and_link(self) -> tuple[Family, Link]:
-        raise NotImplementedError
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Any:
@@ -93,19 +93,22 @@ class _GlmRegressor(RegressorMixin, GlmModel):
                 f"An exposure multiplies the mean, which needs the log link, not {link.name!r}; give an offset instead."
             )
         shifted = offset is not None or exposure is not None
-        with self._fitting(X, joined_targets(X, y, offset, exposure), sample_weight) as run:
+        with self._fitting(*self._rows_and_targets(X, y, offset, exposure), sample_weight) as run:
             if run.source.n_targets != 1 + shifted:
                 columns = run.source.n_targets - shifted
                 raise DataError(f"y should be a 1d array: {type(self).__name__} has one target, not {columns}.")
-            self._note_shift(X, offset, exposure)
+            if not run.source.one_target and getattr(y, "ndim", 1) == 2:
+                warn(
+                    "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                    "(n_samples,), for example using ravel().",
+                    DataConversionWarning,
+                )
+            self._note_shift(y, offset, exposure)
+            self.coef_names_ = run.source.names or tuple(f"x{j}" for j in range(run.source.n_features))
             problem = self._problem(run, family, link)
             self._solved(run, problem, (X, y, sample_weight, offset, exposure))
             self._quality = quality_of(run, self._fit, problem, family, link)
         return self
-
-    def _note_shift(self, X: Any, offset: Any, exposure: Any) -> None:
-        """Columns of the frame that were offset or exposure are no features of later frames either."""
-        self._shifted = offset is not None or exposure is not None
 
     def _problem(self, run: Run, family: Family, link: Link) -> GlmProblem:
         source = run.source
@@ -130,38 +133,9 @@ class _GlmRegressor(RegressorMixin, GlmModel):
         self.coef_ = fit.coef[0].astype(dtype)
         self.intercept_ = fit.intercept.astype(dtype)[0] if self.fit_intercept else 0.0
         self.n_iter_ = fit.n_iter
-
-    # ------------------------------------------------------------------------------------------------- how well it fits
-
-    @property
-    def deviance_(self) -> float:
-        """Deviance of the training data."""
-        return self._judged().deviance
-
-    @property
-    def null_deviance_(self) -> float:
-        """Deviance of the mean of the training data (without regard to an offset)."""
-        return self._judged().null_deviance
-
-    @property
-    def pearson_chi2_(self) -> float:
-        """Sum of squared Pearson residuals of the training data."""
-        return self._judged().pearson_chi2
-
-    @property
-    def dispersion_(self) -> float:
-        """1 for families whose variance is given by the mean, else Pearson's chi-squared over degrees of freedom."""
-        return self._judged().dispersion
-
-    @property
-    def log_likelihood_(self) -> float:
-        """Log likelihood of the training data at `dispersion_`."""
-        return self._judged().log_likelihood
-
-    def _judged(self) -> Quality:
-        if not hasattr(self, "_quality"):
-            raise AttributeError(f"This {type(self).__name__} is not fitted yet.")
-        return self._quality
+        # All that is known of a fit that is cut short.
+        unknown = float("nan")
+        self._quality = Quality(2 * fit.loss, unknown, unknown, unknown, unknown, 0, fit.weight, unknown)
 
     # ------------------------------------------------------------------------------------------------------ predicting
 
@@ -181,12 +155,12 @@ class _GlmRegressor(RegressorMixin, GlmModel):
         """
         family, link = self._family_and_link()
         if offset is None and exposure is None:
-            return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0]))
+            return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0]).astype(eta.dtype, copy=False))
         check_is_fitted(self)
         shift = joined_targets(X, 0.0, offset, exposure)
         if not isinstance(shift, np.ndarray):
             raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
-        return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0] + shift[:, 1]))
+        return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0] + shift[:, 1]).astype(eta.dtype, copy=False))
 
     def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
         """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
@@ -219,12 +193,9 @@ class _GlmRegressor(RegressorMixin, GlmModel):
         """
         check_is_fitted(self)
         family, link = self._family_and_link()
-        source = self._source(X, joined_targets(X, y, offset, exposure), sample_weight)
+        source = self._source(*self._rows_and_targets(X, y, offset, exposure), sample_weight)
         run = Run(self, source, quiet=True)
-        d = source.n_features
-        lead = [float(self.intercept_)] if self.fit_intercept else []
-        theta = np.concatenate([lead, np.asarray(self.coef_, np.float64)])[:, None]
-        return d2_of(run, At(loss_of(family, link), np.zeros(d), theta, self.fit_intercept, 1), family, link)
+        return d2_of(run, self._at(loss_of(family, link)), family, link)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -284,6 +255,10 @@ class GeneralizedLinearRegressor(_GlmRegressor):
     deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_ : float
     certificate_ : GlmCertificate
         Half the deviance plus the penalty, summed over rows, and how far it is from the least possible.
+    factor_levels_ : dict of str to tuple
+        The levels of each column of categories; the first is the reference.
+    coef_names_ : tuple of str
+        What the coefficients are of: numeric columns, then "column[level]" for the levels of factors.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -298,13 +273,14 @@ class GeneralizedLinearRegressor(_GlmRegressor):
     >>> claims, years = [1, 1, 6, 12], [2.0, 1.0, 2.0, 2.0]
     >>> model = GeneralizedLinearRegressor(family="poisson").fit(X, claims, exposure=years)
     >>> model.predict(X, exposure=years).round(1)
-    array([ 0.9,  1. ,  4.9, 11.2])
+    array([ 1.1,  1.2,  5.4, 12.3])
     """
 
+    _factored = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **_GlmRegressor._parameters,
-        "family": (any_value,),
-        "link": (any_value,),
+        "family": (one_of(*_FAMILIES), Allowed(lambda value: isinstance(value, Family), "a Family of summula.stats")),
+        "link": (one_of("auto", *_LINKS), Allowed(lambda value: isinstance(value, Link), "a Link of summula.stats")),
         "l1_ratio": (real(0.0, 1.0),),
         "lower": (none, real(), array_like),
         "upper": (none, real(), array_like),

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from summula.core.compile import kernel
 
-__all__ = ["add_products", "add_squares", "add_transposed", "warmup"]
+__all__ = [
+    "add_by_level",
+    "add_level_products",
+    "add_levels",
+    "add_products",
+    "add_squares",
+    "add_transposed",
+    "warmup",
+]
 
 Array = NDArray[Any]
 
@@ -63,9 +71,53 @@ def add_squares(indptr: Array, indices: Array, data: Array, C: Array, out: Array
                 out[j, t] += x * x * C[i, t]
 
 
+# Factors: column `starts[f] + code` of the parameters belongs to a code above 0; code 0 is the reference.
+
+
+@kernel
+def add_levels(codes: Array, starts: Array, v: Array, eta: Array) -> None:
+    """eta += the parameters of the levels of each row."""
+    for i in range(len(codes)):
+        for f in range(len(starts)):
+            if codes[i, f] > 0:
+                eta[i] += v[starts[f] + codes[i, f]]
+
+
+@kernel
+def add_by_level(codes: Array, starts: Array, s: Array, out: Array) -> None:
+    """out[level] += s, summed over the rows of each level."""
+    for i in range(len(codes)):
+        for f in range(len(starts)):
+            if codes[i, f] > 0:
+                out[starts[f] + codes[i, f]] += s[i]
+
+
+@kernel
+def add_level_products(codes: Array, starts: Array, block: Array, c: Array, first: int, H: Array) -> None:
+    """The rows of H that belong to levels: with the columns of `block` (the first of H) and with all levels."""
+    width = block.shape[1]
+    for i in range(len(codes)):
+        for f in range(len(starts)):
+            if codes[i, f] > 0:
+                row = first + starts[f] + codes[i, f]
+                for j in range(width):
+                    H[row, j] += c[i] * block[i, j]
+                H[row, row] += c[i]
+                for g in range(f + 1, len(starts)):
+                    if codes[i, g] > 0:
+                        column = first + starts[g] + codes[i, g]
+                        H[row, column] += c[i]
+                        H[column, row] += c[i]
+
+
 def warmup() -> None:
     """Compile the kernels for the types people use."""
     one = np.ones((1, 1))
+    codes, starts = np.zeros((1, 1), np.int32), np.zeros(1, np.int64)
+    add_levels(codes, starts, one[0], one[0].copy())
+    add_by_level(codes, starts, one[0], one[0].copy())
+    for dtype in (np.float64, np.float32):
+        add_level_products(codes, starts, one.astype(dtype), one[0], 0, one.copy())
     for dtype in (np.float64, np.float32):
         for index in (np.int32, np.int64):
             ends, at, x = np.array([0, 1], index), np.zeros(1, index), np.ones(1, dtype)

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.chunks import Chunk
-from summula.core.errors import CollinearityWarning, warn
+from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
 from summula.core.estimator import Estimator, Run
-from summula.core.frames import frame_library, is_frame
+from summula.core.frames import frame_library, is_frame, pop_columns
 from summula.core.output import write_batches
-from summula.core.training import Kept, keep_training
+from summula.core.training import Kept, keep_training, recalled
 from summula.core.validation import collection_reader
 from summula.linear_model.glm_certificate import GlmCertificate
+from summula.linear_model.glm_groups import with_groups
+from summula.linear_model.glm_inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
+from summula.linear_model.glm_quality import Quality
+from summula.linear_model.glm_separation import Found, separation_of_fit
 from summula.linear_model.glm_solver import GlmFit, GlmProblem, solve
+from summula.linear_model.inference import WEIGHTS, Names
+from summula.losses import Multinomial
+from summula.stats.exponential_family import Family
+from summula.stats.links import Link
+from summula.stats.summary import Summary
 
 __all__ = ["GlmModel", "relative_gap"]
 
@@ -26,17 +37,34 @@ Array = NDArray[Any]
 
 _UNIT = {"float64": 1e-12, "float32": 1e-5}
 
+# How scikit-learn's warning begins for each solver: filters that users have written go on working.
+_NOT_CONVERGED = {
+    "lbfgs": "lbfgs failed to converge",
+    "newton-cg": "newton-cg failed to converge",
+    "newton-cholesky": "Newton solver did not converge after {steps} iterations",
+    "liblinear": "Liblinear failed to converge, increase the number of iterations.",
+    "sag": "The max_iter was reached which means the coef_ did not converge",
+    "saga": "The max_iter was reached which means the coef_ did not converge",
+}
+
 
 def relative_gap(tol: float) -> float:
-    """The decrement a solver stops at, as a share of the objective, for scikit-learn's `tol` on the slope."""
-    return max(1e-2 * tol**2, 1e-14)
+    """The decrement a solver stops at, as a share of the objective, for scikit-learn's `tol` on the slope.
+
+    A decrement is a square: 1e-26 leaves 13 digits of the coefficients, which is what rounding leaves of them.
+    """
+    return max(1e-2 * tol**2, 1e-26)
 
 
 class GlmModel(Estimator):
     """A linear score fitted by penalised likelihood."""
 
     _fit: GlmFit
+    _quality: Quality
     _training: tuple[Kept, ...]
+    _weighted: bool
+    # Kind and columns of a separation that leaves the fit without an answer.
+    _separated: tuple[str, ...]
 
     def _solved(self, run: Run, problem: GlmProblem, given: tuple[Any, ...], classes: Array | None = None) -> None:
         """Solve the problem on the rows of a run, name the answer, and say if it is not what was asked for.
@@ -45,17 +73,26 @@ class GlmModel(Estimator):
         """
         self._frame_library = frame_library(given[0]) if is_frame(given[0]) else None
         self._training = keep_training(run, *given)
+        self._weighted = run.source.weighted or problem.class_weight is not None
+        self._separated = ()
+        self.__dict__.pop("_quality", None)
         dtype = run.source.dtype.name
 
         def assign(fit: GlmFit) -> None:
             self._fit = fit
-            self.certificate_ = _certificate(fit, problem, classes, _UNIT[dtype])
+            self.certificate_ = _certificate(fit, problem, classes, getattr(self, "factor_levels_", None), _UNIT[dtype])
             self._name(fit, dtype)
 
         start = self._warm_start(run, problem)
         fit = solve(run, problem, lambda fit: run.offer(lambda: assign(fit)), start)
+        fit = expected_information(run, problem, fit)
         assign(fit)
-        self._comment(run, problem, fit)
+        found = separation_of_fit(run, problem, fit)
+        if found is None:
+            self._comment(run, problem, fit)
+        else:
+            self._separated = (found.kind, *found.columns)
+            self._warn_of_separation(run, found)
 
     def _name(self, fit: GlmFit, dtype: str) -> None:
         raise NotImplementedError
@@ -70,10 +107,11 @@ class GlmModel(Estimator):
     def _comment(self, run: Run, problem: GlmProblem, fit: GlmFit) -> None:
         """Warn of a fit that did not converge, or of coefficients the data leave free."""
         name = type(self).__name__
-        if not fit.converged and fit.gap > 1e-6 * abs(fit.value):
+        if not fit.settled:
+            opening = _NOT_CONVERGED.get(self.solver, f"{name} failed to converge").format(steps=fit.n_iter)
             warn(
-                f"{name} failed to converge after {fit.n_iter} steps (max_iter={self.max_iter}): the objective may be "
-                f"{fit.gap:.2g} above its least of {fit.value:.6g}, and tol={self.tol} asks for "
+                f"{opening} ({name}, {fit.n_iter} steps, max_iter={self.max_iter}): the objective of {fit.value:.6g} "
+                f"may be {fit.gap:.2g} above its least, and tol={self.tol} asks for "
                 f"{problem.tolerance * abs(fit.value):.2g}. Increase the number of iterations (max_iter) or tol.",
                 ConvergenceWarning,
             )
@@ -86,19 +124,122 @@ class GlmModel(Estimator):
                 CollinearityWarning,
             )
 
+    def _warn_of_separation(self, run: Run, found: Found) -> None:
+        some = found.rows < run.source.n_rows
+        looked = f" (found on the leading {found.rows:,} rows, checked on all)" if some else ""
+        warn(
+            f"{_separated_by((found.kind, *found.columns))}{looked}, so the likelihood of {type(self).__name__} has no "
+            f"maximum and the coefficients only say where the solver stopped; penalise with {self._cure()}, or leave "
+            "such columns out.",
+            SeparationWarning,
+        )
+
+    def _cure(self) -> str:
+        """What penalises this model."""
+        return "a finite C" if hasattr(self, "C") else "alpha > 0"
+
+    # ----------------------------------------------------------------------------------------------------- summarising
+
+    def _distribution(self) -> tuple[Family, Link]:
+        """The family and the link of the targets."""
+        raise NotImplementedError
+
+    def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Features and target as a source takes them; models with offsets join those to the target."""
+        return X, y
+
+    def _summarised(self, given: tuple[Any, ...], asked: Asked, groups: Any) -> Summary:
+        """The summary of the fit; `given` are the training data, X None where the kept ones serve."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        _check_asked(asked, groups)
+        self._refuse_summary()
+        certificate, (family, link) = self.certificate_, self._distribution()
+        if asked.ratios and link.name not in ("logit", "log"):
+            raise ParameterError(f"odds_ratios=True needs the logit or the log link, and this model has {link.name!r}.")
+        problem = GlmProblem(
+            certificate.loss,
+            certificate.penalty,
+            certificate.fit_intercept,
+            outputs=len(certificate.coef) if isinstance(certificate.loss, Multinomial) else 1,
+            class_weight=certificate.class_weight,
+        )
+        names = getattr(self, "coef_names_", getattr(self, "feature_names_in_", None))
+        terms = tuple(f"x{j}" for j in range(self.n_features_in_)) if names is None else tuple(map(str, names))
+        rows = None
+        precise = asked.weights == "precision" and self._weighted and not family.fixed_dispersion
+        if asked.cov != "classical" or precise or self._fit.half_inverse is None:
+            rows, groups = self._training_rows(given, asked, groups)
+        source = None if rows is None else self._source(*rows)
+        run = None if source is None else Run(self, source, quiet=True)
+        subject = Subject(
+            informed(self._fit, problem, run),
+            problem,
+            self._quality,
+            family,
+            link,
+            Names(type(self).__name__, terms, (), self._frame_library),
+            self._weighted,
+            certificate.classes,
+        )
+        if source is not None and groups is not None:
+            run = Run(self, with_groups(source, groups), quiet=True)
+        return summarise(subject, asked, run)
+
+    def _refuse_summary(self) -> None:
+        """Raise when the usual standard errors do not apply to this fit."""
+        certificate = self.certificate_
+        if certificate.penalty > 0:
+            raise ParameterError(
+                f"summary() needs an unpenalised fit: the penalty pulls the coefficients towards 0, so the usual "
+                f"standard errors do not cover the truth; fit with {'C=inf' if hasattr(self, 'C') else 'alpha=0'}, "
+                "or bootstrap."
+            )
+        if certificate.low is not None:
+            coef, low, high = certificate.coef[0], certificate.low, certificate.high
+            near = 1e-9 * (1 + np.abs(coef))
+            active = np.flatnonzero((coef <= low + near) | (coef >= high - near))
+            if len(active):
+                raise ParameterError(
+                    f"summary() needs a fit inside its bounds: coefficient {int(active[0])} lies on one, where "
+                    "estimates pile up and have no normal distribution; fit without bounds, or bootstrap."
+                )
+        if self._separated:
+            raise DataError(
+                f"summary() needs an estimate: {_separated_by(self._separated, first=False)}, so the likelihood has "
+                f"no maximum; penalise with {self._cure()}, or leave such columns out."
+            )
+        if not hasattr(self, "_quality") or not self._quality.n_rows:
+            raise DataError("summary() needs a fit that ran to its end, and this one was cut short; fit again.")
+
+    def _training_rows(self, given: tuple[Any, ...], asked: Asked, groups: Any) -> tuple[tuple[Any, ...] | None, Any]:
+        """X, y and weights of the training data as a source takes them, if they are there, and the labels of groups."""
+        if given[0] is None:
+            kept = recalled(getattr(self, "_training", None))
+            if kept is None:
+                if asked.cov == "classical":
+                    return None, None
+                raise DataError(f'cov="{asked.cov}" needs the training rows again: summary(X, y, cov="{asked.cov}").')
+            given = kept
+        X, y, sample_weight, *shift = given
+        if isinstance(groups, str) and is_frame(X):
+            X, (column,) = pop_columns(X, [groups])
+            groups = column.to_numpy()
+        return (*self._rows_and_targets(X, y, *shift), sample_weight), groups
+
     # ------------------------------------------------------------------------------------------------------ predicting
 
     def _scores(self, X: Any, finish: Callable[[Array], Array]) -> Any:
         """A function of the linear scores (n, K) of the rows, stacked or batch by batch."""
         source = self._reading(X)
-        # In the numbers of the fit: float32 rows of a float64 model keep the digits of the model.
-        coef, intercept = np.atleast_2d(self.coef_).T, np.atleast_1d(self.intercept_)
-
-        def linear(chunk: Chunk) -> Array:
-            return np.asarray(chunk.X @ coef + intercept)
-
-        scores = self._map_rows(linear, source)
+        scores = self._map_rows(functools.partial(_linear_scores, *self._linear()), source)
         return finish(scores) if isinstance(scores, np.ndarray) else (finish(batch) for batch in scores)
+
+    def _linear(self) -> tuple[Array, Array]:
+        """Slopes (d, K) and intercepts in the numbers of the fit: float32 rows keep the digits of a float64 model."""
+        kept = self.coef_.toarray() if issparse(self.coef_) else self.coef_
+        return np.atleast_2d(kept).T, np.atleast_1d(self.intercept_)
 
     def _write(self, results: Any, names: tuple[str, ...], path: str | os.PathLike[str]) -> int:
         if (reader := collection_reader(results)) is not None:
@@ -106,7 +247,33 @@ class GlmModel(Estimator):
         return write_batches([results] if isinstance(results, np.ndarray) else results, names, path)
 
 
-def _certificate(fit: GlmFit, problem: GlmProblem, classes: Array | None, unit: float) -> GlmCertificate:
+def _linear_scores(coef: Array, intercept: Array, chunk: Chunk) -> Array:
+    return np.asarray(chunk.X @ coef + intercept)
+
+
+def _separated_by(separated: tuple[str, ...], *, first: bool = True) -> str:
+    """Words for a separation."""
+    kind, *columns = separated
+    listed = ", ".join(columns[:5]) + (f" and {len(columns) - 5} more" if len(columns) > 5 else "")
+    how = "completely" if kind == "complete" else "quasi-completely (all but ties)"
+    many = "Columns" if len(columns) > 1 else "Column"
+    return f"{many if first else many.lower()} {listed} separate{'' if len(columns) > 1 else 's'} the classes {how}"
+
+
+def _check_asked(asked: Asked, groups: Any) -> None:
+    for name, value, choices in (("cov", asked.cov, COVARIANCES), ("weights", asked.weights, WEIGHTS)):
+        if value not in choices:
+            listed = ", ".join(map(repr, choices))
+            raise ParameterError(f"The {name!r} of summary must be one of {listed}; got {value!r}.")
+    if not 0 < asked.level < 1:
+        raise ParameterError(f"The 'level' of summary must be between 0 and 1, not {asked.level!r}.")
+    if (asked.cov == "cluster") != (groups is not None):
+        raise ParameterError('Grouped standard errors need both: summary(cov="cluster", groups=...).')
+
+
+def _certificate(
+    fit: GlmFit, problem: GlmProblem, classes: Array | None, levels: dict[str, Any] | None, unit: float
+) -> GlmCertificate:
     return GlmCertificate(
         kind=fit.kind,
         primal=fit.value,
@@ -121,4 +288,5 @@ def _certificate(fit: GlmFit, problem: GlmProblem, classes: Array | None, unit: 
         low=problem.low,
         high=problem.high,
         unit=unit,
+        levels=levels or None,
     )

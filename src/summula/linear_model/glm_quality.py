@@ -7,6 +7,10 @@ N is the sum of weights, p the rank. The deviance of an intercept alone follows 
 deviance is a Bregman divergence, so for any m
 
     sum_i w_i d(y_i, ybar) = sum_i w_i d(y_i, m) - W d(ybar, m)                                                (3)
+
+With an offset the intercept alone is fitted, by Newton's method. For classes, p_i the probability of the one observed,
+
+    D = -2 sum_i w_i log p_i,    chi2 = sum_i w_i (1 / p_i - 1),    D_null = -2 sum_k W_k log(W_k / W)         (4)
 """
 
 from __future__ import annotations
@@ -20,11 +24,13 @@ from numpy.typing import NDArray
 from summula.core.chunks import Chunk
 from summula.core.estimator import Run
 from summula.linear_model.glm_solver import GlmFit, GlmProblem
-from summula.linear_model.glm_sums import At, linear_predictor
+from summula.linear_model.glm_sums import At, linear_predictor, weighted_rows
+from summula.losses import Multinomial
+from summula.optimize.newton_method import Local, newton
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link
 
-__all__ = ["Quality", "d2_of", "mean_of", "quality_of"]
+__all__ = ["Quality", "d2_of", "mean_of", "quality_of", "quality_of_classes"]
 
 Array = NDArray[Any]
 
@@ -47,6 +53,10 @@ def mean_of(family: Family, link: Link, eta: Array) -> Array:
     return np.asarray(link.inverse(eta))
 
 
+# log p(y; mu, phi) = a(phi) + b log y - d(y, mu) / (2 phi): the power b, by family. The likelihood then needs no pass.
+_LOG_POWER = {"normal": 0.0, "gamma": -1.0, "inverse_gaussian": -1.5}
+
+
 class _Point(NamedTuple):
     at: At
     family: Family
@@ -66,6 +76,7 @@ class _Fitted:
     count: int
     weight: float
     total: float
+    logs: float  # of y; NaN where none is needed
 
     @classmethod
     def map(cls, chunk: Chunk, params: _Point) -> Self:
@@ -79,7 +90,7 @@ class _Fitted:
             assert chunk.y is not None
             y, w = chunk.y[:, 0].astype(np.float64), w[w > 0]
         if not len(y):
-            return cls(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0)
+            return cls(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0.0)
         with np.errstate(all="ignore"):
             mu = mean_of(family, link, linear_predictor(chunk, at)[:, 0])
             likelihood = np.nan
@@ -93,6 +104,7 @@ class _Fitted:
                 len(y),
                 float(w.sum()),
                 float(w @ y),
+                float(w @ np.log(y)) if _LOG_POWER.get(family.name) else 0.0,
             )
 
     def merge(self, other: Self) -> Self:
@@ -103,24 +115,100 @@ class _Fitted:
 def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link: Link) -> Quality:
     """The quality of a fit on the rows of a run: one pass, or two where the dispersion is estimated first."""
     d = run.source.n_features
-    origin = fit.origin
-    coef, intercept = fit.coef[0], float(fit.intercept[0])
-    lead = [intercept + float(origin @ coef)] if problem.intercept else []
-    theta = np.concatenate([lead, coef])[:, None]
-    at = At(problem.loss, origin, theta, problem.intercept, 1)
     pilot = _pilot(run, family)
-    point = _Point(at, family, link, pilot, 1.0 if family.fixed_dispersion else np.nan)
+    point = _Point(fit.at(problem), family, link, pilot, 1.0 if family.fixed_dispersion else np.nan)
     sums = run.sum(_Fitted, point, "deviance")
     # The rank of a penalised fit is that of the columns; they are few beside the rows, or the dispersion means little.
     p = fit.rank or d + int(problem.intercept)
     df = sums.weight - p
     with np.errstate(all="ignore"):
         dispersion = 1.0 if family.fixed_dispersion else (sums.chi2 / df if df > 0 else np.nan)
-    null = _null(sums, pilot, family)
+    null = _null_with_offset(run, problem, link) if run.source.n_targets > 1 else _null(sums, pilot, family)
     likelihood = sums.likelihood
     if not family.fixed_dispersion and np.isfinite(dispersion) and dispersion > 0:
+        if family.name in _LOG_POWER:
+            at_one = family.log_likelihood(np.ones(1), np.ones(1), dispersion)
+            likelihood = sums.weight * at_one + _LOG_POWER[family.name] * sums.logs - sums.deviance / (2 * dispersion)
+            return Quality(sums.deviance, null, sums.chi2, dispersion, likelihood, sums.count, sums.weight, df)
         likelihood = run.sum(_Fitted, point._replace(dispersion=dispersion), "likelihood").likelihood
     return Quality(sums.deviance, null, sums.chi2, dispersion, likelihood, sums.count, sums.weight, df)
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Half the deviance of an intercept beside the offset, and its two derivatives (the second expected)."""
+
+    value: float
+    slope: float
+    fisher: float
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Any, float]) -> Self:
+        """The sums of one chunk."""
+        loss, level = params
+        assert chunk.y is not None
+        y, w = chunk.y.astype(np.float64), chunk.weight
+        if w is not None:
+            y, w = y[w > 0], w[w > 0]
+        with np.errstate(all="ignore"):
+            rows = loss.derivatives(y[:, 0], level + y[:, 1])
+        return cls(*(float(part.sum() if w is None else w @ part) for part in rows))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+def _null_with_offset(run: Run, problem: GlmProblem, link: Link) -> float:
+    """The deviance of an intercept beside the offset."""
+
+    def evaluate(x: Array, order: int) -> Local:
+        sums = run.sum(_Level, (problem.loss, float(x[0])), "intercept alone")
+        return Local(sums.value, np.array([sums.slope]), np.array([[sums.fisher]]))
+
+    y, offset = run.origin()[run.source.n_features :]
+    with np.errstate(all="ignore"):
+        start = float(link.link(np.array([y]))[0]) - offset
+    found = newton(evaluate, np.array([start if np.isfinite(start) else 0.0]), tolerance=1e-14, max_steps=50)
+    return 2 * found.value if np.isfinite(found.value) else float("nan")
+
+
+@dataclass(frozen=True)
+class _Classified:
+    """Sums over rows of (4)."""
+
+    loss: float
+    chi2: float
+    totals: Array
+    count: int
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: At) -> Self:
+        """The sums of one chunk."""
+        chunk, w = weighted_rows(chunk, params.class_weight)
+        assert chunk.y is not None
+        w = np.ones(len(chunk)) if w is None else w
+        eta, y = linear_predictor(chunk, params), chunk.y[:, 0]
+        several = isinstance(params.loss, Multinomial)
+        value = params.loss.value(y, eta if several else eta[:, 0])
+        with np.errstate(over="ignore"):
+            chi2 = float(w @ np.minimum(np.expm1(value), 1e300))
+        totals = np.bincount(y.astype(np.intp), weights=w, minlength=max(eta.shape[1], 2))
+        return cls(float(w @ value), chi2, totals, len(w))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+def quality_of_classes(run: Run, fit: GlmFit, problem: GlmProblem) -> Quality:
+    """The numbers (4) of a classifier on the rows of a run, in one pass."""
+    sums = run.sum(_Classified, fit.at(problem), "deviance")
+    weight = float(sums.totals.sum())
+    present = sums.totals[sums.totals > 0]
+    null = -2 * float(present @ np.log(present / weight))
+    df = weight - max(problem.outputs - 1, 1) * (int(problem.intercept) + run.source.n_features)
+    return Quality(2 * sums.loss, null, sums.chi2, 1.0, -sums.loss, sums.count, weight, df)
 
 
 def d2_of(run: Run, at: At, family: Family, link: Link) -> float:

@@ -4,9 +4,9 @@
 
 1. **Start.** The same problem on the leading eighth of the rows, and so on down to a few thousand. A fit on m rows is
    within about sqrt(p/m) of the fit on all, so two or three passes over all rows remain.
-2. **Newton** (`optimize/newton.py`) where the Hessian is affordable: it does not mind columns of unlike scale.
-   **L-BFGS** (`optimize/lbfgs.py`) where it is not (many classes or columns), in variables made round by the Hessian
-   of the leading rows, by a Gram matrix for each class, or, for very many columns, by the diagonal.
+2. **Newton** (`optimize/newton_method.py`) where the Hessian is affordable: it does not mind columns of unlike scale.
+   **L-BFGS** (`optimize/limited_memory.py`) where it is not (many classes or columns), in variables made round by the
+   Hessian of the leading rows, by a Gram matrix for each class, or, for very many columns, by the diagonal.
 3. **How good.** The bounds (2) and (3).
 
 The gap.  Let g be the slope and H the Hessian of J. All losses marked self-concordant have |l'''| <= l'', so along any
@@ -38,8 +38,8 @@ from summula.core.solution import Solution
 from summula.linear_model.glm_sums import At, Diagonal, Slopes, row_weights
 from summula.linear_model.problem import solving
 from summula.losses import Loss, Squared
-from summula.optimize.lbfgs import lbfgs
-from summula.optimize.newton import Bounds, Factor, Local, newton
+from summula.optimize.limited_memory import lbfgs
+from summula.optimize.newton_method import Bounds, Factor, Local, newton
 
 if TYPE_CHECKING:
     from summula.core.estimator import Run
@@ -52,8 +52,9 @@ WIDE = 2_048  # parameters of one output beyond which no Hessian is formed
 _NEWTON_WORK = 3e9  # rows x columns^2 x pairs of outputs up to which a Hessian of all rows is worth it
 _LEVEL = 8  # each level of the start has so many times fewer rows
 _FEWEST = 2_048  # rows of the lowest level, and
-_ROWS_PER_PARAMETER = 8
+_ROWS_PER_PARAMETER = 4
 _ROUGH = 1e-5  # tolerance of the levels below the last
+_ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # of the objective, by how products are computed
 
 
 class GlmProblem(NamedTuple):
@@ -89,8 +90,12 @@ class GlmFit:
     kind : str
     half_inverse : ndarray of shape (p K, rank), or None
         F with F F' = H^+ at the answer, about the origin; None when no Hessian was formed there.
+    free : ndarray of shape (p K, p K - rank), or None
+        N with H N = 0: what the data leave free.
     origin : ndarray of shape (d,)
     rank : int
+    largest : ndarray of shape (d,), or None
+        The largest |x_j - o_j|.
     """
 
     coef: Array
@@ -107,6 +112,20 @@ class GlmFit:
     origin: Array
     half_inverse: Array | None = None
     rank: int = 0
+    free: Array | None = None
+    largest: Array | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the solver ended as asked, or where rounding ended it with nothing to speak of left to gain."""
+        much = self.gap > 1e-6 * abs(self.value) + 1e-14 * self.weight
+        return self.converged or not (self.status == "max_iter" or much)
+
+    def at(self, problem: GlmProblem, order: int = 1, *, expected: bool = False) -> At:
+        """The answer as a point where a pass sums."""
+        lead = (self.intercept + self.coef @ self.origin)[None, :][: int(problem.intercept)]
+        theta = np.vstack([lead, self.coef.T])
+        return At(problem.loss, self.origin, theta, problem.intercept, order, expected, problem.class_weight)
 
 
 class Curved(NamedTuple):
@@ -126,9 +145,11 @@ class Objective:
         self.first = int(problem.intercept)
         self.p = self.first + run.source.n_features
         self.support = problem.family
+        self.stop = False  # whether a callback asked to stop
         self.sums: Slopes | None = None
         self.seen: tuple[Array, Local] | None = None  # the last point
         self.curved: Curved | None = None  # the last one with a Hessian
+        self.largest: Array | None = None
 
     def theta(self, x: Array) -> Array:
         """The vector as a matrix of shape (p, K)."""
@@ -145,6 +166,7 @@ class Objective:
             not problem.loss.convex,
             problem.class_weight,
             self.support,
+            extent=order == 2 and self.largest is None,
         )
         self.support = None  # one look at the targets is enough
         return point
@@ -152,7 +174,7 @@ class Objective:
     def __call__(self, x: Array, order: int) -> Local:
         problem = self.problem
         sums = self.run.sum(Slopes, self.at(x, order), "Newton step" if order == 2 else "gradient")
-        self.run.step()
+        self.stop = self.run.step() or self.stop
         self.sums = sums
         penalised = self.penalised(x)
         value = sums.value + problem.penalty / 2 * float(penalised @ penalised)
@@ -160,7 +182,10 @@ class Objective:
         hessian = sums.hessian
         if hessian is not None:
             hessian = hessian + np.diag(problem.penalty * self.penalised(np.ones(len(x))))
-            self.curved = Curved(x.copy(), hessian, self.factor(hessian), sums.largest)
+            if not np.isfinite(hessian).all():
+                return Local(np.inf, gradient, hessian)
+            self.largest = sums.largest if self.largest is None else self.largest
+            self.curved = Curved(x.copy(), hessian, self.factor(hessian), self.largest)
         here = Local(value, gradient, hessian)
         self.seen = x.copy(), here
         return here
@@ -193,8 +218,7 @@ class Objective:
         K = self.problem.outputs
         if K > 1:
             H = H.copy().reshape(K, self.p, K, self.p)
-            unseen = range(self.p) if self.problem.penalty == 0 else range(self.first)
-            for j in unseen:
+            for j in range(self.p):
                 H[:, j, :, j] += np.mean([H[k, j, k, j] for k in range(K)])
             H = H.reshape(K * self.p, K * self.p)
         with solving(len(H)):
@@ -211,6 +235,7 @@ def solve(
 
     `offer` is told of points a later pass would improve; `start` are intercepts and slopes to begin with.
     """
+    run.keep_rows()
     source = run.source
     # Sparse rows stay about 0; so do those of a model through the origin.
     d, first = source.n_features, int(problem.intercept)
@@ -225,7 +250,7 @@ def solve(
     def told(x: Array, here: Local, decrement: float) -> bool:
         if offer is not None and objective.sums is not None:
             offer(_named(objective, Solution(x, here.value, decrement, "stopped", False, 0), decrement, "local", None))
-        return False
+        return objective.stop
 
     if objective.affordable():
         bounds = _bounds(problem, first)
@@ -237,14 +262,33 @@ def solve(
                 max_steps=problem.max_steps,
                 bounds=bounds,
                 factor=objective.known,
+                rounding=_ROUNDING[source.dtype.name],
                 on_step=told,
             )
     else:
         solution = _by_lbfgs(objective, x, rough, told)
+    if objective.stop:
+        solution = replace(solution, status="stopped", converged=False)
     if not np.isfinite(solution.value):
         run.complain_of_missing()
         raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
+    if problem.penalty == 0 and problem.low is None:
+        solution = replace(solution, x=_shortest(objective, solution))
     return _finished(objective, solution)
+
+
+def _shortest(objective: Objective, solution: Solution) -> Array:
+    """The same fit with the shortest slopes, where the data leave some directions free."""
+    x: Array = solution.x
+    curved = objective.curved
+    free = np.empty((len(x), 0)) if curved is None else curved.factor.null_space()
+    if not free.shape[1]:
+        return x
+    slopes = objective.penalised(np.ones(len(x))) > 0
+    shorter = np.asarray(x - free @ np.linalg.lstsq(free[slopes], x[slopes])[0])
+    # Directions of almost no curvature, as near an infinite answer, are not free: there the value tells.
+    same = objective(shorter, 1).value <= solution.value + 1e-12 * abs(solution.value)
+    return shorter if same else x
 
 
 def _newton_affordable(rows: int, p: int, problem: GlmProblem) -> bool:
@@ -266,7 +310,7 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
     p = int(problem.intercept) + run.source.n_features
     q = p * problem.outputs
     fewer = rows // _LEVEL
-    if q > WIDE or fewer < max(_FEWEST, _ROWS_PER_PARAMETER * q):
+    if q > WIDE or fewer < max(_FEWEST, _ROWS_PER_PARAMETER * q) or not problem.max_steps:
         return _first_guess(run, problem, origin, min(rows, 65_536)), None
     few = run.leading(fewer)
     if not _representative(few, problem):
@@ -274,7 +318,7 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
     x, rough = _start(run, problem, origin, fewer)
     part = problem._replace(penalty=problem.penalty / _LEVEL, tolerance=_ROUGH, max_steps=8, family=None)
     objective = Objective(few, part, origin)
-    if _newton_affordable(8 * fewer, p, problem) or rough is None:
+    if _newton_affordable(rows, p, problem) or rough is None:
         solution = newton(
             objective,
             x,
@@ -282,12 +326,13 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
             max_steps=8,
             bounds=_bounds(problem, int(problem.intercept)),
             factor=objective.known,
+            rounding=_ROUNDING[run.source.dtype.name],
         )
     else:
         solution = _by_lbfgs(objective, x, rough, None)
     if not np.isfinite(solution.value):
         return x, None
-    if _newton_affordable(8 * fewer, p, problem):
+    if _newton_affordable(rows, p, problem):
         return solution.x, None
     H = objective(solution.x, 2).hessian
     assert H is not None
@@ -384,8 +429,9 @@ def _preconditioner(objective: Objective, x: Array, rough: Factor | None) -> Any
     # The Gram matrix, times what the curvature of each output is on average.
     squares = At(Squared(), objective.origin, np.zeros((objective.p, 1)), problem.intercept, 2)
     gram = run.sum(Slopes, squares, "Gram matrix")
-    inner = np.maximum(np.diag(run.sum(Slopes, objective.at(x, 1)).inner) / gram.weight, 1e-6)
     assert gram.hessian is not None
+    assert objective.sums is not None
+    inner = np.maximum(np.diag(objective.sums.inner) / gram.weight, 1e-6)
     per_output = penalty.reshape(problem.outputs, objective.p)
     factors = (Factor.of(c * gram.hessian + np.diag(mine)) for c, mine in zip(inner, per_output, strict=True))
     return _Blocks([factor.half_inverse() for factor in factors])
@@ -393,18 +439,20 @@ def _preconditioner(objective: Objective, x: Array, rough: Factor | None) -> Any
 
 def _by_lbfgs(objective: Objective, x: Array, rough: Factor | None, told: Any) -> Solution:
     problem = objective.problem
-    M = _preconditioner(objective, x, rough)
+    first = objective(x, 1)
+    if not np.isfinite(first.value):
+        return Solution(x, np.inf, np.inf, "unbounded", False, 0)
+    start, M = x, _preconditioner(objective, x, rough)
 
     def evaluate(x: Array) -> tuple[float, Array]:
-        here = objective(x, 1)
+        here = first if x is start else objective(x, 1)
         return here.value, here.gradient
 
     def enough(x: Array, value: float, gradient: Array) -> bool:
         left = M.back(gradient)
         decrement = float(left @ left) / 2
-        if told is not None:
-            told(x, Local(value, gradient), decrement)
-        return decrement <= problem.tolerance * abs(value)
+        stop = told is not None and told(x, Local(value, gradient), np.inf)  # (no bound is known here)
+        return bool(stop or decrement <= problem.tolerance * abs(value))
 
     return lbfgs(evaluate, x, M, enough=enough, max_steps=max(problem.max_steps, 1))
 
@@ -430,10 +478,18 @@ def gap_bounds(
         growth = np.exp(min(R * np.sqrt(max(moved @ curved.hessian @ moved, 0.0)), 700.0))
         nu = np.sqrt(max(float(gradient @ factor.solve(gradient)), 0.0) * growth)
         if R * np.sqrt(growth) * nu <= 0.5:
-            bounds.append(float(nu**2))
+            bounds.append(float(nu**2) + _alike(gradient, problem))
     if problem.penalty > 0:
         bounds.append(_strong_bound(gradient, inner, problem, diagonal))
     return float(min(bounds))
+
+
+def _alike(gradient: Array, problem: GlmProblem) -> float:
+    """What is lost in slopes that are alike for all classes: softmax cannot see them, there J is the penalty alone."""
+    if problem.outputs == 1 or problem.penalty == 0:
+        return 0.0
+    g = gradient.reshape(problem.outputs, -1)[:, int(problem.intercept) :].sum(axis=0)
+    return float(g @ g) / (2 * problem.outputs * problem.penalty)
 
 
 def _strong_bound(gradient: Array, inner: Array, problem: GlmProblem, diagonal: Array) -> float:
@@ -506,4 +562,6 @@ def _named(objective: Objective, solution: Solution, gap: float, kind: str, fact
         origin=objective.origin,
         half_inverse=None if factor is None or problem.penalty > 0 else factor.half_inverse(),
         rank=0 if factor is None else factor.rank,
+        free=None if factor is None or problem.penalty > 0 else factor.null_space(),
+        largest=None if objective.curved is None else objective.curved.largest,
     )

@@ -24,9 +24,11 @@ from summula.core.errors import DataError
 from summula.core.statistics import product
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
-__all__ = ["At", "ClassTotals", "Diagonal", "Slopes", "WeightTotal", "linear_predictor", "row_weights"]
+__all__ = ["CANONICAL", "At", "ClassTotals", "Diagonal", "Slopes", "WeightTotal", "linear_predictor", "row_weights"]
 
 Array = NDArray[Any]
+
+_WIDE_ROWS = 512  # of softmax: so many rows at once, each as wide as all parameters
 
 
 class At(NamedTuple):
@@ -34,7 +36,8 @@ class At(NamedTuple):
 
     theta has shape (1 + d, K) with an intercept, else (d, K). `order` 1 asks for (1) and (2), 2 also for (3).
     `expected` takes the expectation of C (Fisher's information), which is never negative and what inference uses.
-    `class_weight` multiplies the weight of a row by that of its class; `support` is a family that checks y on the way.
+    `class_weight` multiplies the weight of a row by that of its class; `support` is a family that checks y on the way;
+    `extent` asks for the largest values of the columns.
     """
 
     loss: Loss
@@ -45,6 +48,7 @@ class At(NamedTuple):
     expected: bool = False
     class_weight: Array | None = None
     support: Any = None
+    extent: bool = False
 
 
 def row_weights(chunk: Chunk, class_weight: Array | None) -> Array | None:
@@ -56,11 +60,23 @@ def row_weights(chunk: Chunk, class_weight: Array | None) -> Array | None:
     return mine if chunk.weight is None else mine * chunk.weight
 
 
+def weighted_rows(chunk: Chunk, class_weight: Array | None) -> tuple[Chunk, Array | None]:
+    """The rows that have a weight, and their weights: at the others a loss may be infinite, and 0 times that is NaN."""
+    w = row_weights(chunk, class_weight)
+    if w is None or w.all():
+        return chunk, w
+    kept = np.flatnonzero(w)
+    return chunk.take(kept), w[kept]
+
+
 def _block(chunk: Chunk, origin: Array, intercept: bool) -> Array:
-    """The rows z_i, dense."""
+    """The rows z_i, dense; without the indicators of factors."""
     first = int(intercept)
-    block = chunk.blank(first + chunk.n_features)
-    chunk.write(block[:, first:], origin.astype(chunk.dtype))
+    if chunk.has_factors:
+        chunk = replace(chunk, rows=chunk.rows.dense)
+    d = chunk.n_features
+    block = chunk.blank(first + d)
+    chunk.write(block[:, first:], origin[:d].astype(chunk.dtype))
     if intercept:
         block[:, 0] = 1.0
     return block
@@ -78,13 +94,28 @@ def _sparse_predictor(chunk: Chunk, point: At) -> Array:
     return eta
 
 
+def _with_levels(chunk: Chunk, point: At, eta: Array) -> Array:
+    from summula.linear_model.glm_kernels import add_levels
+
+    first, rows = int(point.intercept), chunk.rows
+    out = np.ascontiguousarray(eta)
+    for k in range(eta.shape[1]):
+        column = np.ascontiguousarray(out[:, k])
+        add_levels(rows.codes, rows.starts, np.ascontiguousarray(point.theta[first:, k]), column)
+        out[:, k] = column
+    return out
+
+
 def linear_predictor(chunk: Chunk, point: At, block: Array | None = None) -> Array:
     """eta, of shape (n, K), in float64; a second column of y is the offset."""
     if chunk.is_sparse:
         eta = _sparse_predictor(chunk, point)
     else:
         block = _block(chunk, point.origin, point.intercept) if block is None else block
-        eta = product(block, point.theta.astype(block.dtype)).astype(np.float64, copy=False)
+        theta = point.theta[: block.shape[1]].astype(block.dtype)
+        eta = product(block, theta).astype(np.float64, copy=False)
+        if chunk.has_factors:
+            eta = _with_levels(chunk, point, eta)
     if chunk.y is not None and chunk.y.shape[1] > 1:
         eta = eta + chunk.y[:, 1:2]
     return eta
@@ -102,7 +133,7 @@ class Slopes:
     inner : ndarray of shape (K, K)
         The block of H that belongs to the intercepts: sum of w C.
     largest : ndarray of shape (d,)
-        The largest |x_j - o_j|; zeros unless order is 2.
+        The largest |x_j - o_j|; empty unless asked for.
     weight : float
     """
 
@@ -120,12 +151,13 @@ class Slopes:
         assert chunk.y is not None
         if point.support is not None:
             _check_support(chunk, point.support)
-        w = row_weights(chunk, point.class_weight)
+        chunk, w = weighted_rows(chunk, point.class_weight)
+        assert chunk.y is not None
         block = None if chunk.is_sparse else _block(chunk, point.origin, point.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
             value, slope, curvature = _derivatives(point, chunk.y[:, 0], eta, w)
-            sums = _sparse_sums if chunk.is_sparse else _dense_sums
+            sums = _sparse_sums if chunk.is_sparse else _factor_sums if chunk.has_factors else _dense_sums
             gradient, hessian, largest = sums(chunk, block, slope, curvature, point)
         return cls(value, gradient, hessian, _inner(curvature), largest, float(len(chunk) if w is None else w.sum()))
 
@@ -144,11 +176,19 @@ class Slopes:
 
 
 def _check_support(chunk: Chunk, family: Any) -> None:
+    """Raise for the first target with a weight that the family cannot have; missing ones are named elsewhere."""
     assert chunk.y is not None
-    bad = family.complain(chunk.y[:, 0])
+    looked_at = np.isfinite(chunk.y[:, 0])
+    if chunk.weight is not None:
+        looked_at &= chunk.weight > 0
+    rows = np.flatnonzero(looked_at)
+    bad = family.complain(chunk.y[rows, 0])
     if bad is not None:
-        row, words = bad
-        raise DataError(f"The target y is {chunk.y[row, 0]:g} at row {chunk.start + row}: {words}.")
+        row, words = int(rows[bad[0]]), bad[1]
+        raise DataError(
+            "Some value(s) of y are out of the valid range of the loss: "
+            f"y is {chunk.y[row, 0]:g} at row {chunk.start + row}, and {words}."
+        )
 
 
 class _Softmax(NamedTuple):
@@ -159,7 +199,7 @@ class _Softmax(NamedTuple):
 
 
 # Losses whose curvature does not depend on y, so that it is its own expectation.
-_CANONICAL = (Squared, Logistic, PoissonLog, Multinomial)
+CANONICAL = (Squared, Logistic, PoissonLog, Multinomial)
 
 
 def _derivatives(point: At, y: Array, eta: Array, w: Array | None) -> tuple[float, Array, Any]:
@@ -173,7 +213,7 @@ def _derivatives(point: At, y: Array, eta: Array, w: Array | None) -> tuple[floa
             slope *= w[:, None]
         return _total(value, w), slope, _Softmax(np.ones(len(y)) if w is None else w, p)
     value, s, c = loss.derivatives(y, eta[:, 0])
-    if not point.expected and not isinstance(loss, _CANONICAL):
+    if not point.expected and not isinstance(loss, CANONICAL):
         c = loss.curvature(y, eta[:, 0])
     if w is not None:
         s, c = s * w, c * w
@@ -183,7 +223,7 @@ def _derivatives(point: At, y: Array, eta: Array, w: Array | None) -> tuple[floa
 def _total(value: Array, w: Array | None) -> float:
     if w is None:
         return float(value.sum())
-    return float(value @ w) if w.all() else float(value[w > 0] @ w[w > 0])  # 0 times infinity is nothing
+    return float(value @ w)
 
 
 def _inner(curvature: Any) -> Array:
@@ -208,20 +248,69 @@ def _dense_sums(
     chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
 ) -> tuple[Array, Array | None, Array]:
     assert block is not None
-    p, outputs = block.shape[1], slope.shape[1]
+    outputs = slope.shape[1]
     gradient = product(block.T, slope.astype(block.dtype)).astype(np.float64, copy=False)
+    largest = np.zeros(0)
+    if point.extent:
+        first = int(point.intercept)
+        largest = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))[first:].astype(np.float64)
     if point.order < 2:
-        return gradient, None, np.zeros(0)
-    first = int(point.intercept)
-    largest = np.maximum(block.max(axis=0), -block.min(axis=0))[first:].astype(np.float64)
+        return gradient, None, largest
     if outputs == 1 and not isinstance(curvature, _Softmax):
         # NumPy sees a matrix times its own transpose and computes one half (syrk), outside the GIL.
         block *= np.sqrt(np.maximum(curvature, 0.0)).astype(block.dtype)[:, None]
         return gradient, (block.T @ block).astype(np.float64, copy=False), largest
-    H = np.empty((outputs, p, outputs, p))
-    for k, m, c in _pairs(curvature, outputs):
-        H[k, :, m] = H[m, :, k] = block.T @ (block * c.astype(block.dtype)[:, None])
-    return gradient, H.reshape(outputs * p, outputs * p), largest
+    return gradient, _softmax_hessian(block, curvature), largest
+
+
+def _factor_sums(
+    chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
+) -> tuple[Array, Array | None, Array]:
+    """Dense columns as they are; the rest of slope and Hessian by the codes of the factors."""
+    from summula.linear_model.glm_kernels import add_by_level, add_level_products
+
+    assert block is not None
+    rows, first, width, outputs = chunk.rows, int(point.intercept), block.shape[1], slope.shape[1]
+    if outputs > 1:  # softmax: written out, a few rows at a time
+        plain = replace(chunk, rows=chunk.dense(chunk.dtype))
+        return _dense_sums(plain, _block(plain, point.origin, point.intercept), slope, curvature, point)
+    p = first + chunk.n_features
+    gradient = np.zeros((p, 1))
+    gradient[:width] = product(block.T, slope.astype(block.dtype))
+    s = np.ascontiguousarray(slope[:, 0])
+    by_level = np.zeros(p - first)
+    add_by_level(rows.codes, rows.starts, s, by_level)
+    gradient[width:, 0] = by_level[width - first :]
+    largest = np.zeros(0)
+    if point.extent:
+        size = np.maximum(block.max(axis=0), -block.min(axis=0))[first:].astype(np.float64)
+        largest = np.concatenate([size, np.ones(p - width)])
+    if point.order < 2:
+        return gradient, None, largest
+    c = np.maximum(curvature, 0.0)
+    H = np.zeros((p, p))
+    add_level_products(rows.codes, rows.starts, block, c, first, H)
+    block *= np.sqrt(c).astype(block.dtype)[:, None]
+    H[:width, :width] = block.T @ block
+    H[:width, width:] = H[width:, :width].T
+    return gradient, H, largest
+
+
+def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
+    """Sum of w (diag(p) - p p') (x) z z': K Gram matrices less that of the rows p (x) z."""
+    w, p = curvature
+    n, width, outputs = len(block), block.shape[1], p.shape[1]
+    blocks = np.zeros((outputs, width, outputs, width))
+    for k in range(outputs):
+        scaled = block * np.sqrt(w * p[:, k]).astype(block.dtype)[:, None]
+        blocks[k, :, k] = scaled.T @ scaled
+    H = blocks.reshape(outputs * width, outputs * width)
+    weighted = (p * np.sqrt(w)[:, None]).astype(block.dtype)
+    for a in range(0, n, _WIDE_ROWS):
+        rows = slice(a, min(a + _WIDE_ROWS, n))
+        wide = (weighted[rows, :, None] * block[rows, None, :]).reshape(-1, outputs * width)
+        H -= wide.T @ wide
+    return H
 
 
 def _sparse_sums(
@@ -252,10 +341,12 @@ def _sparse_sums(
             Hkm[0, 1:] = Hkm[1:, 0] = X.T @ c
         if m > k:
             H[m, :, k] = Hkm
-    largest = np.zeros(d)
-    if X.nnz:
-        top = abs(X).max(axis=0)
-        largest = np.asarray(top.toarray()).ravel()
+    largest = np.zeros(d if point.extent else 0)
+    if point.extent:
+        if not X.has_canonical_format:  # entries of one place add up
+            X = X.copy()
+            X.sum_duplicates()
+        np.maximum.at(largest, X.indices, np.abs(X.data))
     return gradient, H.reshape(outputs * (first + d), -1), largest
 
 
@@ -271,18 +362,19 @@ class Diagonal:
         from summula.linear_model.glm_kernels import add_squares
 
         point, first = params, int(params.intercept)
+        chunk, w = weighted_rows(chunk, point.class_weight)
         assert chunk.y is not None
         block = None if chunk.is_sparse else _block(chunk, point.origin, point.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
-            _, _, c = _derivatives(point, chunk.y[:, 0], eta, row_weights(chunk, point.class_weight))
+            _, _, c = _derivatives(point, chunk.y[:, 0], eta, w)
         C = c.weight[:, None] * c.p * (1 - c.p) if isinstance(c, _Softmax) else c[:, None]
         out = np.zeros(point.theta.shape)
         if chunk.is_sparse:
             add_squares(chunk.rows.indptr, chunk.rows.indices, chunk.rows.data, np.ascontiguousarray(C), out[first:])
         else:
-            assert block is not None
-            out[first:] = product(np.square(block[:, first:]).T, C.astype(block.dtype))
+            full = _block(replace(chunk, rows=chunk.dense(chunk.dtype)), point.origin, point.intercept)
+            out[first:] = product(np.square(full[:, first:]).T, C.astype(full.dtype))
         if first:
             out[0] = C.sum(axis=0)
         return cls(out)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
-from summula.core.frames import is_frame, opened
+from summula.core.frames import is_frame, opened, pop_columns
 from summula.core.scan import Scan
 from summula.core.validation import collection_reader
 
-__all__ = ["joined_targets"]
+__all__ = ["features_beside", "joined_targets"]
 
 Array = NDArray[Any]
 
@@ -41,6 +41,12 @@ def joined_targets(X: Any, y: Any, offset: Any = None, exposure: Any = None) -> 
         total = total + np.log(t)
     values = _values(X, y, "y", n)
     return np.column_stack([values, total])
+
+
+def features_beside(X: Any, *given: Any) -> Any:
+    """A frame without those of its columns that were given by name as something else."""
+    names = [name for name in given if isinstance(name, str)]
+    return pop_columns(X, dict.fromkeys(names))[0] if names and is_frame(X) else X
 
 
 def _named(y: Any, offset: Any, exposure: Any) -> Any:

@@ -30,7 +30,7 @@ from summula.core.estimator import Run
 from summula.linear_model.problem import Fit
 from summula.stats.summary import Summary
 
-__all__ = ["COVARIANCES", "WEIGHTS", "Meat", "Names", "summarise"]
+__all__ = ["COVARIANCES", "WEIGHTS", "Meat", "Names", "standard_errors", "summarise", "whole"]
 
 Array = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def summarise(
         B = basis if intercept else basis[1:, 1:]
         T, beta = (np.asarray(B @ part.astype(B.dtype), dtype=np.float64) for part in (T, beta))
     K = _middle(fit, intercept, cov, weights, N, df, run)
-    error = np.stack([_errors(T, k, sigma) for k, sigma in zip(K, _sigma(fit, df), strict=True)], axis=1)
+    error = np.stack([standard_errors(T, k, sigma) for k, sigma in zip(K, _sigma(fit, df), strict=True)], axis=1)
     if df <= 0:
         error = np.full_like(error, np.nan)
     error[_undetermined_rows(fit, intercept, basis, len(error))] = np.nan
@@ -157,7 +157,7 @@ def _sigma(fit: Fit, df: float) -> Array:
     return np.sqrt(fit.rss / df) if df > 0 else np.full(len(fit.rss), np.nan)
 
 
-def _errors(T: Array, k: Array | None, sigma: float) -> Array:
+def standard_errors(T: Array, k: Array | None, sigma: float) -> Array:
     """Roots of the diagonal of T K T'; K is sigma^2 I when it is None."""
     largest = np.abs(T).max(axis=1, initial=0.0)
     size = np.where(largest > 0, largest, 1.0)  # taken out, lest squares overflow or vanish
@@ -205,7 +205,7 @@ def _facts(
             log_likelihood = log_likelihood + fit.log_weight / 2
     facts = {
         "n": fit.count,
-        "df_residual": _whole(df),
+        "df_residual": whole(df),
         "r2": r2,
         "adjusted_r2": adjusted,
         "residual_sd": _sigma(fit, df),
@@ -236,12 +236,13 @@ def _f_statistic(fit: Fit, intercept: bool, slopes: int, df: float, K: list[Any]
     return np.asarray(values)
 
 
-def _whole(value: float) -> float | int:
+def whole(value: float) -> float | int:
+    """A count as an integer where it is one."""
     return int(value) if float(value).is_integer() else value
 
 
 def _notes(fit: Fit, cov: str, weights: str, weighted: bool, df: float, names: Names) -> tuple[str, ...]:
-    notes = [f"Standard errors: {cov}; t with {_whole(df):g} degrees of freedom."]
+    notes = [f"Standard errors: {cov}; t with {whole(df):g} degrees of freedom."]
     if weighted:
         meant = (
             "frequencies: a weight of 3 is the row three times"

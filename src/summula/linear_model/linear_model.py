@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 
 from summula.core.additive import AdditiveEstimator
 from summula.core.chunks import Chunk
@@ -15,6 +16,7 @@ from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError,
 from summula.core.estimator import Run
 from summula.core.frames import frame_library, is_frame
 from summula.core.output import write_batches
+from summula.core.scoring import R2Score, RowFunction
 from summula.core.statistics import Gram
 from summula.core.training import keep_training, recalled
 from summula.core.validation import as_source, collection_reader
@@ -33,6 +35,11 @@ Array = NDArray[Any]
 _ACCURACY = {"float64": (1e-16, 1e-6), "float32": (6e-8, 1e-3)}
 
 
+def linear_values(coef: Array, intercept: Any, chunk: Chunk) -> Array:
+    """The linear function of every row of a chunk."""
+    return np.asarray(chunk.X @ coef + intercept)
+
+
 class Given(NamedTuple):
     """What the training data were like."""
 
@@ -42,7 +49,7 @@ class Given(NamedTuple):
     target_names: tuple[str, ...] | None
 
 
-class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
+class LeastSquaresModel(MultiOutputMixin, R2Score, AdditiveEstimator):
     """A linear prediction fitted by least squares."""
 
     _fit: Fit
@@ -158,12 +165,10 @@ class LeastSquaresModel(MultiOutputMixin, RegressorMixin, AdditiveEstimator):
         not yet computed, for a Dask collection
         """
         source = self._reading(X)
-        coef, intercept = np.asarray(self.coef_).T, self.intercept_
+        return self._map_rows(self._row_function(), source)
 
-        def linear(chunk: Chunk) -> Array:
-            return np.asarray(chunk.X @ coef + intercept)
-
-        return self._map_rows(linear, source)
+    def _row_function(self) -> RowFunction:
+        return functools.partial(linear_values, np.asarray(self.coef_).T, self.intercept_)
 
     def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
         """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.

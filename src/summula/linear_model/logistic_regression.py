@@ -8,25 +8,31 @@ Solved, divided by C, in `glm_solver.py`.
 
 from __future__ import annotations
 
+import functools
 import os
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
-from sklearn.base import ClassifierMixin
+from scipy import sparse, special
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.errors import ParameterError
+from summula.core.chunks import Chunk
+from summula.core.errors import ParameterError, warn
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, any_value, boolean, integer, mapping, none, one_of, real
+from summula.core.scoring import AccuracyScore, RowFunction
+from summula.linear_model.glm_inference import Asked
 from summula.linear_model.glm_model import GlmModel, relative_gap
+from summula.linear_model.glm_quality import quality_of_classes
 from summula.linear_model.glm_solver import GlmFit, GlmProblem
 from summula.linear_model.glm_sums import ClassTotals
 from summula.losses import Logistic, Multinomial
-from summula.stats.links import Logit
+from summula.stats.exponential_family import Family
+from summula.stats.families import Bernoulli
+from summula.stats.links import Link, Logit
+from summula.stats.summary import Summary
 
 __all__ = ["LogisticRegression"]
 
@@ -35,7 +41,7 @@ Array = NDArray[Any]
 _SOLVERS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
-class LogisticRegression(ClassifierMixin, GlmModel):
+class LogisticRegression(AccuracyScore, GlmModel):
     """Classification by a linear score for each class, fitted by penalised likelihood.
 
     Parameters
@@ -98,6 +104,7 @@ class LogisticRegression(ClassifierMixin, GlmModel):
     array([[0.5, 0.5]])
     """
 
+    coef_: Any
     _labelled = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "penalty": (none, one_of("l1", "l2", "elasticnet", "deprecated")),
@@ -111,7 +118,7 @@ class LogisticRegression(ClassifierMixin, GlmModel):
         "random_state": (any_value,),
         "solver": (one_of(*_SOLVERS),),
         "max_iter": (integer(0),),
-        "verbose": (any_value,),
+        "verbose": (boolean, integer(0)),
         "warm_start": (boolean,),
         "n_jobs": (none, integer()),
         "max_time": (none, real(0.0)),
@@ -170,7 +177,10 @@ class LogisticRegression(ClassifierMixin, GlmModel):
         self
         """
         with self._fitting(X, y, sample_weight) as run:
-            self._solved(run, self._problem(run), (X, y, sample_weight), self.classes_)
+            problem = self._problem(run)
+            self._solved(run, problem, (X, y, sample_weight), self.classes_)
+            if problem.penalty == 0:
+                self._quality = quality_of_classes(run, self._fit, problem)
         return self
 
     def _problem(self, run: Run) -> GlmProblem:
@@ -184,22 +194,38 @@ class LogisticRegression(ClassifierMixin, GlmModel):
             class_weight=self._class_weights(run),
             tolerance=relative_gap(self.tol),
             max_steps=self.max_iter,
-            link=Logit(),
+            # Before the first step scikit-learn has all parameters at 0.
+            link=Logit() if self.max_iter else None,
         )
 
     def _strength(self) -> float:
-        """C, from the parameters scikit-learn has had for it."""
+        """C, from the parameters scikit-learn has had for it, with its warnings."""
         if self.penalty != "deprecated":
-            warnings.warn(
+            warn(
                 "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this warning, leave "
                 "'penalty' set to its default value and use 'l1_ratio' or 'C' instead. Use l1_ratio=0 instead of "
                 "penalty='l2', l1_ratio=1 instead of penalty='l1', l1_ratio set to a float between 0 and 1 instead of "
                 "penalty='elasticnet', and C=np.inf instead of penalty=None.",
                 FutureWarning,
-                stacklevel=5,
             )
+        elif self.l1_ratio is None:
+            warn(
+                "'l1_ratio=None' was deprecated in version 1.8 and will trigger an error in 1.10. Use 0<=l1_ratio<=1 "
+                "instead.",
+                FutureWarning,
+            )
+        if (self.penalty == "l2" and self.l1_ratio != 0) or (self.penalty == "l1" and self.l1_ratio != 1):
+            warn(
+                f"Inconsistent values: penalty={self.penalty} with l1_ratio={self.l1_ratio}. penalty is deprecated. "
+                "Please use l1_ratio only.",
+                UserWarning,
+            )
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
+            raise ParameterError("l1_ratio must be specified when penalty is elasticnet.")
         if self.penalty in ("l1", "elasticnet") or (self.penalty == "deprecated" and self.l1_ratio):
             raise ParameterError("LogisticRegression has no L1 penalty yet; use l1_ratio=0.")
+        if self.penalty is None and self.C != 1.0:
+            warn("Setting penalty=None will ignore the C and l1_ratio parameters", UserWarning)
         return float(np.inf if self.penalty is None else self.C)
 
     def _class_weights(self, run: Run) -> Array | None:
@@ -223,6 +249,74 @@ class LogisticRegression(ClassifierMixin, GlmModel):
     def _name(self, fit: GlmFit, dtype: str) -> None:
         self.coef_, self.intercept_ = fit.coef.astype(dtype), fit.intercept.astype(dtype)
         self.n_iter_ = np.array([fit.n_iter], np.int32)
+
+    def densify(self) -> LogisticRegression:
+        """Hold `coef_` as an array again.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
+        if sparse.issparse(self.coef_):
+            self.coef_ = np.asarray(self.coef_.toarray())
+        return self
+
+    def sparsify(self) -> LogisticRegression:
+        """Hold `coef_` as a sparse matrix, which is smaller when more than half of it is zero.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
+        self.coef_ = sparse.csr_array(self.coef_)
+        return self
+
+    # ----------------------------------------------------------------------------------------------------- summarising
+
+    def summary(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        cov: str = "classical",
+        groups: Any = None,
+        weights: str = "frequency",
+        level: float = 0.95,
+        odds_ratios: bool = False,
+    ) -> Summary:
+        """Standard errors, tests and intervals of the coefficients of an unpenalised fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight : optional
+            The training data; needed for all but classical errors when the model no longer has them (it keeps small
+            data, and large data as long as the caller does; a loaded or unpickled model has none).
+        cov : {"classical", "HC0", "HC1", "cluster"}
+            How the variance of the coefficients is estimated: from the expected information, or by the
+            sandwich, which allows each row, or each group of rows, errors of its own.
+        groups : array-like of shape (n_samples,), or name of a column of X, optional
+            Labels of the groups within which rows may depend on each other, for cov="cluster".
+        weights : {"frequency", "precision"}
+            What a `sample_weight` means: so many rows, or the inverse variance of one.
+        level : float
+            Confidence of the intervals.
+        odds_ratios : bool
+            Whether to report exp(coefficient): odds ratios.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; `to_frame()` gives it as data. Several classes are each compared with
+            the first.
+        """
+        asked = Asked(cov, weights, level, odds_ratios)
+        return self._summarised((X, y, sample_weight), asked, groups)
+
+    def _distribution(self) -> tuple[Family, Link]:
+        return Bernoulli(), Logit()
 
     # ------------------------------------------------------------------------------------------------------ predicting
 
@@ -280,6 +374,9 @@ class LogisticRegression(ClassifierMixin, GlmModel):
         classes = self.classes_
         return self._scores(X, lambda s: classes[_winner(s)])
 
+    def _row_function(self) -> RowFunction:
+        return functools.partial(_codes, *self._linear())
+
     def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False) -> int:
         """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
 
@@ -299,6 +396,11 @@ class LogisticRegression(ClassifierMixin, GlmModel):
         if proba:
             return self._write(self.predict_proba(X), tuple(str(label) for label in self.classes_), path)
         return self._write(self.predict(X), ("prediction",), path)
+
+
+def _codes(coef: Array, intercept: Array, chunk: Chunk) -> Array:
+    """The place of the most probable class of every row of a chunk."""
+    return _winner(np.asarray(chunk.X @ coef + intercept))
 
 
 def _winner(scores: Array) -> Array:

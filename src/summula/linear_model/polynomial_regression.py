@@ -23,6 +23,7 @@ from sklearn.callback import with_callbacks
 from summula.core.chunks import Chunk
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, boolean, integer, none, real
+from summula.core.scoring import RowFunction
 from summula.core.sources import MappedSource, Source
 from summula.core.statistics import Gram, Moments
 from summula.core.validation import as_source, complain_of_overflow
@@ -222,19 +223,29 @@ class PolynomialRegression(LeastSquaresModel):
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         source = self._reading(X)
-        coef, dtype = self._fit.coef, np.asarray(self.coef_).dtype
+        return self._map_rows(self._row_function(), source)
+
+    def _row_function(self) -> RowFunction:
+        lift = functools.partial(
+            _scaled_lift,
+            centre=self._centre,
+            scale=self._scale,
+            degree=self.degree,
+            interaction_only=self.interaction_only,
+        )
+        intercept = self._fit.intercept if self.fit_intercept else np.zeros(1)
         one = np.ndim(self.coef_) == 1
-
-        def values(chunk: Chunk) -> Array:
-            t = _scaled_lift(chunk.dense(), self._centre, self._scale, self.degree, self.interaction_only)
-            result = (t @ coef + (self._fit.intercept if self.fit_intercept else 0.0)).astype(dtype)
-            return np.asarray(result[:, 0] if one else result)
-
-        return self._map_rows(values, source)
+        return functools.partial(_values, lift, self._fit.coef, intercept, np.asarray(self.coef_).dtype, one)
 
     def _second_run(self, X: Any, y: Any, sample_weight: Any) -> Run:
         source = as_source(self, X, y, sample_weight, needs_y=True, reset=False, accept_sparse=False)
         return Run(self, _lifted(source, self._centre, self._scale, self.degree, self.interaction_only), quiet=True)
+
+
+def _values(lift: Any, coef: Array, intercept: Array, dtype: Any, one: bool, chunk: Chunk) -> Array:
+    """The polynomial at every row of a chunk."""
+    result = (lift(chunk.dense()) @ coef + intercept).astype(dtype)
+    return np.asarray(result[:, 0] if one else result)
 
 
 def _expansion(powers: NDArray[np.int64], centre: Array, scale: Array, degree: int) -> Array:

@@ -87,7 +87,7 @@ class RidgeCV(LeastSquaresModel):
         None leaves out one row at a time. A number makes so many folds of consecutive rows. Any splitter of
         scikit-learn's works, or a list of splits; rows may be tested never or many times.
     gcv_mode : {"auto", "svd", "eigen"}, default=None
-        For compatibility: a hint that never changes the answer and never fails.
+        For compatibility: a hint that never changes the answer and never fails ("svd" warns for sparse X).
     store_cv_results : bool, default=False
         Whether `cv_results_` keeps the errors of every row (`cv=None` only).
     alpha_per_target : bool, default=False
@@ -197,6 +197,7 @@ class RidgeCV(LeastSquaresModel):
             if "sample_weight" in to_scorer and not run.source.streams:
                 to_scorer = {**to_scorer, "sample_weight": run.source.chunk(0, run.source.n_rows).weight}
             if self.cv is None:
+                self._warn_of_svd(run)
                 choice = self._leave_one_out(run, alphas, to_scorer)
             else:
                 choice = self._cross_validated(run, X, alphas, to_scorer, to_splitter)
@@ -204,6 +205,16 @@ class RidgeCV(LeastSquaresModel):
         return self
 
     # ---------------------------------------------------------------------------------------------------- parameters
+
+    def _warn_of_svd(self, run: Run) -> None:
+        """scikit-learn's words for a hint that it is going to refuse."""
+        if self.gcv_mode == "svd" and run.source.is_sparse:
+            warn(
+                "The 'svd' mode is not supported for sparse X, we fallback to `gcv_mode='eigen'`. Passing "
+                "`gcv_mode='svd'` on sparse X will raise an error in 1.11, use the default or pass `gcv_mode='eigen'` "
+                "to suppress this warning.",
+                FutureWarning,
+            )
 
     def _checked_alphas(self) -> Array:
         """The alphas as numbers; complaints are scikit-learn's."""

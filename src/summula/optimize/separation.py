@@ -20,7 +20,7 @@ when classes overlap. The corners of the 1-norm ball are directions of few colum
 Both programs are solved on a working set of inequalities, to which the worst violated ones are added. The objective
 stays that of all rows, so that with fewer of them (3) and (4) can only be larger: a value of 0 is a proof for all rows.
 A direction is believed only after its signs have been computed anew on every row. What comes closer to a tie than
-1e-9 of the spread of the columns is taken for one; single columns are compared exactly.
+about 1e-8 of the spread of the columns is taken for one; single columns are compared exactly.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from scipy.optimize import linprog
 
 from summula.core.errors import DataError
 from summula.core.frames import frame_columns, is_frame
+from summula.core.threads import one_blas_thread
 from summula.optimize.class_inequalities import ClassInequalities, Direction
 
 __all__ = ["Separation", "is_linearly_separable", "separating_hyperplane", "separation_of_rows"]
@@ -163,7 +164,11 @@ def separation_of_rows(X: Any, codes: NDArray[Any], n_classes: int, fit_intercep
     Separation
         Its `classes` are the codes.
     """
-    rows = ClassInequalities(X, np.asarray(codes, dtype=np.int64), n_classes, fit_intercept)
+    with one_blas_thread():  # products are thin, and blocks small: more threads only wait for each other
+        return _decide(ClassInequalities(X, np.asarray(codes, dtype=np.int64), n_classes, fit_intercept))
+
+
+def _decide(rows: ClassInequalities) -> Separation:
     alone = _one_column(rows, strict=True)
     if alone is not None:
         return _found(rows, "complete", alone)
@@ -172,7 +177,7 @@ def separation_of_rows(X: Any, codes: NDArray[Any], n_classes: int, fit_intercep
     if weak is None:
         inside, pairs = _weakly(rows, pairs)
         if inside is None:
-            return Separation("overlap", None, None, math.nan, np.empty(0, np.int64), np.arange(n_classes))
+            return Separation("overlap", None, None, math.nan, np.empty(0, np.int64), np.arange(rows.n_classes))
     else:
         inside = None
     strict = _strictly(rows, pairs)

@@ -170,6 +170,8 @@ class Binomial(Bernoulli):
         _need(self.trials >= 1 and self.trials == int(self.trials), self, "trials", "a whole number of at least 1")
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
+        if self.trials == 1:  # a coin; a share of successes stands for several throws of it
+            return super().log_base(y, dispersion)
         m, y = self.trials, np.asarray(y, dtype=np.float64)
         choices: Array = special.gammaln(m + 1) - special.gammaln(y + 1) - special.gammaln(m - y + 1)
         return choices / dispersion

@@ -31,7 +31,11 @@ _LABELS = {
     "log_likelihood": "log-likelihood",
     "aic": "AIC",
     "bic": "BIC",
+    "pearson_chi2": "Pearson chi2",
+    "pseudo_r2": "pseudo R2",
 }
+# Statistics that are shown with their p-values beside them.
+_TESTS = {"f_statistic": ("F (p)", "f_p_value"), "lr_statistic": ("LR chi2 (p)", "lr_p_value")}
 _HEAD, _TAIL = 30, 10  # rows printed of a longer table
 _TARGETS = 10  # targets printed in the table of facts
 _NAME_WIDTH = 40  # characters of a name that are printed
@@ -170,11 +174,13 @@ class Summary:
 
     def _facts_shown(self) -> Iterator[tuple[str, Any, Any]]:
         """Label, value, and the p-value that stands beside it, of each fact."""
+        beside = {p_value for key, (_, p_value) in _TESTS.items() if key in self.facts}
         for key, value in self.facts.items():
-            if key == "f_p_value" and "f_statistic" in self.facts:
+            if key in beside:
                 continue
-            if key == "f_statistic":
-                yield "F (p)", value, self.facts.get("f_p_value")
+            if key in _TESTS:
+                label, p_value = _TESTS[key]
+                yield label, value, self.facts.get(p_value)
             else:
                 yield _LABELS.get(key, key.replace("_", " ")), value, None
 

@@ -116,6 +116,12 @@ class Factor:
             F = self.vectors / np.sqrt(self.values)
         return np.asarray(F / self.scale[:, None])
 
+    def null_space(self) -> Array:
+        """N with H N = 0, its columns orthonormal in the scaled variables; no columns where H has full rank."""
+        if self.vectors is None:
+            return np.empty((len(self.scale), 0))
+        return np.asarray(linalg.null_space(self.vectors.T) / self.scale[:, None])
+
     def root(self) -> Array:
         """R with R'R = H."""
         if self.cholesky is not None:
@@ -135,6 +141,7 @@ def newton(
     max_steps: int = 100,
     bounds: Bounds | None = None,
     factor: Callable[[Array], Factor] = Factor.of,
+    rounding: float = _ROUNDING,
     on_step: Callable[[Array, Local, float], bool] | None = None,
 ) -> Solution:
     """Minimise from x until the decrement (2) is `tolerance` times the value.
@@ -149,6 +156,8 @@ def newton(
     bounds : Bounds, optional
     factor : callable
         How a Hessian is factored.
+    rounding : float
+        Relative differences of values below it are noise.
     on_step : callable, optional
         Called with x, the objective there and the decrement before each step; True stops.
 
@@ -178,7 +187,7 @@ def newton(
         if steps == max_steps:
             break
         order = 2 if 2 * decrement > _CHORD**2 * size else 1
-        found = _backtrack(evaluate, x, here, step, decrement, order, bounds)
+        found = _backtrack(evaluate, x, here, step, decrement, order, bounds, rounding)
         if found is None and here.hessian is None:  # the old Hessian misleads: take a new one
             here = evaluate(x, 2)
             assert here.hessian is not None
@@ -236,10 +245,11 @@ def _backtrack(
     decrement: float,
     order: int,
     bounds: Bounds | None,
+    rounding: float,
 ) -> tuple[Array, Local] | None:
     """Rule (1); None when no step helps."""
     t = 1.0
-    noise = _ROUNDING * abs(here.value)
+    noise = rounding * abs(here.value)
     for _ in range(_HALVINGS):
         point = x + t * step if bounds is None else bounds.clip(x + t * step)
         there = evaluate(point, order if t == 1.0 or order == 1 else 2)

@@ -1,0 +1,165 @@
+"""Rows of files kept decoded for further passes: the first pass writes them to a scratch file, later ones read that.
+
+Decoding Parquet or parsing CSV costs more than most sums. Chunk by chunk the rows [X, Y, w] go, as they are read, to
+their place in a nameless temporary file (in C order, in the precision of the source), which the system removes with
+the last handle on it, whatever happens to the process. Reading is by `pread` into fresh buffers, not by a memory map,
+so memory stays bounded. The bits are those of the rows themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.scan import ScanSource
+from summula.core.sources import Source
+
+__all__ = ["CachedSource", "cached"]
+
+Array = NDArray[Any]
+
+_log = logging.getLogger(__name__)
+
+_SPARE = 1.2  # how much more than the rows take has to be free on the disk
+
+
+def cached(source: Source) -> Source:
+    """The rows of files, decoded once; any other source itself, also where the disk has no room for them."""
+    if not isinstance(source, ScanSource) or getattr(source.engine(), "remote", False):
+        return source
+    needed = source.n_rows * _row_bytes(source)
+    folder = os.environ.get("SUMMULA_SCRATCH") or tempfile.gettempdir()
+    try:
+        free = shutil.disk_usage(folder).free
+        if free < _SPARE * needed:
+            _log.info("no scratch file: %d bytes are needed in %s and %d are free", needed, folder, free)
+            return source
+        return CachedSource(source, folder)
+    except OSError as error:
+        _log.info("no scratch file in %s: %s", folder, error)
+        return source
+
+
+def _row_bytes(source: Source) -> int:
+    return source.n_features * source.dtype.itemsize + 8 * (source.n_targets + int(source.weighted))
+
+
+class CachedSource(Source):
+    """A source whose chunks are written to a scratch file when they are first read."""
+
+    def __init__(self, base: Source, folder: str) -> None:
+        self.base = base
+        self.n_rows, self.n_features, self.n_targets = base.n_rows, base.n_features, base.n_targets
+        self.one_target, self.names, self.target_names = base.one_target, base.names, base.target_names
+        self.dtype, self.weighted = base.dtype, base.weighted
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed by `release`)
+        self._extra = self.n_targets + int(self.weighted)
+        self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # where targets and weights begin
+        self._done: set[tuple[int, int]] = set()
+        self._lock = threading.Lock()
+        self._full = False
+
+    @property
+    def width(self) -> float:
+        """Stored values a row."""
+        return self.base.width
+
+    @property
+    def is_sparse(self) -> bool:
+        """Rows of files are dense."""
+        return self.base.is_sparse
+
+    @property
+    def streams(self) -> bool:
+        """Rows do not stay in memory."""
+        return True
+
+    def starts(self) -> list[int]:
+        """Rows where the files can be read from: the plan is that of the files."""
+        return self.base.starts()
+
+    def engine(self) -> Any:
+        """Where its parts are computed."""
+        return self.base.engine()
+
+    def column(self, j: int) -> str:
+        """How an error names column j."""
+        return self.base.column(j)
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The rows from `start` up to `stop` as one chunk, from the files."""
+        return self.base.chunk(start, stop)
+
+    def only(self, start: int, stop: int) -> Source:
+        """What another process is sent: the files."""
+        return self.base.only(start, stop)
+
+    def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
+        """The rows from `start` up to `stop`, chunk by chunk: from the scratch file when they have been read before."""
+        if (start, stop) in self._done:
+            for a in range(start, stop, chunk_rows):
+                yield self._read(a, min(a + chunk_rows, stop))
+            return
+        for chunk in self.base.chunks(start, stop, chunk_rows):
+            yield self._written(chunk)
+        with self._lock:
+            if not self._full:
+                self._done.add((start, stop))
+
+    def _written(self, chunk: Chunk) -> Chunk:
+        """Put a chunk into its place; gives it back in C order, so that it is copied once."""
+        if self._full:
+            return chunk
+        rows = np.ascontiguousarray(chunk.write(np.empty((len(chunk), self.n_features), self.dtype)))
+        columns = [] if chunk.y is None else [np.asarray(chunk.y, np.float64)]
+        columns += [] if chunk.weight is None else [np.asarray(chunk.weight, np.float64)[:, None]]
+        try:
+            self._put(rows, chunk.start * self.n_features * self.dtype.itemsize)
+            if columns:
+                self._put(np.ascontiguousarray(np.hstack(columns)), self._rest + chunk.start * 8 * self._extra)
+        except OSError as error:  # the disk is full: go on from the files
+            _log.info("the scratch file is given up: %s", error)
+            with self._lock:
+                self._full, self._done = True, set()
+        return Chunk(rows, chunk.y, chunk.weight, chunk.start, chunk.stop, chunk.dtype)
+
+    def _put(self, block: Array, place: int) -> None:
+        view = memoryview(block.data).cast("B")
+        while view:
+            count = os.pwrite(self._file.fileno(), view, place)
+            view, place = view[count:], place + count
+
+    def _get(self, shape: tuple[int, int], dtype: Any, place: int) -> Array:
+        block = np.empty(shape, dtype)
+        view = memoryview(block.data).cast("B")
+        while view:
+            count = os.preadv(self._file.fileno(), [view], place)
+            if not count:
+                raise DataError("The scratch file of this fit was cut short; free some disk space and fit again.")
+            view, place = view[count:], place + count
+        return block
+
+    def _read(self, start: int, stop: int) -> Chunk:
+        n, t = stop - start, self.n_targets
+        rows = self._get((n, self.n_features), self.dtype, start * self.n_features * self.dtype.itemsize)
+        y = weight = None
+        if self._extra:
+            rest = self._get((n, self._extra), np.float64, self._rest + start * 8 * self._extra)
+            y = rest[:, :t] if t else None
+            weight = np.ascontiguousarray(rest[:, t]) if self.weighted else None
+        return Chunk(rows, y, weight, start, stop, self.dtype)
+
+    def release(self) -> None:
+        """Give the disk its space back."""
+        self._file.close()
+        self.base.release()

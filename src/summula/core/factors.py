@@ -1,0 +1,157 @@
+"""Columns of categories as factors: codes that stand for indicator columns nobody writes out.
+
+A factor with levels l_0 < l_1 < ... < l_m is the m columns [x = l_1], ..., [x = l_m]; the first level is the reference
+and all zeros. Sources carry the code 0..m as one number a row. `FactorRows` are rows of numeric columns and such
+codes; what a sum over a few hundred indicator columns costs is then what a sum over the codes costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk, FactorRows
+from summula.core.errors import DataError
+from summula.core.sources import Source
+
+__all__ = ["FactorSource", "Factors"]
+
+Array = NDArray[Any]
+
+
+class Factors:
+    """Which columns are factors, and their levels: learnt from data, or those of an earlier fit."""
+
+    def __init__(self, estimator: str, levels: dict[str, tuple[Any, ...]] | None = None) -> None:
+        self.estimator = estimator
+        self.levels = dict(levels or {})
+        self.learning = levels is None
+
+    def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
+        """The place of each value among the levels of a column; learns them first where there are none."""
+        distinct, places = _encoded(name, values, self.estimator)
+        missing = np.flatnonzero(places < 0)
+        if len(missing):
+            raise DataError(
+                f"Column {name!r} has a missing value at row {start + int(missing[0])}; {self.estimator} needs "
+                "complete data: drop the row, or make 'missing' a level."
+            )
+        if self.learning and name not in self.levels:
+            self.learn(name, sorted(distinct[k] for k in np.unique(places)))  # a frame may list levels no row has
+        if name not in self.levels:
+            raise DataError(
+                f"Column {name!r} holds categories such as {distinct[0]!r}, and held numbers when {self.estimator} "
+                "was fitted; give columns of the same kind."
+            )
+        known = {level: k for k, level in enumerate(self.levels[name])}
+        codes = np.array([known.get(value, -1) for value in distinct], np.float64)[places]
+        unknown = np.flatnonzero(codes < 0)
+        if len(unknown):
+            row = int(unknown[0])
+            raise DataError(
+                f"Column {name!r} holds {distinct[places[row]]!r} at row {start + row}, which is none of its "
+                f"{len(known)} levels in the training data; drop such rows, or pool rare levels before fitting."
+            )
+        return codes
+
+    def learn(self, name: str, levels: Sequence[Any]) -> None:
+        """Take the levels of a column from its sorted, different values."""
+        self.levels[name] = tuple(levels)
+
+
+def _encoded(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
+    """The different values and, for each row, the place of its own among them; -1 where it is missing."""
+    import pyarrow as pa
+
+    try:
+        array = values if hasattr(values, "dictionary_encode") else pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise DataError(
+            f"Column {name!r} holds values of several kinds; {estimator} needs categories of one kind, such as text."
+        ) from None
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.unify_dictionaries().combine_chunks()
+        array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    places = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return array.dictionary.to_pylist(), places
+
+
+@dataclass
+class FactorSource(Source):
+    """A source some of whose columns are codes of factors: numeric columns first, then indicators, factor by factor."""
+
+    base: Source
+    factors: dict[str, tuple[Any, ...]]
+
+    def __post_init__(self) -> None:
+        base = self.base
+        assert base.names is not None
+        at = {name: j for j, name in enumerate(base.names)}
+        self.coded = tuple(at[name] for name in base.names if name in self.factors)
+        self.numeric = tuple(j for j, name in enumerate(base.names) if name not in self.factors)
+        used = [base.names[j] for j in self.coded]
+        self.sizes = tuple(len(self.factors[name]) - 1 for name in used)
+        self.n_rows, self.n_targets, self.one_target = base.n_rows, base.n_targets, base.one_target
+        self.n_features = len(self.numeric) + sum(self.sizes)
+        indicators = [f"{name}[{level}]" for name in used for level in self.factors[name][1:]]
+        self.names = (*(base.names[j] for j in self.numeric), *indicators)
+        self.target_names, self.dtype, self.weighted = base.target_names, base.dtype, base.weighted
+
+    @property
+    def width(self) -> float:
+        """Stored values a row."""
+        return self.base.width
+
+    @property
+    def is_sparse(self) -> bool:
+        """Rows are dense columns and codes."""
+        return False
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows are read anew in every pass."""
+        return self.base.streams
+
+    def starts(self) -> list[int]:
+        """Rows where reading begins without decoding what comes before."""
+        return self.base.starts()
+
+    def _lines(self, step: int) -> list[int]:
+        return self.base._lines(step)
+
+    def engine(self) -> Any:
+        """Where the rows below have their place."""
+        return self.base.engine()
+
+    def release(self) -> None:
+        """Let go of what was kept for further passes."""
+        self.base.release()
+
+    def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
+        """The rows from `start` up to `stop`, chunk by chunk."""
+        return (self._split(chunk) for chunk in self.base.chunks(start, stop, chunk_rows))
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The rows from `start` up to `stop` as one chunk."""
+        return self._split(self.base.chunk(start, stop))
+
+    def only(self, start: int, stop: int) -> FactorSource:
+        """The same source holding these rows alone."""
+        return FactorSource(self.base.only(start, stop), self.factors)
+
+    def _split(self, chunk: Chunk) -> Chunk:
+        if isinstance(chunk.rows, tuple):
+            dense = np.empty((len(chunk), len(self.numeric)), self.dtype, order="F")
+            for place, j in enumerate(self.numeric):
+                dense[:, place] = chunk.rows[j]
+            codes = np.stack([chunk.rows[j] for j in self.coded], axis=1).astype(np.int32)
+        else:
+            X = chunk.X
+            dense, codes = np.ascontiguousarray(X[:, self.numeric]), X[:, self.coded].astype(np.int32)
+        return replace(chunk, rows=FactorRows(dense, np.ascontiguousarray(codes), self.sizes))

@@ -1,0 +1,190 @@
+"""Scores as sums over rows, so that files and collections are scored without being held in memory.
+
+With weights w, targets y and predictions f, about an origin o near the mean of y,
+
+    R2        = 1 - sum w (y - f)^2 / (sum w (y - o)^2 - (sum w (y - o))^2 / sum w),   mean over targets        (1)
+    accuracy  = sum w [y = f] / sum w                                                                           (2)
+
+Values in memory go to scikit-learn's own metrics, so that scores of arrays are its scores to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.chunks import Chunk
+from summula.core.errors import warn
+from summula.core.estimator import Run
+from summula.core.frames import is_frame, pop_columns
+from summula.core.scan import Scan
+from summula.core.validation import collection_reader
+
+__all__ = ["AccuracyScore", "Hits", "R2Score", "RowFunction", "SquaredErrors"]
+
+Array = NDArray[Any]
+RowFunction = Callable[[Chunk], Array]
+
+
+@dataclass(frozen=True)
+class SquaredErrors:
+    """The sums of (1), one value a target; `params` are what predicts a chunk, and the origin of the targets."""
+
+    count: int
+    weight: float
+    total: Array
+    square: Array
+    residual: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[RowFunction, Array]) -> Self:
+        """The sums of one chunk."""
+        predict, origin = params
+        assert chunk.y is not None
+        y = chunk.y.astype(np.float64)
+        w = np.ones(len(y)) if chunk.weight is None else chunk.weight
+        with np.errstate(invalid="ignore", over="ignore"):
+            error = y - np.asarray(predict(chunk), np.float64).reshape(y.shape)
+            about = y - origin
+            return cls(len(y), float(w.sum()), w @ about, w @ about**2, w @ error**2)
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    @property
+    def r2(self) -> float:
+        """Equation (1); a constant target counts as 1 when it is hit and as 0 when not, as in scikit-learn."""
+        spread = self.square - self.total**2 / self.weight
+        # What rounding leaves of a constant target is nothing.
+        constant = spread <= 1e-15 * self.square
+        share = 1 - self.residual / np.where(constant, 1.0, spread)
+        return float(np.where(constant, np.where(self.residual > 0, 0.0, 1.0), share).mean())
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The sums of (2); `params` predicts the codes of a chunk."""
+
+    hits: float
+    weight: float
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: RowFunction) -> Self:
+        """The sums of one chunk."""
+        assert chunk.y is not None
+        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        return cls(float(w @ (params(chunk) == chunk.y[:, 0])), float(w.sum()))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, hits=self.hits + other.hits, weight=self.weight + other.weight)
+
+
+def _in_memory(X: Any) -> bool:
+    return not isinstance(X, Scan) and collection_reader(X) is None
+
+
+def _values(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """A frame without the columns that are named as target or weight, and their values."""
+    several = isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y)
+    targets = [y] if isinstance(y, str) else list(y) if several and is_frame(X) and len(y) != len(X) else []
+    weights = [sample_weight] if isinstance(sample_weight, str) else []
+    if not is_frame(X) or not targets + weights:
+        return X, y, sample_weight
+    X, columns = pop_columns(X, targets + weights)
+    values = [column.to_numpy() for column in columns]
+    if weights:
+        sample_weight = values.pop()
+    if targets:
+        y = values[0] if isinstance(y, str) else np.column_stack(values)
+    return X, y, sample_weight
+
+
+def _without(X: Any, dropped: tuple[str, ...], *named: Any) -> Any:
+    """A collection without the columns that were no features in the fit, and are not asked for now."""
+    lists = (one if isinstance(one, list | tuple) else [one] for one in named if isinstance(one, str | list | tuple))
+    asked = {name for names in lists for name in names}
+    gone = [name for name in dropped if name in getattr(X, "columns", ()) and name not in asked]
+    return X.drop(columns=gone) if gone else X
+
+
+class R2Score(RegressorMixin):
+    """`score` of regressors: the coefficient of determination."""
+
+    def _row_function(self) -> RowFunction:
+        """What predicts the rows of a chunk; it can be sent to another process."""
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination R2: the share of the spread of y that the predictions explain.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
+            The true targets.
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+            The mean over the targets.
+        """
+        if _in_memory(X):
+            return float(super().score(*_values(X, y, sample_weight)))
+        run, sums = _summed(self, X, y, sample_weight, SquaredErrors)
+        if not np.isfinite(sums.residual + sums.square).all():
+            run.complain_of_missing()
+        if sums.count < 2:
+            warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning)
+            return float("nan")
+        return float(sums.r2)
+
+
+class AccuracyScore(ClassifierMixin):
+    """`score` of classifiers: the share of rows told right."""
+
+    def _row_function(self) -> RowFunction:
+        """What predicts the codes of the classes of a chunk; it can be sent to another process."""
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy: the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or name of a column of X
+            The true labels; one that the fit has not seen is never predicted.
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+        """
+        if _in_memory(X):
+            return float(super().score(*_values(X, y, sample_weight)))
+        _, sums = _summed(self, X, y, sample_weight, Hits)
+        return float(sums.hits / sums.weight)
+
+
+def _summed(model: Any, X: Any, y: Any, sample_weight: Any, statistic: Any) -> tuple[Run, Any]:
+    check_is_fitted(model)
+    if not isinstance(X, Scan):
+        X = _without(X, getattr(model, "_not_features", ()), y, sample_weight)
+    source = model._source(X, y, sample_weight, unknown=-1.0)
+    try:
+        run, params = Run(model, source, quiet=True), model._row_function()
+        if statistic is SquaredErrors:
+            params = (params, run.origin()[source.n_features :])
+        return run, run.sum(statistic, params, "score")
+    finally:
+        source.release()

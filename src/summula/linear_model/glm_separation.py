@@ -1,0 +1,191 @@
+"""Whether an unpenalised fit to classes has an answer: found out only when the fit looks as if it had none.
+
+If a direction d has d'x on the right side of every row, and not 0 everywhere, the likelihood grows along it for ever
+(Albert and Anderson 1984). A solver stops somewhere on the way, where the curvature along d is about the tolerance it
+was given: so the score of some row, eta = z'theta, has a large standard error, |z'F| with F F' = H^+. Since
+
+    |z'F| <= sum_j max_i |z_ij| |F_j|                                                                          (1)
+
+most fits are cleared by the right-hand side, which is known; some by one pass for the left-hand side, over rows with
+far-out scores; and the linear programs of `optimize/separation.py` decide the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.estimator import Run
+from summula.linear_model.glm_inference import blocks, coordinates
+from summula.linear_model.glm_solver import GlmFit, GlmProblem
+from summula.linear_model.glm_sums import At, linear_predictor, row_weights
+from summula.losses import BinaryCLogLog, BinaryProbit, Logistic, Multinomial
+from summula.optimize.separation import Separation, separation_of_rows
+
+__all__ = ["Found", "separation_of_fit"]
+
+Array = NDArray[Any]
+
+_FAR = 4.0  # scores that a separated row has at least, at any usual tolerance; other links than logit
+_NEAR = 1.3  # reach the same probability sooner
+_BEYOND = 15.0  # scores that are suspect where no standard error is known
+_UNSURE = 5.0  # standard error of a score
+_LOOK_BYTES = 2**26  # of the leading rows of a stream
+_TIE = 1e-9
+
+
+class Found(NamedTuple):
+    """A separation: its kind, the columns, and how many leading rows it was decided on (all were checked)."""
+
+    kind: str
+    columns: tuple[str, ...]
+    rows: int
+
+
+def separation_of_fit(run: Run, problem: GlmProblem, fit: GlmFit) -> Found | None:
+    """The separation of the classes if the fit is suspicious and they are separated; else None."""
+    classes = (Logistic, Multinomial, BinaryProbit, BinaryCLogLog)
+    if problem.penalty > 0 or problem.low is not None or not isinstance(problem.loss, classes):
+        return None
+    if not (_may_be(fit, problem) and _looks_so(run, problem, fit)):
+        return None
+    return _decided(run, problem)
+
+
+def _may_be(fit: GlmFit, problem: GlmProblem) -> bool:
+    """Whether (1) leaves it open."""
+    if fit.half_inverse is None or fit.largest is None or fit.free is None or fit.free.shape[1]:
+        return True
+    size = np.concatenate([np.ones(int(problem.intercept)), fit.largest])
+    error = np.linalg.norm(fit.half_inverse, axis=1)
+    return not float(np.tile(size, problem.outputs) @ error) <= (_UNSURE if fit.converged else 1.0)
+
+
+def _looks_so(run: Run, problem: GlmProblem, fit: GlmFit) -> bool:
+    doubt = run.sum(_Doubt, (fit.at(problem), fit.half_inverse, fit.free), "far-out scores")
+    if fit.half_inverse is None:
+        return doubt.score > _BEYOND
+    return doubt.error > (_UNSURE if fit.converged else 1.0) or doubt.free > 1e-4
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """Over rows with far-out scores: the largest difference of two, its largest error, and how free it may move."""
+
+    score: float
+    error: float
+    free: float
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[At, Array | None, Array | None]) -> Self:
+        at, F, N = params
+        total = cls(0.0, 0.0, 0.0)
+        for block in blocks(chunk, 1 if F is None else max(F.shape)):
+            total = total.merge(cls._of_block(block, at, F, N))
+        return total
+
+    @classmethod
+    def _of_block(cls, chunk: Chunk, at: At, F: Array | None, N: Array | None) -> Self:
+        w = row_weights(chunk, at.class_weight)
+        eta = linear_predictor(chunk, at)
+        # How far each score is below the best one; a single score is compared with 0.
+        below = np.abs(eta) if eta.shape[1] == 1 else eta.max(axis=1, keepdims=True) - eta
+        if w is not None:
+            below[w == 0] = 0.0
+        far = below > (_FAR if isinstance(at.loss, Logistic | Multinomial) else _NEAR)
+        rows = np.flatnonzero(far.any(axis=1))
+        if not len(rows) or F is None or N is None:
+            return cls(float(below.max(initial=0.0)), 0.0, 0.0)
+        far, chunk = far[rows], chunk.take(rows)
+        u = np.stack(list(coordinates(chunk, at, F)), axis=1)
+        error = np.linalg.norm(_to_the_best(u, below[rows]), axis=2)
+        free = 0.0
+        if N.shape[1]:
+            moved = np.abs(_to_the_best(np.stack(list(coordinates(chunk, at, N)), axis=1), below[rows]))
+            size = np.stack(list(coordinates(_absolute(chunk), at._replace(origin=-abs(at.origin)), abs(N))), axis=1)
+            free = float((moved[far] / np.maximum(size[far], 1e-300)).max(initial=0.0))
+        return cls(float(below.max()), float(error[far].max(initial=0.0)), free)
+
+    def merge(self, other: Self) -> Self:
+        """The largest of both sets of rows."""
+        return replace(self, **{name: max(value, getattr(other, name)) for name, value in vars(self).items()})
+
+
+def _to_the_best(u: Array, below: Array) -> Array:
+    """What belongs to the difference between each score and the best one."""
+    return u if u.shape[1] == 1 else u - u[np.arange(len(u)), below.argmin(axis=1)][:, None]
+
+
+def _absolute(chunk: Chunk) -> Chunk:
+    return replace(chunk, rows=np.abs(chunk.dense()))
+
+
+# ------------------------------------------------------------------------------------------------------------ decision
+
+
+def _decided(run: Run, problem: GlmProblem) -> Found | None:
+    source, K = run.source, max(problem.outputs, 2)
+    rows = source.n_rows
+    if source.streams:
+        rows = min(rows, max(1, int(_LOOK_BYTES / (8 * source.width))))
+    chunk = source.chunk(0, rows)
+    w = row_weights(chunk, problem.class_weight)
+    if w is not None and not w.all():
+        chunk = chunk.take(np.flatnonzero(w > 0))
+    assert chunk.y is not None
+    X, y = chunk.X, chunk.y[:, 0]
+    if K == 2 and ((y > 0) & (y < 1)).any():  # a proportion stands for rows of both classes
+        both = np.concatenate([np.flatnonzero(y > 0), np.flatnonzero(y < 1)])
+        X, y = X[both], np.repeat([1.0, 0.0], [np.count_nonzero(y > 0), np.count_nonzero(y < 1)])
+    codes = y.astype(np.int64)
+    if np.count_nonzero(np.bincount(codes, minlength=K)) < K:
+        return None
+    try:
+        found = separation_of_rows(X, codes, K, problem.intercept)
+    except DataError:  # could not be decided
+        return None
+    if found.kind == "overlap":
+        return None
+    kind: str = found.kind
+    if rows < source.n_rows:
+        least = run.sum(_Margin, (found, problem.class_weight), "separation").least
+        if least < -_TIE:
+            return None
+        kind = "complete" if least > _TIE else "quasi"
+    return Found(kind, tuple(source.column(int(j)).removeprefix("Column ") for j in found.columns), rows)
+
+
+@dataclass(frozen=True)
+class _Margin:
+    """The smallest margin of a row, as a share of what its terms add up to without their signs."""
+
+    least: float
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Separation, Array | None]) -> Self:
+        found, class_weight = params
+        assert chunk.y is not None
+        w = row_weights(chunk, class_weight)
+        W, b = np.atleast_2d(np.asarray(found.coef)), np.atleast_1d(np.asarray(found.intercept))
+        y = chunk.y[:, 0]
+        score, size = chunk.X @ W.T + b, abs(chunk.X) @ np.abs(W).T + np.abs(b)
+        if len(W) == 1:
+            margin = np.where(y >= 1, score[:, 0], np.where(y <= 0, -score[:, 0], -np.abs(score[:, 0])))
+            margin = margin / np.where(size[:, 0] > 0, size[:, 0], 1.0)
+        else:
+            place, own = np.arange(len(y)), y.astype(np.intp)
+            difference = score[place, own][:, None] - score
+            difference[place, own] = np.inf
+            margin = (difference / np.where(size > 0, size + size[place, own][:, None], 1.0)).min(axis=1)
+        if w is not None:
+            margin = margin[w > 0]
+        return cls(float(margin.min(initial=np.inf)))
+
+    def merge(self, other: Self) -> Self:
+        """The smaller of both."""
+        return replace(self, least=min(self.least, other.least))

@@ -1,0 +1,52 @@
+"""A table of joint tests: does a column, or a factor with all its levels, belong in the model?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.stats.summary import _number, _text_table
+
+__all__ = ["TermTests"]
+
+
+@dataclass(frozen=True)
+class TermTests:
+    """One test a term.
+
+    Attributes
+    ----------
+    kind : {"wald", "likelihood_ratio"}
+    terms : tuple of str
+        Columns; a factor is one term.
+    df : ndarray of int
+        Coefficients of each term.
+    statistic, p_value : ndarray
+        Chi-squared with so many degrees of freedom if the term has no effect, and how likely a larger one is then.
+    """
+
+    kind: str
+    terms: tuple[str, ...]
+    df: NDArray[np.int64]
+    statistic: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+
+    def __str__(self) -> str:
+        names = {"wald": "Wald tests", "likelihood_ratio": "Likelihood-ratio tests"}
+        rows = [["term", "df", "chi2", "p"]]
+        for term, df, statistic, p in zip(self.terms, self.df, self.statistic, self.p_value, strict=True):
+            rows.append([term, str(df), _number(statistic), _number(p, 3)])
+        return "\n".join([names[self.kind], *_text_table(rows, names=1)])
+
+    def to_frame(self) -> Any:
+        """One row for each term, as a data frame (pandas where it is installed, else pyarrow)."""
+        import importlib.util
+
+        import narwhals
+
+        columns = {"term": list(self.terms), "df": self.df, "statistic": self.statistic, "p_value": self.p_value}
+        library: Any = "pandas" if importlib.util.find_spec("pandas") else "pyarrow"
+        return narwhals.from_dict(columns, backend=library).to_native()

@@ -1,0 +1,95 @@
+"""Rows of files decoded once: the same bits, bounded, and nothing left on the disk."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import summula
+from summula.core import cache
+from summula.core.estimator import Run, Unnamed
+from summula.core.statistics import Gram
+from summula.core.validation import as_source
+from summula.linear_model import LogisticRegression, PoissonRegressor
+
+
+@pytest.fixture
+def rows(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 30_000
+    table = {f"x{j}": rng.standard_normal(n) for j in range(4)}
+    table["w"] = rng.integers(0, 3, n).astype(float)
+    table["y"] = rng.poisson(1.0, n).astype(float)
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=7_000)
+    return str(tmp_path / "rows.parquet")
+
+
+def source_of(path, weight="w"):
+    return as_source(Unnamed(), summula.scan(path), "y", weight, needs_y=True)
+
+
+@pytest.mark.parametrize("weight", ["w", None])
+def test_every_pass_gives_the_same_chunks(rows, weight):
+    source = source_of(rows, weight)
+    kept = cache.cached(source)
+    assert isinstance(kept, cache.CachedSource)
+    for _ in range(3):
+        for ours, theirs in zip(kept.plan(1_024), source.plan(1_024), strict=True):
+            for a, b in zip(ours.chunks(), theirs.chunks(), strict=True):
+                np.testing.assert_array_equal(a.X, b.X)
+                np.testing.assert_array_equal(a.y, b.y)
+                assert (a.start, a.stop) == (b.start, b.stop)
+                assert (a.weight is None) == (b.weight is None)
+                if a.weight is not None:
+                    np.testing.assert_array_equal(a.weight, b.weight)
+    kept.release()
+
+
+def test_the_files_are_decoded_once(rows, monkeypatch):
+    reads = []
+    scan = type(summula.scan(rows))
+    read = scan.read
+    monkeypatch.setattr(scan, "read", lambda self, *given: reads.append(given) or read(self, *given))
+    run = Run(Unnamed(), source_of(rows))
+    run.keep_rows()
+    first = run.sum(Gram, np.zeros(run.source.n_features + 1))
+    seen = len(reads)
+    again = run.sum(Gram, np.zeros(run.source.n_features + 1))
+    assert len(reads) == seen
+    np.testing.assert_array_equal(first.products, again.products)
+    run.source.release()
+
+
+def test_a_full_disk_is_gone_around(rows, monkeypatch):
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    expected = PoissonRegressor().fit(summula.scan(rows), "y").coef_
+    monkeypatch.setattr(os, "pwrite", full)
+    np.testing.assert_array_equal(PoissonRegressor().fit(summula.scan(rows), "y").coef_, expected)
+
+
+def test_too_little_room_means_no_scratch_file(rows, monkeypatch):
+    source = source_of(rows)
+    monkeypatch.setattr(cache.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 100}))
+    assert cache.cached(source) is source
+
+
+def test_nothing_is_left_behind(rows, tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("SUMMULA_SCRATCH", str(scratch))
+    LogisticRegression().fit(summula.scan(rows), "y")
+    assert not list(scratch.iterdir())
+    with pytest.raises(ValueError, match="family 'poisson'"):
+        PoissonRegressor().fit(summula.scan(rows), "x0")
+    assert not list(scratch.iterdir())
+
+
+def test_memory_stays_in_memory():
+    source = as_source(Unnamed(), np.ones((5, 2)), np.ones(5), needs_y=True)
+    assert cache.cached(source) is source

@@ -1,0 +1,35 @@
+"""matplotlib is loaded by the first picture and not before; where it is missing, the cure is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.scripts import run
+
+
+def test_the_module_does_not_load_matplotlib() -> None:
+    assert run("""
+    import json, sys
+    import summula
+    functions = [summula.plotting.decision_regions, summula.plotting.convergence, summula.plotting.fitted_mean]
+    print(json.dumps(len(functions) == 3 and not {"matplotlib", "pandas", "polars", "numba"} & set(sys.modules)))
+    """)
+
+
+@pytest.mark.parametrize(
+    "call", ["decision_regions(model, X, y)", "convergence(model)", "fitted_mean(model, X, y, column=1)"]
+)
+def test_without_matplotlib_one_sentence_names_the_cure(call: str) -> None:
+    said = run(f"""
+    import json, sys
+    sys.modules["matplotlib"] = None
+    from summula import plotting
+    from summula.linear_model import LogisticRegression
+    X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]], [0, 1, 0, 1]
+    model = LogisticRegression().fit(X, y)
+    try:
+        plotting.{call}
+    except ImportError as error:
+        print(json.dumps(str(error)))
+    """)
+    assert said == 'Pictures need matplotlib, which is not installed: pip install "summula[cli]".'
