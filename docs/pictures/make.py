@@ -103,11 +103,72 @@ def poisson_mean(ax: Any) -> None:
     fitted_mean(PoissonRegressor(alpha=0).fit(X, y), X, y, ax=ax)
 
 
+def descent_paths(ax: Any) -> None:
+    """Four ways down a narrow valley that lies across the axes: curvatures 1 and 25."""
+    from summula.optimize import conjugate_gradient, coordinate_descent, gradient_descent, newton
+    from summula.plotting import descent_path
+
+    P = np.array([[13.0, -12.0], [-12.0, 13.0]])
+    start = [9.0, 6.0]
+
+    def f(x: Any) -> Any:
+        return x @ P @ x / 2
+
+    def slope(x: Any) -> Any:
+        return P @ x
+
+    descent_path(
+        f,
+        gradient_descent(f, start, gradient=slope, step="secant", tolerance=1e-2),
+        coordinate_descent((P, np.zeros(2)), start, tolerance=1e-2),
+        conjugate_gradient(f, start, gradient=slope),
+        newton(f, start, gradient=slope, hessian=lambda x: P),
+        labels=["steepest descent", "one coordinate at a time", "conjugate gradients", "Newton"],
+        ax=ax,
+    )
+
+
+def optimisers(ax: Any) -> None:
+    """The minimisers on a logistic loss with columns of unlike size."""
+    from scipy.special import expit
+
+    from summula.optimize import bfgs, conjugate_gradient, gradient_descent, newton
+    from summula.plotting import convergence
+
+    rng = np.random.default_rng(0)
+    n = 300
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, 3)) * [1.0, 2.0, 4.0]])
+    y = rng.random(n) < expit(X @ [0.5, 1.0, -0.5, 0.1])
+
+    def f(w: Any) -> Any:
+        return (np.logaddexp(0.0, X @ w).sum() - (X @ w)[y].sum()) / n
+
+    def slope(w: Any) -> Any:
+        return X.T @ (expit(X @ w) - y) / n
+
+    def bend(w: Any) -> Any:
+        p = expit(X @ w)
+        return X.T @ (X * (p * (1 - p))[:, None]) / n
+
+    start, L = np.zeros(4), float(np.linalg.eigvalsh(X.T @ X / n).max()) / 4
+    convergence(
+        gradient_descent(f, start, gradient=slope, lipschitz=L, max_steps=40),
+        gradient_descent(f, start, gradient=slope, max_steps=40),
+        conjugate_gradient(f, start, gradient=slope, max_steps=40),
+        bfgs(f, start, gradient=slope),
+        newton(f, start, gradient=slope, hessian=bend),
+        labels=["gradient descent, 1/L", "gradient descent, backtracking", "conjugate gradients", "BFGS", "Newton"],
+        ax=ax,
+    )
+
+
 PICTURES = {
     "logistic-regions": logistic_regions,
     "softmax-regions": softmax_regions,
     "solvers": solvers,
     "poisson-mean": poisson_mean,
+    "descent-paths": descent_paths,
+    "optimisers": optimisers,
 }
 
 

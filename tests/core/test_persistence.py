@@ -332,6 +332,9 @@ def test_golden_files_predict_as_they_did(path: Path) -> None:
     """Files of earlier releases (tests/data/make_golden.py) load and predict what they predicted then."""
     with np.load(path.with_suffix(".npz"), allow_pickle=False) as expected:
         result = getattr(load(path), str(expected["method"]))(expected["X"])
+        if result.dtype.kind == "U":
+            np.testing.assert_array_equal(result, expected["result"])
+            return
         # The stored model is the same to the bit; the product X w may round differently on another BLAS.
         np.testing.assert_allclose(result, expected["result"], rtol=1e-12, atol=1e-12)
 

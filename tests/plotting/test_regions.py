@@ -238,8 +238,6 @@ def test_truth_values_are_classes():
 
 @pytest.mark.parametrize("Model", [LogisticRegression, Theirs])
 def test_frames_give_names_and_the_same_picture(constructor, Model):
-    if constructor.__name__ == "pyarrow_frame" and Model is Theirs:
-        pytest.skip("scikit-learn does not read it")
     columns, y = frame_data()
     frame, X = constructor(columns), np.column_stack(list(columns.values()))
     ax = decision_regions(Model().fit(frame, y), frame, y, columns=("age", "weight"), resolution=30)
@@ -271,8 +269,6 @@ def test_missing_values_do_not_count():
     model = LogisticRegression().fit(X, y)
     holes = X.copy()
     holes[::7, 2], holes[3, 0] = np.nan, np.nan
-    expected = X.copy()
-    expected[:, 2] = np.nanmedian(holes[:, 2])
     cells, rgba = grid(decision_regions(model, holes, y, resolution=15))
     rows = np.column_stack([cells, np.full(len(cells), np.nanmedian(holes[:, 2]))])
     assert np.corrcoef(2 * model.predict_proba(rows).max(axis=1) - 1, rgba[:, 3])[0, 1] == pytest.approx(1.0)
@@ -309,7 +305,7 @@ def test_a_frame_of_whole_numbers_and_numbered_columns():
 def test_categories_are_held_at_the_most_frequent(constructor):
     """Under a model that reads categories: here a pipeline, whose encoder knows only what it has seen."""
     if constructor.__name__ == "pyarrow_frame":
-        pytest.skip("scikit-learn does not read it")
+        pytest.skip("scikit-learn's ColumnTransformer does not read it")
     from sklearn.compose import make_column_transformer
     from sklearn.preprocessing import OneHotEncoder
 
@@ -386,7 +382,7 @@ def test_it_draws_where_it_is_told_and_shows_nothing(monkeypatch):
     assert new.figure is not figure
 
 
-def fitted(**options):
+def fitted():
     X, y = data()
     return LogisticRegression().fit(X, y), X, y
 

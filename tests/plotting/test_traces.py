@@ -8,12 +8,12 @@ from matplotlib import pyplot
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression as Theirs
-from summula.optimize.lbfgs import lbfgs
-from summula.optimize.newton import Local, newton
 
 from summula import DataError, ParameterError
 from summula.core.solution import Solution
 from summula.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from summula.optimize.limited_memory import lbfgs
+from summula.optimize.newton_method import Local, newton
 from summula.plotting import convergence
 
 

@@ -66,7 +66,7 @@ class Run:
         self.engine = source.engine()
         self.parts = source.plan(self.engine.chunk_rows)
         self.estimator = estimator
-        self._data = {"X": X, "y": _target_values(source, y)}
+        self._data = {"X": X, "y": _target_values(source, y, getattr(estimator, "classes_", None))}
         self.one_target = source.one_target
         self._n_jobs = getattr(estimator, "n_jobs", None)
         self._deadline = deadline
@@ -188,12 +188,14 @@ def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
     return by_row
 
 
-def _target_values(source: Source, y: Any) -> Any:
-    """The target as callbacks want it: its values, also where the user gave the name of a column."""
+def _target_values(source: Source, y: Any, classes: Array | None) -> Any:
+    """The target as callbacks want it: its values or labels, also where the user gave the name of a column."""
     named = isinstance(y, str) or (isinstance(y, list | tuple) and any(isinstance(name, str) for name in y))
     values = getattr(source, "y", None) if named else None
     if values is None:
         return y
+    if classes is not None:
+        return classes[values[:, 0].astype(np.intp)]
     return values[:, 0] if source.one_target else values
 
 
@@ -284,7 +286,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         factors = Factors(name, None if reset else self.factor_levels_) if self._factored else None
         labels = Labels(name, None if reset else self.classes_, unknown) if self._labelled else None
         if not reset:
-            named = y if isinstance(y, list | tuple) and not self._labelled else (y,)
+            named = y if isinstance(y, list | tuple) and (len(y) == 1 or not self._labelled) else (y,)
             X = self._without_others(X, [c for c in (*named, sample_weight) if isinstance(c, str)])
         source = as_source(
             self,
@@ -305,7 +307,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _note_columns(self, y: Any, sample_weight: Any, reset: bool) -> None:
         """Remember which columns of the frame were target and weight, so that predict passes them over."""
-        names = isinstance(y, list | tuple) and not self._labelled  # a list of text may also be labels
+        names = isinstance(y, list | tuple) and (len(y) == 1 or not self._labelled)  # a list of text may be labels
         several = [c for c in y if isinstance(c, str)] if names else []
         named = [y] if isinstance(y, str) else several
         named += [sample_weight] if isinstance(sample_weight, str) else []

@@ -206,8 +206,8 @@ class ParquetTable(Table):
     def _open(self, metadata: Any = None) -> Any:
         from pyarrow import parquet
 
-        # Small buffered reads: the defaults hold whole row groups, several times over.
-        return parquet.ParquetFile(self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 20)
+        # Small buffered reads, one buffer a column: the defaults hold whole row groups, several times over.
+        return parquet.ParquetFile(self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 18)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "metadata": None}

@@ -103,8 +103,8 @@ def _refuse_measurements(values: Array, start: int, estimator: str) -> None:
     if len(fractions):
         row = int(fractions[0])
         raise DataError(
-            f"Unknown label type: continuous, since the target y is {values[row]:g} at row {start + row}, no class label; "
-            "use a regressor, or cut the target into classes."
+            f"Unknown label type: continuous, since the target y is {values[row]:g} at row {start + row}, "
+            "no class label; use a regressor, or cut the target into classes."
         )
 
 

@@ -21,13 +21,18 @@ class Solution:
     gap : float
         An upper bound on `value` minus the smallest possible value; NaN when the solver has none.
     status : str
-        One word: "optimal", "converged", "max_iter", "max_time", "stopped", "infeasible", "unbounded".
+        One word: "optimal", "converged", "max_iter", "max_time", "stopped", "stalled", "diverged", "saddle",
+        "infeasible", "unbounded".
     converged : bool
         Whether the tolerance was reached.
     n_steps : int
         Steps taken.
     trace : tuple of float
         The quantity the solver drives down, once per step.
+    path : tuple of ndarray
+        The points it passed, from the start on, where the solver keeps them: in few dimensions.
+    message : str
+        A sentence, where one word does not say enough.
     """
 
     x: Any
@@ -37,3 +42,5 @@ class Solution:
     converged: bool
     n_steps: int
     trace: tuple[float, ...] = field(default=(), repr=False)
+    path: tuple[Any, ...] = field(default=(), repr=False)
+    message: str = ""

@@ -223,7 +223,8 @@ def as_source(
         if labels is not None:
             X, y = _label_reader(X).with_codes(X, y, labels)
         if factors is not None:
-            X = _label_reader(X).with_factors(X, factors, [*(y if _is_list_of_names(y) else [y]), sample_weight])
+            named = [*(y if _is_list_of_names(y) else [y]), sample_weight]
+            X = _label_reader(X).with_factors(X, factors, [name for name in named if isinstance(name, str)])
         options = {"needs_y": needs_y, "reset": reset, "accept_sparse": accept_sparse}
         collected: Source = reader.collection_source(estimator, X, y, sample_weight, **options)
         return _with_factors(collected, factors)
@@ -247,12 +248,12 @@ def as_source(
             sample_weight = _column_numbers(popped.pop(), name)
         if columns:
             values = [
-                labels.codes(column.to_numpy()) if labels and not j else _column_numbers(column, name)
+                labels.codes(_as_objects(column.to_numpy())) if labels and not j else _column_numbers(column, name)
                 for j, column in enumerate(popped)
             ]
             target_names = tuple(columns)
             y = values[0] if isinstance(y, str) else np.column_stack(values)
-    elif labels is not None:
+    if labels is not None and not columns:
         y = _codes(y, labels, name)
     rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse, factors=factors)
     source = MemorySource(rows, None, None, _product_dtype(rows), _feature_names(estimator))
@@ -286,6 +287,11 @@ def _is_text(X: Any, y: Any, labels: Labels | None) -> bool:
     return labels is not None and (not is_frame(X) or len(y) == len(opened(X)))
 
 
+def _as_objects(values: Array) -> Array:
+    """Text of a frame as objects, whichever library it is of."""
+    return values.astype(object) if values.dtype.kind == "U" else values
+
+
 def _codes(y: Any, labels: Labels, name: str) -> Array:
     """Labels given as values, as codes."""
     from sklearn.utils.multiclass import check_classification_targets
@@ -296,6 +302,8 @@ def _codes(y: Any, labels: Labels, name: str) -> Array:
     if hasattr(y, "indptr"):
         raise DataError("The target y is sparse; give it as a dense array: y.toarray().")
     values = column_or_1d(y, warn=True)
+    if not isinstance(y, np.ndarray | list | tuple):
+        values = _as_objects(values)
     if len(values) and values.dtype.kind not in "Of":  # of these the labels themselves complain
         check_classification_targets(values)
     return labels.codes(values)

@@ -13,6 +13,7 @@ _KERNELS = (
     "summula.features.sparse_lift",
     "summula.linear_model.glm_kernels",
     "summula.linear_model.sparse_kernels",
+    "summula.optimize.l1_kernels",
 )
 
 _log = logging.getLogger(__name__)

@@ -7,6 +7,8 @@
 array([8.])
 """
 
+from summula.linear_model.elastic_net import ElasticNet, Lasso, enet_path, lasso_path
+from summula.linear_model.elastic_net_cv import ElasticNetCV, LassoCV
 from summula.linear_model.generalized_linear_regressor import (
     GammaRegressor,
     GeneralizedLinearRegressor,
@@ -20,8 +22,12 @@ from summula.linear_model.ridge import Ridge
 from summula.linear_model.ridge_cv import RidgeCV
 
 __all__ = [
+    "ElasticNet",
+    "ElasticNetCV",
     "GammaRegressor",
     "GeneralizedLinearRegressor",
+    "Lasso",
+    "LassoCV",
     "LinearRegression",
     "LogisticRegression",
     "PoissonRegressor",
@@ -29,4 +35,6 @@ __all__ = [
     "Ridge",
     "RidgeCV",
     "TweedieRegressor",
+    "enet_path",
+    "lasso_path",
 ]

@@ -348,7 +348,18 @@ def _bound(name: str, value: Any, d: int) -> Array:
     return np.broadcast_to(bound, (d,)).copy()
 
 
-class PoissonRegressor(_GlmRegressor):
+class _InScikitLearn(_GlmRegressor):
+    """The regressors scikit-learn has too: programs written for them ask for its loss object."""
+
+    def _get_loss(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def _base_loss(self) -> Any:
+        return self._get_loss()
+
+
+class PoissonRegressor(_InScikitLearn):
     """Poisson regression with a log link, as in scikit-learn.
 
     Parameters
@@ -403,6 +414,11 @@ class PoissonRegressor(_GlmRegressor):
     def _family_and_link(self) -> tuple[Family, Link]:
         return Poisson(), link_named("log")
 
+    def _get_loss(self) -> Any:
+        from sklearn._loss import HalfPoissonLoss
+
+        return HalfPoissonLoss()
+
 
 class GammaRegressor(PoissonRegressor):
     """Gamma regression with a log link, as in scikit-learn: positive targets whose spread grows with the mean.
@@ -421,7 +437,13 @@ class GammaRegressor(PoissonRegressor):
         return Gamma(), link_named("log")
 
 
-class TweedieRegressor(_GlmRegressor):
+    def _get_loss(self) -> Any:
+        from sklearn._loss import HalfGammaLoss
+
+        return HalfGammaLoss()
+
+
+class TweedieRegressor(_InScikitLearn):
     """Regression with a Tweedie family, variance mu^power, as in scikit-learn.
 
     Parameters
@@ -480,3 +502,9 @@ class TweedieRegressor(_GlmRegressor):
     def _family_and_link(self) -> tuple[Family, Link]:
         family = Tweedie(float(self.power))
         return family, link_named(family.default_link if self.link == "auto" else self.link)
+
+    def _get_loss(self) -> Any:
+        from sklearn._loss import HalfTweedieLoss, HalfTweedieLossIdentity
+
+        identity = self.link == "identity" or (self.link == "auto" and self.power <= 0)
+        return (HalfTweedieLossIdentity if identity else HalfTweedieLoss)(power=self.power)

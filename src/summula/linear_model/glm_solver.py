@@ -287,8 +287,9 @@ def _shortest(objective: Objective, solution: Solution) -> Array:
     slopes = objective.penalised(np.ones(len(x))) > 0
     shorter = np.asarray(x - free @ np.linalg.lstsq(free[slopes], x[slopes])[0])
     # Directions of almost no curvature, as near an infinite answer, are not free: there the value tells.
-    same = objective(shorter, 1).value <= solution.value + 1e-12 * abs(solution.value)
-    return shorter if same else x
+    value = objective(shorter, 1).value
+    assert objective.sums is not None
+    return shorter if value <= solution.value + 1e-12 * abs(solution.value) + 1e-14 * objective.sums.weight else x
 
 
 def _newton_affordable(rows: int, p: int, problem: GlmProblem) -> bool:

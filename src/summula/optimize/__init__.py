@@ -1,5 +1,47 @@
-"""Solvers: they know neither storage nor model."""
+"""Solvers: they know neither storage nor model. Names load when they are first used (PEP 562)."""
 
-from summula.optimize.separation import Separation, is_linearly_separable, separating_hyperplane
+from __future__ import annotations
 
-__all__ = ["Separation", "is_linearly_separable", "separating_hyperplane"]
+import importlib
+from typing import Any
+
+_NAMES = {
+    "ConstrainedSolution": "multipliers",
+    "DualFunction": "duality",
+    "Duality": "duality",
+    "KKT": "constrained",
+    "Multipliers": "multipliers",
+    "Problem": "constrained",
+    "Quadratic": "quadratics",
+    "Separation": "separation",
+    "bfgs": "quasi_newton",
+    "check_duality": "duality",
+    "conjugate_gradient": "conjugate",
+    "constrained_minimum": "constrained",
+    "coordinate_descent": "coordinates",
+    "dual_function": "duality",
+    "gradient_descent": "gradient_methods",
+    "is_linearly_separable": "separation",
+    "kkt_residuals": "constrained",
+    "line_search": "line_searches",
+    "linear_program": "linear_programs",
+    "newton": "second_order",
+    "newton_root": "roots",
+    "quadratic_program": "quadratic_programs",
+    "separating_hyperplane": "separation",
+    "sgd": "stochastic",
+}
+
+__all__ = [*_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"summula.optimize.{_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'summula.optimize' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

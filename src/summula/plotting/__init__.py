@@ -1,11 +1,12 @@
-"""Pictures with one look: decision regions, convergence of solvers, fitted means.
+"""Pictures with one look: decision regions, convergence and paths of solvers, fitted means.
 
 Each function draws on the axes it is given, or on new ones, and returns them; none shows or saves anything. They need
 matplotlib, which is loaded by the first picture: `pip install "summula[cli]"`.
 """
 
 from summula.plotting.means import fitted_mean
+from summula.plotting.paths import descent_path
 from summula.plotting.regions import decision_regions
 from summula.plotting.traces import convergence
 
-__all__ = ["convergence", "decision_regions", "fitted_mean"]
+__all__ = ["convergence", "decision_regions", "descent_path", "fitted_mean"]

@@ -235,7 +235,8 @@ def _draw_lines(ax: Any, u: Array, v: Array, field: _Field) -> None:
         levels = [level for level in field.levels if low < level < high]  # a line that is nowhere would warn
         if levels:
             widths = [1.6 if level == field.border else 0.8 for level in levels]
-            drawn = ax.contour(u, v, field.line, levels=levels, colors=INK, linewidths=widths, zorder=1)
+            look = {"colors": INK, "linewidths": widths, "linestyles": "solid", "zorder": 1}
+            drawn = ax.contour(u, v, field.line, levels=levels, **look)
             ax.clabel(drawn, fmt="%g", fontsize=7.5, manual=_label_points(drawn, np.array([np.ptp(u), np.ptp(v)])))
         return
     K = int(field.winner.max()) + 1

@@ -1,0 +1,118 @@
+"""Least squares with many columns as a quadratic that is never formed: columns are gathered as they come into use.
+
+With weights w of sum W, centred columns Xc and target yc,
+
+    G = Xc'W Xc / W,   q = Xc'W yc / W,   c = yc'W yc / W,     slope  q - G v = Xc'W (yc - Xc v) / W            (1)
+
+X stays as it is, in C order, Fortran order or sparse; centring is a correction of products. Only the columns of a
+working set are copied, and only their part of G is computed, each entry once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["ColumnQuadratic"]
+
+Array = NDArray[Any]
+
+
+class ColumnQuadratic:
+    """The quadratic (1) of one target on rows in memory.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), or CSC matrix
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,), or None
+    fit_intercept : bool
+        Whether columns and target are centred.
+    """
+
+    def __init__(self, X: Any, y: Array, weight: Array | None, fit_intercept: bool) -> None:
+        self.X, self.weight = X, weight
+        n, d = X.shape
+        self.W = float(n if weight is None else weight.sum())
+        self.sparse = sparse.issparse(X)
+        y = np.asarray(y, np.float64)
+        self.mean_y = float(y.mean() if weight is None else weight @ y / self.W) if fit_intercept else 0.0
+        self.mean = self._times(np.ones(n) if weight is None else weight) / self.W if fit_intercept else np.zeros(d)
+        self.y = y - self.mean_y
+        self.c = float(self.y @ self._weighted(self.y)) / self.W
+        self.q = self._correlated(self.y[:, None])[:, 0]
+        self._place = np.full(d, -1, np.intp)
+        self._columns = np.zeros(0, np.intp)
+        self._Z: Any = None
+        self._G = np.zeros((0, 0))
+
+    def _weighted(self, r: Array) -> Array:
+        return r if self.weight is None else (r.T * self.weight).T
+
+    def _times(self, r: Array) -> Array:
+        """X'r in float64."""
+        product = self.X.T @ (r if self.X.dtype == np.float64 else r.astype(self.X.dtype))
+        return np.asarray(product, np.float64)
+
+    def _correlated(self, R: Array) -> Array:
+        """Xc'W R / W; one column at a time comes from a product with a vector."""
+        WR = self._weighted(R)
+        if R.shape[1] == 1:
+            return ((self._times(WR[:, 0]) - self.mean * float(WR.sum())) / self.W)[:, None]
+        return np.asarray((self._times(WR) - np.outer(self.mean, WR.sum(axis=0))) / self.W)
+
+    def residual(self, V: Array) -> Array:
+        """yc - Xc V, for V (d, k) that is zero outside of the columns gathered."""
+        inside = V[self._columns]
+        R = np.repeat(self.y[:, None], V.shape[1], axis=1)
+        if len(inside):
+            R -= self._Z @ inside
+            if self.sparse:
+                R += self.mean[self._columns] @ inside
+        return R
+
+    def slope(self, v: Array, used: NDArray[np.intp]) -> Array:
+        """q - G v for all columns."""
+        self._gather(used)
+        return self._correlated(self.residual(v[:, None]))[:, 0]
+
+    def slopes(self, V: Array) -> Array:
+        """q - G V for all columns."""
+        self._gather(np.flatnonzero(V.any(axis=1)))
+        return self._correlated(self.residual(V))
+
+    def block(self, columns: NDArray[np.intp]) -> Array:
+        """G for some of the columns."""
+        self._gather(columns)
+        if np.array_equal(columns, self._columns):
+            return self._G
+        at = self._place[columns]
+        return np.asarray(self._G[np.ix_(at, at)])
+
+    def _gather(self, columns: NDArray[np.intp]) -> None:
+        """Copy columns that were not in use before, and complete G."""
+        new = columns[self._place[columns] < 0]
+        if not len(new):
+            return
+        k = len(self._columns)
+        self._place[new] = np.arange(k, k + len(new))
+        mean = self.mean[new]
+        if self.sparse:
+            Z = self.X[:, new].astype(np.float64)
+            joined = Z if self._Z is None else sparse.hstack([self._Z, Z], format="csc")
+            weighted = Z if self.weight is None else Z.multiply(self.weight[:, None]).tocsc()
+            cross = np.asarray((joined.T @ weighted).todense()) / self.W
+            self._columns = np.concatenate([self._columns, new])
+            cross = cross - np.outer(self.mean[self._columns], mean)
+        else:
+            Z = np.asarray(self.X[:, new], np.float64, order="F")
+            Z -= mean
+            joined = Z if self._Z is None else np.concatenate([self._Z.T, Z.T]).T  # stays in Fortran order
+            self._columns = np.concatenate([self._columns, new])
+            cross = joined.T @ self._weighted(Z) / self.W
+        G = np.empty((k + len(new), k + len(new)))
+        G[:k, :k], G[:, k:], G[k:, :k] = self._G, cross, cross[:k].T
+        self._Z, self._G = joined, G

@@ -1,0 +1,478 @@
+"""Lasso and elastic net: least squares with a penalty that makes coefficients exactly zero.
+
+    min  1/(2 n) ||y - X v - b||^2 + alpha l1_ratio |v|_1 + alpha (1 - l1_ratio)/2 |v|^2                        (1)
+
+The lasso is l1_ratio = 1. Solved in `optimize/l1_quadratic.py`, along a path of alphas in `optimize/l1_path.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import MultiOutputMixin
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+
+from summula.core.errors import ParameterError, warn
+from summula.core.estimator import Estimator, Run, Unnamed
+from summula.core.output import write_batches
+from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.core.scoring import R2Score, RowFunction
+from summula.core.sources import Source
+from summula.core.validation import as_source, collection_reader
+from summula.linear_model.l1_problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
+from summula.linear_model.linear_model import linear_values
+from summula.linear_model.problem import solving
+from summula.optimize.l1_path import l1_path
+from summula.optimize.l1_quadratic import L1Solution, minimise_l1
+
+__all__ = ["ElasticNet", "L1Model", "Lasso", "alpha_grid", "enet_path", "lasso_path"]
+
+Array = NDArray[Any]
+
+_UNIT = {"float64": 1e-10, "float32": 1e-4}
+
+
+def relative_gap(tol: float) -> float:
+    """The gap to stop at, as a share of the squares of y, for scikit-learn's `tol`: the last digits are cheap."""
+    return max(min(1e-6 * tol, 1e-8), 1e-15)
+
+
+class L1Model(MultiOutputMixin, R2Score, Estimator):
+    """What lasso, elastic net and their cross-validated kin share: naming the answer and predicting."""
+
+    coef_: Array
+    intercept_: Any
+
+    def _named(
+        self, source: Source, found: list[Centred], solutions: list[L1Solution], alpha: float, l1_ratio: float
+    ) -> None:
+        """Give the answer scikit-learn's names; shapes and dtype follow y and X."""
+        dtype = source.dtype
+        coef = np.stack([solution.v for solution in solutions])
+        intercept = np.array([one.intercept(s.v) for one, s in zip(found, solutions, strict=True)])
+        intercept = intercept if self.fit_intercept else np.zeros(len(solutions))
+        penalty = penalty_of(alpha, l1_ratio, self.positive)
+        zeros = np.stack([certified_zeros(s, one.squares, penalty) for one, s in zip(found, solutions, strict=True)])
+        one = source.one_target
+        self.coef_ = (coef[0] if one or len(coef) == 1 else coef).astype(dtype)
+        self.intercept_ = (intercept[0] if one else intercept).astype(dtype) if self.fit_intercept else 0.0
+        gaps, counts = [s.gap for s in solutions], [s.sweeps for s in solutions]
+        self.dual_gap_ = gaps[0] if one or len(gaps) == 1 else np.array(gaps)
+        self.n_iter_ = counts[0] if one or len(counts) == 1 else counts
+        self._target_names = source.target_names
+        self.certificate_ = L1Certificate(
+            kind="global",
+            primal=float(sum(s.value for s in solutions)),
+            gap=float(sum(gaps)),
+            coef=coef,
+            intercept=intercept,
+            alpha=float(alpha),
+            l1_ratio=float(l1_ratio),
+            fit_intercept=self.fit_intercept,
+            positive=self.positive,
+            zeros=zeros,
+            unit=_UNIT[dtype.name],
+        )
+
+    def _warn_of(self, solutions: Sequence[L1Solution], tol: float) -> None:
+        worst = max(solutions, key=lambda s: s.gap)
+        if not all(s.converged for s in solutions):
+            warn(
+                f"Objective did not converge. You might want to increase the number of iterations, or the penalty of "
+                f"{type(self).__name__}: after {worst.sweeps} sweeps (max_iter={self.max_iter}) the duality gap is "
+                f"{worst.gap:.3e} of an objective of {worst.value:.3e}, and tol={tol} asks for less.",
+                ConvergenceWarning,
+            )
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """`coef_` as a sparse matrix."""
+        return sparse.csr_array(np.atleast_2d(self.coef_))
+
+    def predict(self, X: Any) -> Any:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets); batches for a scan; lazy for a Dask collection
+        """
+        source = self._reading(X)
+        return self._map_rows(self._row_function(), source)
+
+    def _row_function(self) -> RowFunction:
+        return functools.partial(linear_values, np.asarray(self.coef_).T, self.intercept_)
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. Columns are called after the targets ("prediction" when they have no names).
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        batches = self.predict(X)
+        if (reader := collection_reader(batches)) is not None:
+            batches = reader.batches(batches)
+        t = 1 if np.ndim(self.coef_) == 1 else len(self.coef_)
+        default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
+        return write_batches(
+            [batches] if isinstance(batches, np.ndarray) else batches, self._target_names or default, path
+        )
+
+
+class ElasticNet(L1Model):
+    """Least squares with an L1 and an L2 penalty.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty.
+    l1_ratio : float, default=0.5
+        Share of the L1 penalty: 1 is the lasso, 0 ridge regression (with alpha per row).
+    fit_intercept : bool, default=True
+        Whether there is a constant term; it is not penalised.
+    precompute, copy_X, selection, random_state
+        For compatibility: hints that never change the answer.
+    max_iter : int, default=1000
+        Most sweeps of coordinate descent.
+    tol : float, default=1e-4
+        How exactly to solve: the duality gap ends below 1e-6 tol ||y||^2 / n (about eight digits of the coefficients).
+    warm_start : bool, default=False
+        Whether a fit starts from the one before.
+    positive : bool, default=False
+        Whether coefficients are kept at or above 0.
+    max_time : float, optional
+        Seconds after which a fit stops.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or ndarray of shape (n_targets,)
+    dual_gap_ : float or ndarray of shape (n_targets,)
+        Bound on the distance of the objective from its least.
+    n_iter_ : int or list of int
+        Sweeps of coordinate descent.
+    certificate_ : L1Certificate
+        The objective (summed over targets), the gap, and `zeros`: coefficients that are zero in every minimiser.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Hastie, Tibshirani, Wainwright, Statistical Learning with Sparsity (2015), chapters 2 and 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import ElasticNet
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> ElasticNet(alpha=0.5, l1_ratio=0.5).fit(X, [2.0, 0.5, -2.0, -0.5]).coef_.round(6)
+    array([1., 0.])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "alpha": (real(0.0),),
+        "l1_ratio": (real(0.0, 1.0),),
+        "fit_intercept": (boolean,),
+        "precompute": (boolean, array_like),
+        "copy_X": (boolean,),
+        "max_iter": (none, integer(1)),
+        "tol": (real(0.0),),
+        "warm_start": (boolean,),
+        "positive": (boolean,),
+        "random_state": (any_value,),
+        "selection": (one_of("cyclic", "random"),),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        max_iter: int | None = 1000,
+        copy_X: bool = True,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        max_time: float | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.max_iter = max_iter
+        self.copy_X = copy_X
+        self.tol = tol
+        self.warm_start = warm_start
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of X
+            Target values.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights; only their proportions matter.
+        check_input : bool, default=True
+            For compatibility; input is always checked.
+
+        Returns
+        -------
+        self
+        """
+        before = np.atleast_2d(self.coef_) if self.warm_start and hasattr(self, "coef_") else None
+        with self._fitting(X, y, sample_weight) as run:
+            if self.alpha == 0:
+                warn(
+                    "With alpha=0, this algorithm does not converge well. You are advised to use the "
+                    "LinearRegression estimator",
+                    UserWarning,
+                )
+            found = quadratics_of(run, self.fit_intercept)
+            penalty = penalty_of(self.alpha, self.l1_ratio, self.positive)
+            solutions = []
+            for j, one in enumerate(found):
+                fits = before is not None and before.shape == (len(found), run.source.n_features)
+                with solving(run.source.n_features):
+                    solutions.append(
+                        minimise_l1(
+                            one.quadratic,
+                            penalty,
+                            start=np.asarray(before[j], np.float64) if fits and before is not None else None,
+                            tolerance=relative_gap(self.tol),
+                            max_sweeps=1_000 if self.max_iter is None else self.max_iter,
+                        )
+                    )
+                run.step()
+            self._named(run.source, found, solutions, self.alpha, self.l1_ratio)
+            self._warn_of(solutions, self.tol)
+        return self
+
+    path = staticmethod(lambda *given, **options: enet_path(*given, **options))
+
+
+class Lasso(ElasticNet):
+    """Least squares with an L1 penalty: many coefficients become exactly zero.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty.
+    fit_intercept, precompute, copy_X, max_iter, tol, warm_start, positive, random_state, selection, max_time
+        As in `ElasticNet`.
+
+    Attributes
+    ----------
+    coef_, intercept_, dual_gap_, n_iter_, certificate_
+        As in `ElasticNet`.
+
+    References
+    ----------
+    Tibshirani (1996), Regression shrinkage and selection via the lasso.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import Lasso
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> model = Lasso(alpha=0.5).fit(X, [2.0, 0.5, -2.0, -0.5])
+    >>> model.coef_.round(6)
+    array([1., 0.])
+    >>> model.certificate_.zeros
+    array([[False,  True]])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        name: allowed for name, allowed in ElasticNet._parameters.items() if name != "l1_ratio"
+    }
+    l1_ratio = 1.0
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        copy_X: bool = True,
+        max_iter: int | None = 1000,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        max_time: float | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.copy_X = copy_X
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.max_time = max_time
+
+    path = staticmethod(lambda *given, **options: lasso_path(*given, **options))
+
+
+# --------------------------------------------------------------------------------------------------------------- paths
+
+
+def alpha_grid(largest: float, eps: float, count: int) -> Array:
+    """Falling alphas, evenly spaced in their logarithm, from the one at which all coefficients are zero."""
+    if not largest > np.finfo(float).resolution:
+        return np.full(count, np.finfo(float).resolution)
+    return np.geomspace(largest, largest * eps, num=count)
+
+
+def largest_alpha(found: Sequence[Centred], l1_ratio: float, positive: bool) -> float:
+    """The smallest alpha at which all coefficients are zero."""
+    if l1_ratio == 0:
+        raise ParameterError(
+            "Automatic alpha grid generation is not supported for l1_ratio=0. Please supply a grid by providing your "
+            "estimator with the appropriate `alphas=` argument."
+        )
+    sizes = [float((one.quadratic.q if positive else np.abs(one.quadratic.q)).max(initial=0.0)) for one in found]
+    return max(sizes) / l1_ratio
+
+
+def enet_path(
+    X: Any,
+    y: Any,
+    *,
+    l1_ratio: float = 0.5,
+    eps: float = 1e-3,
+    n_alphas: Any = "deprecated",
+    alphas: Any = 100,
+    precompute: Any = "auto",
+    Xy: Any = None,
+    copy_X: bool = True,
+    coef_init: Any = None,
+    verbose: Any = False,
+    return_n_iter: bool = False,
+    positive: bool = False,
+    check_input: bool = True,
+    tol: float = 1e-4,
+    max_iter: int = 100_000,
+    sample_weight: Any = None,
+    **hints: Any,
+) -> Any:
+    """The elastic net for a whole path of alphas, without an intercept (centre the columns to have one).
+
+    Parameters
+    ----------
+    X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of X
+    l1_ratio : float, default=0.5
+    eps : float, default=1e-3
+        The smallest alpha, as a share of the largest.
+    alphas : int or array-like, default=100
+        How many alphas, or which.
+    coef_init : ndarray, optional
+        Where to begin.
+    return_n_iter : bool, default=False
+    positive : bool, default=False
+    tol, max_iter
+        As in `ElasticNet`, for each alpha.
+    sample_weight : array-like, optional
+    n_alphas, precompute, Xy, copy_X, verbose, check_input, **hints
+        For compatibility.
+
+    Returns
+    -------
+    alphas : ndarray of shape (n_alphas,), falling
+    coefs : ndarray of shape (n_features, n_alphas) or (n_targets, n_features, n_alphas)
+    dual_gaps : ndarray of shape (n_alphas,)
+    n_iters : list of int, with `return_n_iter`
+    """
+    for name in hints.keys() - {"selection", "random_state"}:
+        raise ParameterError(f"Unexpected parameters in params: enet_path has no option {name!r}.")
+    if not isinstance(n_alphas, str):
+        warn("'n_alphas' was deprecated in 1.9 and will be removed in 1.11; use 'alphas' instead.", FutureWarning)
+    elif alphas is None:
+        warn("'alphas=None' is deprecated and will be removed in 1.11; give a number, or alphas.", FutureWarning)
+    source = as_source(Unnamed(), X, y, sample_weight, needs_y=True)
+    run = Run(Unnamed(), source)
+    found = quadratics_of(run, fit_intercept=False)
+    if np.ndim(alphas) == 0:
+        count = n_alphas if isinstance(alphas, str) or alphas is None or not isinstance(n_alphas, str) else alphas
+        count = 100 if isinstance(count, str) else int(count)
+        grid = alpha_grid(largest_alpha(found, l1_ratio, positive), eps, count)
+    else:
+        grid = np.sort(np.asarray(alphas, np.float64))[::-1]
+    penalties = [penalty_of(alpha, l1_ratio, positive) for alpha in grid]
+    with solving(source.n_features):
+        paths = [
+            l1_path(
+                one.quadratic,
+                penalties,
+                start=None if coef_init is None else np.asarray(np.atleast_2d(coef_init)[j], np.float64),
+                tolerance=relative_gap(tol),
+                max_sweeps=max_iter,
+            )
+            for j, one in enumerate(found)
+        ]
+    coefs = np.stack([np.stack([s.v for s in path], axis=1) for path in paths]).astype(source.dtype)
+    gaps = np.sum([[s.gap for s in path] for path in paths], axis=0)
+    result = (grid, coefs[0] if source.one_target else coefs, gaps)
+    return (*result, [max(path[k].sweeps for path in paths) for k in range(len(grid))]) if return_n_iter else result
+
+
+def lasso_path(X: Any, y: Any, **options: Any) -> Any:
+    """The lasso for a whole path of alphas, without an intercept: `enet_path` with l1_ratio=1.
+
+    Parameters
+    ----------
+    X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of X
+    **options
+        As in `enet_path`.
+
+    Returns
+    -------
+    alphas, coefs, dual_gaps
+        As in `enet_path`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import lasso_path
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> alphas, coefs, gaps = lasso_path(X, np.array([2.0, 0.5, -2.0, -0.5]), alphas=[1.0, 0.5, 0.1])
+    >>> coefs.round(6)
+    array([[0. , 1. , 1.8],
+           [0. , 0. , 0.3]])
+    """
+    return enet_path(X, y, **{**options, "l1_ratio": 1.0})

@@ -1,0 +1,395 @@
+"""Lasso and elastic net whose alpha is chosen by cross-validation along warm-started paths.
+
+    alpha_ = argmin over alphas of the mean, over splits, of the squared error on rows left out
+
+Where one Gram matrix serves (files, clusters, more rows than columns) one pass sums the products of every fold
+(`folds.py`); training sums are the total less a fold's, and errors on the fold follow from its own sums: about an
+origin (o, p), with u = (-v, 1), P the products and t the totals of the fold, and beta = b - p + o'v,
+
+    sum w (y - x'v - b)^2 = u'P u - 2 beta u't + beta^2 W                                                       (1)
+
+Otherwise each split solves its path on its rows, several splits at a time.
+
+The one-standard-error rule takes the largest alpha whose mean error is within one standard error of the least:
+se = std of the errors of the splits / sqrt(number of splits).                                                  (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.engine import local_engine
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator import Run
+from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.core.statistics import Gram
+from summula.linear_model.column_quadratic import ColumnQuadratic
+from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path, relative_gap
+from summula.linear_model.folds import batches_of, combined, grams_of, most_groups
+from summula.linear_model.l1_problem import Centred, gram_quadratic, penalty_of, quadratics_of, use_gram
+from summula.linear_model.problem import solving
+from summula.optimize.l1_path import l1_path
+from summula.optimize.l1_quadratic import minimise_l1
+
+__all__ = ["ElasticNetCV", "LassoCV"]
+
+Array = NDArray[Any]
+
+
+class Job(NamedTuple):
+    """One path: which split, and which share of the L1 penalty."""
+
+    split: int
+    ratio: float
+    alphas: Array
+
+
+class _Folds:
+    """The splits of a fit, each of which can solve a path and judge it on what it left out."""
+
+    def __init__(self, run: Run, fit_intercept: bool, splits: Iterable[tuple[Any, Any]]) -> None:
+        self.fit_intercept, source = fit_intercept, run.source
+        self.splits = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+        if not self.splits:
+            raise DataError("The splitter gives no splits; cross-validation needs at least one.")
+        self.d = source.n_features
+        self.grams: list[tuple[Gram, Gram]] | None = None
+        if use_gram(source):
+            origin = run.origin()
+            batches = batches_of(self.splits, source.n_rows, most_groups(self.d + 1))
+            sums, total = grams_of(run, batches, origin)
+            if not np.isfinite(total.products).all():
+                run.complain_of_missing()
+                raise DataError("Some values are so large that their squares overflow; divide columns by a constant.")
+            self.whole = gram_quadratic(total if fit_intercept else _about_zero(total), self.d, fit_intercept)
+            self.grams = [
+                (combined(groups, batch.train[k], total), combined(groups, batch.test[k], total))
+                for batch, groups in sums
+                for k in range(len(batch.train))
+            ]
+        else:
+            self.whole = quadratics_of(run, fit_intercept)
+            chunk = source.chunk(0, source.n_rows)
+            assert chunk.y is not None
+            self.X = chunk.rows.csr() if chunk.is_sparse else chunk.X
+            self.y, self.weight = chunk.y[:, 0], chunk.weight
+
+    def errors(self, job: Job, positive: bool, tolerance: float, max_sweeps: int) -> Array:
+        """The mean squared error of each alpha on the rows a split left out."""
+        one, test = self._train(job.split)
+        penalties = [penalty_of(alpha, job.ratio, positive) for alpha in job.alphas]
+        path = l1_path(one.quadratic, penalties, tolerance=tolerance, max_sweeps=max_sweeps)
+        V = np.stack([solution.v for solution in path], axis=1)
+        b = one.mean_y - one.mean_x @ V if self.fit_intercept else np.zeros(V.shape[1])
+        if isinstance(test, Gram):
+            return _errors_from_sums(test, V, b)
+        residual = self.y[test][:, None] - (self.X[test] @ V + b)
+        w = np.ones(len(test)) if self.weight is None else self.weight[test]
+        return np.asarray(w @ residual**2 / w.sum())
+
+    def _train(self, split: int) -> tuple[Centred, Any]:
+        if self.grams is not None:
+            train, test = self.grams[split]
+            train = train if self.fit_intercept else _about_zero(train)
+            return gram_quadratic(train, self.d, self.fit_intercept)[0], test
+        rows, left_out = self.splits[split]
+        X = self.X[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        quadratic = ColumnQuadratic(X.tocsc() if hasattr(X, "indptr") else X, self.y[rows], weight, self.fit_intercept)
+        return Centred(quadratic, quadratic.mean, quadratic.mean_y, np.zeros(0)), left_out
+
+
+def _about_zero(gram: Gram) -> Gram:
+    return gram.recentre(np.zeros(len(gram.origin)))
+
+
+def _errors_from_sums(test: Gram, V: Array, b: Array) -> Array:
+    """Equation (1), divided by the weight."""
+    d = len(V)
+    U = np.vstack([-V, np.ones((1, V.shape[1]))])
+    beta = b - test.origin[d] + test.origin[:d] @ V
+    squares = (U * (test.products @ U)).sum(axis=0) - 2 * beta * (test.total @ U) + beta**2 * test.weight
+    return np.asarray(np.maximum(squares, 0.0) / test.weight)
+
+
+class ElasticNetCV(L1Model):
+    """Elastic net with alpha (and the share of the L1 penalty) chosen by cross-validation.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of float, default=0.5
+        Shares of the L1 penalty to try; above 0 unless alphas are given.
+    eps : float, default=1e-3
+        The smallest alpha, as a share of the largest.
+    n_alphas : "deprecated"
+        For compatibility; use `alphas`.
+    alphas : int or array-like, default=100
+        How many alphas to try, or which.
+    fit_intercept : bool, default=True
+    precompute, copy_X, selection, random_state, verbose
+        For compatibility: hints that never change the answer.
+    max_iter : int, default=1000
+        Most sweeps of coordinate descent for each alpha.
+    tol : float, default=1e-4
+        How exactly: paths of the splits to a duality gap of tol ||y||^2 / n, the final model to 1e-6 times that.
+    cv : int, splitter or iterable of (train, test), default=None
+        None is 5 folds of consecutive rows.
+    n_jobs : int, optional
+        At most so many threads.
+    positive : bool, default=False
+    select : {"min", "1se"}, default="min"
+        The alpha with the least mean error, or the largest within one standard error of it.
+    max_time : float, optional
+        Seconds after which a fit stops.
+
+    Attributes
+    ----------
+    alpha_, l1_ratio_ : float
+        What was chosen.
+    alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratio, n_alphas)
+    mse_path_ : ndarray of shape (n_alphas, n_splits) or (n_l1_ratio, n_alphas, n_splits)
+    coef_, intercept_, dual_gap_, n_iter_, certificate_
+        Of the model with these on all rows, as in `ElasticNet`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import ElasticNetCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 10))
+    >>> model = ElasticNetCV(cv=5).fit(X, X[:, 0] + rng.normal(size=100))
+    >>> bool(abs(model.coef_[0]) > 0.5)
+    True
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "l1_ratio": (real(0.0, 1.0), array_like),
+        "eps": (real(0.0, open_low=True),),
+        "n_alphas": (integer(1), one_of("deprecated")),
+        "alphas": (integer(1), array_like, none, one_of("warn")),
+        "fit_intercept": (boolean,),
+        "precompute": (one_of("auto"), boolean, array_like),
+        "max_iter": (integer(1),),
+        "tol": (real(0.0),),
+        "cv": (any_value,),
+        "copy_X": (boolean,),
+        "verbose": (any_value,),
+        "n_jobs": (none, integer()),
+        "positive": (boolean,),
+        "random_state": (any_value,),
+        "selection": (one_of("cyclic", "random"),),
+        "select": (one_of("min", "1se"),),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        *,
+        l1_ratio: Any = 0.5,
+        eps: float = 1e-3,
+        n_alphas: Any = "deprecated",
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        precompute: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        cv: Any = None,
+        copy_X: bool = True,
+        verbose: Any = 0,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        select: str = "min",
+        max_time: float | None = None,
+    ) -> None:
+        self.l1_ratio = l1_ratio
+        self.eps = eps
+        self.n_alphas = n_alphas
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cv = cv
+        self.copy_X = copy_X
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.select = select
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Choose alpha and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Target values.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights; only their proportions matter. Errors count by them too.
+        groups : array-like of shape (n_samples,), optional
+            For splitters that need them.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            if run.source.n_targets != 1:
+                raise DataError(f"For multi-task outputs, use MultiTask models: {type(self).__name__} has one target.")
+            folds = _Folds(run, self.fit_intercept, self._splits(run, X, groups))
+            ratios = [float(ratio) for ratio in np.atleast_1d(self._ratio())]
+            grids = [self._grid(folds.whole, ratio) for ratio in ratios]
+            jobs = [
+                Job(k, ratio, grid) for ratio, grid in zip(ratios, grids, strict=True) for k in range(len(folds.splits))
+            ]
+            engine = local_engine()
+            errors = []
+            with solving(run.source.n_features):
+                for one in engine.map_ordered(
+                    lambda job: folds.errors(job, self.positive, 2 * self.tol, self.max_iter), jobs, n_jobs=self.n_jobs
+                ):
+                    errors.append(one)
+                    run.step()
+            self._choose(ratios, grids, np.reshape(errors, (len(ratios), len(folds.splits), -1)))
+            with solving(run.source.n_features):
+                penalty = penalty_of(self.alpha_, self.l1_ratio_, self.positive)
+                solution = minimise_l1(
+                    folds.whole[0].quadratic,
+                    penalty,
+                    tolerance=relative_gap(self.tol),
+                    max_sweeps=self.max_iter,
+                )
+            self._named(run.source, folds.whole, [solution], self.alpha_, self.l1_ratio_)
+            self._warn_of([solution], self.tol)
+        return self
+
+    def _ratio(self) -> Any:
+        return self.l1_ratio
+
+    def _grid(self, whole: list[Centred], ratio: float) -> Array:
+        alphas: Any = self.alphas if isinstance(self.n_alphas, str) else self.n_alphas
+        alphas = 100 if alphas is None or isinstance(alphas, str) else alphas
+        if np.ndim(alphas) == 0:
+            return alpha_grid(largest_alpha(whole, ratio, self.positive), self.eps, int(alphas))
+        for place, alpha in enumerate(list(alphas)):
+            if not isinstance(alpha, Real | np.number) or isinstance(alpha, bool | np.bool_):
+                raise ParameterError(f"alphas[{place}] must be an instance of float, not {type(alpha).__name__}.")
+        grid = np.asarray(alphas, np.float64)
+        if grid.ndim != 1 or not len(grid):
+            raise ParameterError(f"alphas must be a list of numbers, at least one; got {alphas!r}.")
+        for place, alpha in enumerate(grid):
+            if not alpha >= 0:
+                raise ParameterError(f"alphas[{place}] == {alpha:g}, must be >= 0.0.")
+        return np.sort(grid)[::-1]
+
+    def _splits(self, run: Run, X: Any, groups: Any) -> Iterable[tuple[Any, Any]]:
+        from sklearn.model_selection import check_cv
+
+        n = run.source.n_rows
+        splitter = check_cv(self.cv)
+        y = None if run.source.streams else run.source.chunk(0, n).y
+        rows: Any = np.empty((n, 0)) if run.source.streams or not hasattr(X, "shape") else X
+        splits: Iterable[tuple[Any, Any]] = splitter.split(rows, None if y is None else y[:, 0], groups)
+        return splits
+
+    def _choose(self, ratios: list[float], grids: list[Array], errors: Array) -> None:
+        """The least mean error over all ratios; `errors` has the shape (ratios, splits, alphas)."""
+        means = errors.mean(axis=1)
+        best = int(means.min(axis=1).argmin())
+        place = int(means[best].argmin())
+        m = errors.shape[1]
+        spread = errors[best].std(axis=0, ddof=1) / np.sqrt(m) if m > 1 else np.zeros(errors.shape[2])
+        if self.select == "1se":
+            place = int(np.flatnonzero(means[best] <= means[best, place] + spread[place])[0])
+        self.l1_ratio_, self.alpha_ = ratios[best], float(grids[best][place])
+        alphas = np.asarray(grids)
+        self.alphas_ = alphas[0] if len(ratios) == 1 or np.ndim(self.alphas) != 0 else alphas
+        self.mse_path_ = np.squeeze(np.moveaxis(errors, 2, 1))
+        self.standard_errors_ = spread
+
+    path = staticmethod(lambda *given, **options: enet_path(*given, **options))
+
+
+class LassoCV(ElasticNetCV):
+    """Lasso with alpha chosen by cross-validation.
+
+    Parameters
+    ----------
+    eps, n_alphas, alphas, fit_intercept, precompute, max_iter, tol, copy_X, cv, verbose, n_jobs, positive
+    random_state, selection, select, max_time
+        As in `ElasticNetCV`.
+
+    Attributes
+    ----------
+    alpha_, alphas_, mse_path_, coef_, intercept_, dual_gap_, n_iter_, certificate_
+        As in `ElasticNetCV`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import LassoCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 10))
+    >>> y = X[:, 0] + rng.normal(size=100)
+    >>> np.flatnonzero(LassoCV(cv=5, select="1se").fit(X, y).coef_).tolist()
+    [0]
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        name: allowed for name, allowed in ElasticNetCV._parameters.items() if name != "l1_ratio"
+    }
+
+    def __init__(
+        self,
+        *,
+        eps: float = 1e-3,
+        n_alphas: Any = "deprecated",
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        precompute: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        copy_X: bool = True,
+        cv: Any = None,
+        verbose: Any = False,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        select: str = "min",
+        max_time: float | None = None,
+    ) -> None:
+        self.eps = eps
+        self.n_alphas = n_alphas
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.max_iter = max_iter
+        self.tol = tol
+        self.copy_X = copy_X
+        self.cv = cv
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.select = select
+        self.max_time = max_time
+
+    def _ratio(self) -> Any:
+        return 1.0
+
+    path = staticmethod(lambda *given, **options: lasso_path(*given, **options))

@@ -1,0 +1,176 @@
+"""Least squares with an L1 penalty: the quadratic of a source, its solution in the user's units, and its certificate.
+
+    min  1/(2 W) sum_i w_i (y_i - x_i'v - b)^2 + alpha rho |v|_1 + alpha (1 - rho)/2 |v|^2                      (1)
+
+W is the sum of weights. The intercept is optimal for every v when columns and target are centred, so what is left is
+the quadratic of `optimize/l1_quadratic.py`, of which one pass over the rows gives all there is (the Gram matrix): a
+whole path of alphas then costs no further pass. Where there are more columns than a Gram matrix is good for, it is
+computed for the columns in use only (`column_quadratic.py`).
+
+A zero is certified when it is zero in every minimiser. With the gap, the slope g scaled by t to be dual feasible, and
+the length of the column, sqrt(G_jj + b),
+
+    t |g_j - b v_j| + sqrt(2 gap (G_jj + b)) < a       implies  v_j = 0                      (gap-safe screening)  (2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.certificate import Certificate, Verification
+from summula.core.errors import DataError
+from summula.core.estimator import Run, Unnamed
+from summula.core.statistics import Gram, Moments
+from summula.core.validation import as_source
+from summula.linear_model.column_quadratic import ColumnQuadratic
+from summula.linear_model.problem import Point, Residuals
+from summula.optimize.l1_quadratic import GramQuadratic, L1Solution, Penalty, judged
+
+if TYPE_CHECKING:
+    from summula.core.sources import Source
+
+__all__ = ["Centred", "L1Certificate", "certified_zeros", "gram_quadratic", "penalty_of", "quadratics_of", "use_gram"]
+
+Array = NDArray[Any]
+
+_GRAM_COLUMNS = 2_048  # up to which the Gram matrix of rows in memory is worth computing at once
+_STREAM_COLUMNS = 10_000  # and of files, where it is the only way
+
+
+def penalty_of(alpha: float, l1_ratio: float, positive: bool) -> Penalty:
+    """The penalty of (1)."""
+    return Penalty(alpha * l1_ratio, alpha * (1 - l1_ratio), positive)
+
+
+class Centred(NamedTuple):
+    """A quadratic of one target, and what its columns and target were centred at."""
+
+    quadratic: Any
+    mean_x: Array
+    mean_y: float
+    squares: Array  # diagonal of G
+
+    def intercept(self, v: Array) -> float:
+        """The optimal intercept for v."""
+        return float(self.mean_y - self.mean_x @ v)
+
+
+def use_gram(source: Source) -> bool:
+    """Whether one Gram matrix serves: rows of files and clusters, and more rows than columns."""
+    if source.streams:
+        if source.n_features > _STREAM_COLUMNS:
+            raise DataError(
+                f"The rows come from files with {source.n_features} columns, too many for their products "
+                f"({_STREAM_COLUMNS:,} at most); select columns, or load the rows."
+            )
+        return True
+    return source.n_features <= _GRAM_COLUMNS and source.n_rows >= source.n_features
+
+
+def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
+    """The quadratic of each target."""
+    source = run.source
+    if use_gram(source):
+        origin = run.origin() if fit_intercept else np.zeros(source.n_features + source.n_targets)
+        gram = run.sum(Gram, origin, "Gram matrix")
+        if not np.isfinite(gram.products).all():
+            run.complain_of_missing()
+            raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
+        return gram_quadratic(gram, source.n_features, fit_intercept)
+    chunk = source.chunk(0, source.n_rows)
+    assert chunk.y is not None
+    X = chunk.rows.csr().tocsc() if chunk.is_sparse else chunk.X
+    found = []
+    for j in range(source.n_targets):
+        with np.errstate(over="ignore", invalid="ignore"):
+            quadratic = ColumnQuadratic(X, chunk.y[:, j], chunk.weight, fit_intercept)
+        if not (np.isfinite(quadratic.q).all() and np.isfinite(quadratic.c)):
+            run.complain_of_missing()
+            raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
+        moments = run.sum(Moments, np.zeros(source.n_features))
+        squares = np.maximum(moments.square / moments.weight - quadratic.mean**2, 0.0)
+        found.append(Centred(quadratic, quadratic.mean, quadratic.mean_y, squares))
+    return found
+
+
+def gram_quadratic(gram: Gram, d: int, fit_intercept: bool) -> list[Centred]:
+    """The quadratics of sums of products; the targets follow the d columns."""
+    products = (gram.centred() if fit_intercept else gram.products) / gram.weight
+    mean = gram.mean if fit_intercept else np.zeros(len(gram.total))
+    G = np.ascontiguousarray(products[:d, :d])
+    return [
+        Centred(
+            GramQuadratic(G, np.ascontiguousarray(products[:d, k]), max(float(products[k, k]), 0.0)),
+            mean[:d],
+            float(mean[k]),
+            np.diag(G).copy(),
+        )
+        for k in range(d, len(products))
+    ]
+
+
+def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> NDArray[np.bool_]:
+    """Columns that are zero in every minimiser, by (2)."""
+    a, b, positive = penalty
+    slope = solution.slope - b * solution.v
+    size = slope if positive else np.abs(slope)
+    largest = float(size.max(initial=0.0))
+    t = 1.0 if largest <= a else a / largest
+    safe = t * size + np.sqrt(2 * max(solution.gap, 0.0) * (squares + b)) < a * (1 - 1e-12)
+    return np.asarray(safe & (solution.v == 0))
+
+
+@dataclass(frozen=True)
+class L1Certificate(Certificate):
+    """How far an L1 fit is from the least of (1), summed over targets, and which zeros are certain.
+
+    `coef` (n_targets, n_features), `intercept`, `alpha`, `l1_ratio`, `fit_intercept` and `positive` say which point of
+    which problem; `zeros` has the shape of `coef`.
+    """
+
+    coef: Array
+    intercept: Array
+    alpha: float
+    l1_ratio: float
+    fit_intercept: bool
+    positive: bool
+    zeros: Array
+    unit: float
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute objective and gap from the data, without the solver."""
+        run = Run(Unnamed(), as_source(Unnamed(), X, y, sample_weight, needs_y=True))
+        d, t = run.source.n_features, run.source.n_targets
+        penalty = penalty_of(self.alpha, self.l1_ratio, self.positive)
+        origin = run.origin() if self.fit_intercept else np.zeros(d + t)
+        here = run.sum(Residuals, self._point(origin, self.coef.T, self.intercept))
+        mean = here.total / here.weight if self.fit_intercept else np.zeros(t)
+        shift = self._mean(run, d) - origin[:d] if self.fit_intercept else np.zeros(d)
+        nothing = run.sum(Residuals, self._point(origin, np.zeros((d, t)), origin[d:]))
+        total = nothing.total / nothing.weight if self.fit_intercept else np.zeros(t)
+        primal = gap = 0.0
+        for j in range(t):
+            # Residuals about their mean: what a better intercept would still give is part of the gap.
+            g = (here.slope[:, j] - shift * here.total[j]) / here.weight
+            q = (nothing.slope[:, j] - shift * nothing.total[j]) / nothing.weight
+            c = float(nothing.squares[j] / nothing.weight - total[j] ** 2)
+            quadratic = GramQuadratic(np.zeros((0, 0)), np.asarray(q, np.float64), c)
+            v = np.asarray(self.coef[j], np.float64)
+            value, slack, _ = judged(v, np.asarray(g, np.float64), quadratic, penalty)
+            primal += value + float(mean[j] ** 2) / 2
+            gap += slack + float(mean[j] ** 2) / 2
+        rounding = self.unit * max(abs(self.primal), 1e-300)
+        same = abs(primal - self.primal) <= rounding + 1e-9 * abs(self.primal)
+        return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + rounding))
+
+    def _point(self, origin: Array, coef: Array, intercept: Array) -> Point:
+        d = len(coef)
+        return Point(origin, np.asarray(coef, np.float64), intercept + origin[:d] @ coef - origin[d:])
+
+    def _mean(self, run: Run, d: int) -> Array:
+        moments = run.sum(Moments, run.origin()[:d])
+        return moments.mean

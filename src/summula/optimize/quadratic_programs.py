@@ -1,0 +1,215 @@
+"""Convex quadratic programs: a bowl over a polytope.
+
+    min  1/2 x'Px + q'x     subject to   Gx <= h,   Ax = b,   low <= x <= high                                     (1)
+
+with P positive semidefinite. x is a minimum exactly when there are multipliers with (Karush, Kuhn and Tucker)
+
+    Px + q + G'l + A'n - s + w = 0,      l, s, w >= 0                          stationary                          (2)
+    Gx <= h,  Ax = b,  low <= x <= high                                        feasible                            (3)
+    l'(Gx - h) = 0,   s'(x - low) = 0,   w'(high - x) = 0                      complementary                       (4)
+
+Given (2), the dual value -1/2 x'Px - h'l - b'n + low's - high'w bounds (1) from below; the difference is the gap.
+An indefinite P is refused: telling whether a point is a minimum is then NP-hard.
+
+Clarabel, an interior-point method, finds x to about ten digits and tells which constraints are active. With these as
+equalities (2) and (3) are one linear system, whose solution is better still, and is taken when it is.
+References: Boyd and Vandenberghe, Convex Optimization, sections 4.4 and 5.5; Goulart and Chen (2024), Clarabel.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from summula.core.errors import DataError
+from summula.optimize.linear_constraints import LinearConstraints
+from summula.optimize.linear_programs import active_sets, linear_program, no_minimum
+from summula.optimize.multipliers import ConstrainedSolution, Multipliers
+from summula.optimize.objective import vector
+from summula.optimize.quadratics import Quadratic, check_convex, symmetric
+
+__all__ = ["quadratic_program"]
+
+Array = NDArray[np.float64]
+
+_POLISHED = 1_000  # unknowns up to which the linear system of the active constraints is solved
+
+
+class _Rows(NamedTuple):
+    """All inequalities as R x <= r: G, then finite lower bounds, then finite upper bounds."""
+
+    R: Any
+    r: Array
+    below: NDArray[np.int64]
+    above: NDArray[np.int64]
+
+
+def quadratic_program(
+    P: Any, q: Any, G: Any = None, h: Any = None, A: Any = None, b: Any = None, bounds: Any = None
+) -> ConstrainedSolution:
+    """Minimise 1/2 x'Px + q'x under linear constraints.
+
+    Parameters
+    ----------
+    P : array of shape (d, d)
+        Symmetric and positive semidefinite; anything else is refused.
+    q : array of shape (d,)
+    G, h : array or sparse matrix of shape (m, d), array of shape (m,), optional
+        Inequalities Gx <= h.
+    A, b : array or sparse matrix of shape (k, d), array of shape (k,), optional
+        Equalities Ax = b.
+    bounds : pair (low, high), or one for each variable, optional
+        None where there is no bound.
+
+    Returns
+    -------
+    ConstrainedSolution
+        `status` is "optimal", "infeasible" (`conflict` and `message` name constraints that contradict each other),
+        "unbounded" (`ray` falls for ever) or "stalled". `gap` is the difference to the dual.
+
+    References
+    ----------
+    S. Boyd and L. Vandenberghe, Convex Optimization (2004), section 4.4. P. Goulart and Y. Chen, Clarabel: An
+    interior-point solver for conic programs with quadratic objectives (2024).
+
+    Examples
+    --------
+    The point of the line x + y = 1 with x <= 0.2 that is nearest to the origin:
+
+    >>> from summula.optimize import quadratic_program
+    >>> found = quadratic_program([[2, 0], [0, 2]], [0, 0], G=[[1, 0]], h=[0.2], A=[[1, 1]], b=[1])
+    >>> found.status, found.x.round(9).tolist(), found.active
+    ('optimal', [0.2, 0.8], (0,))
+    >>> found.multipliers.inequalities.round(9).tolist(), found.multipliers.equalities.round(9).tolist()
+    ([1.2], [-1.6])
+    """
+    matrix = symmetric(P, "P")
+    slope = vector(q, "q", "quadratic_program")
+    if len(slope) != len(matrix):
+        raise DataError(f"P has {len(matrix)} rows and q has {len(slope)} entries; give as many.")
+    check_convex(matrix, "quadratic_program")
+    given = LinearConstraints.read(len(slope), G, h, A, b, bounds, "quadratic_program", "G h A b")
+    if not given:
+        return _free(matrix, slope, given)
+    rows = _rows(given)
+    size = max(float(np.abs(matrix).max()), float(np.abs(slope).max())) or 1.0
+    found = _clarabel(matrix, slope, given, rows, size)
+    status = str(found.status)
+    if "Infeasible" in status:  # the primal or the dual: which, is asked of a program without an objective
+        feasible = linear_program(np.zeros_like(slope), given.G, given.h, given.A, given.b, _pairs(given))
+        return no_minimum(feasible.x if feasible.converged else None, slope, given, matrix, int(found.iterations))
+    k = len(given.b)
+    duals = size * np.asarray(found.z, np.float64)
+    x, y, z = _polished(
+        matrix, slope, given, rows, np.asarray(found.x, np.float64), duals[:k], np.maximum(duals[k:], 0.0)
+    )
+    word = "optimal" if status in ("Solved", "AlmostSolved") else "stalled"
+    message = "" if word == "optimal" else f"Clarabel stopped early ({status}); scale rows and columns to like sizes."
+    return _answer(matrix, slope, given, rows, x, y, z, word, int(found.iterations), message)
+
+
+def _rows(given: LinearConstraints) -> _Rows:
+    below, above = np.flatnonzero(np.isfinite(given.low)), np.flatnonzero(np.isfinite(given.high))
+    eye = sparse.eye_array(len(given.low), format="csr")
+    R = sparse.vstack([sparse.csr_array(given.G), -eye[below], eye[above]]).tocsr()
+    return _Rows(R, np.concatenate([given.h, -given.low[below], given.high[above]]), below, above)
+
+
+def _pairs(given: LinearConstraints) -> list[tuple[float, float]]:
+    return list(zip(given.low.tolist(), given.high.tolist(), strict=True))
+
+
+def _clarabel(P: Array, q: Array, given: LinearConstraints, rows: _Rows, size: float) -> Any:
+    """The program with its objective divided by `size`."""
+    import clarabel  # only when a program is solved
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    left = sparse.vstack([sparse.csr_array(given.A), rows.R]).tocsc()
+    cones = [clarabel.ZeroConeT(len(given.b)), clarabel.NonnegativeConeT(len(rows.r))]
+    # The classes of SciPy's matrices, not arrays: what the binding asks for.
+    upper = sparse.csc_matrix(np.triu(P / size))
+    solver = clarabel.DefaultSolver(
+        upper, q / size, sparse.csc_matrix(left), np.concatenate([given.b, rows.r]), cones, settings
+    )
+    return solver.solve()
+
+
+def _polished(
+    P: Array, q: Array, given: LinearConstraints, rows: _Rows, x: Array, y: Array, z: Array
+) -> tuple[Array, Array, Array]:
+    """The solution of (2) and (3) with the active constraints as equalities, if it meets (1) to (4) better."""
+    active = np.flatnonzero(z > rows.r - rows.R @ x)
+    d, k = len(q), len(given.b)
+    if d + k + len(active) > _POLISHED:
+        return x, y, z
+    held = np.vstack([sparse.csr_array(given.A).toarray(), rows.R[active].toarray()])
+    system = np.block([[P, held.T], [held, np.zeros((len(held), len(held)))]])
+    right = np.concatenate([-q, given.b, rows.r[active]])
+    step = right - system @ np.concatenate([x, y, z[active]])
+    answer = np.concatenate([x, y, z[active]]) + np.linalg.lstsq(system, step, rcond=1e-12)[0]
+    better = np.zeros_like(z)
+    better[active] = answer[d + k :]
+    candidate = (answer[:d], answer[d : d + k], better)
+    if _residual(P, q, given, rows, *candidate) > _residual(P, q, given, rows, x, y, z):
+        return x, y, z
+    return candidate[0], candidate[1], np.maximum(better, 0.0)
+
+
+def _residual(P: Array, q: Array, given: LinearConstraints, rows: _Rows, x: Array, y: Array, z: Array) -> float:
+    """The largest violation of (2) to (4)."""
+    slack = rows.r - rows.R @ x
+    parts = (
+        np.abs(P @ x + q + rows.R.T @ z + given.A.T @ y),
+        np.abs(given.A @ x - given.b),
+        np.maximum(-slack, 0.0),
+        np.maximum(-z, 0.0),
+        np.abs(z * slack),
+    )
+    return max(float(part.max(initial=0.0)) for part in parts)
+
+
+def _answer(
+    P: Array,
+    q: Array,
+    given: LinearConstraints,
+    rows: _Rows,
+    x: Array,
+    y: Array,
+    z: Array,
+    status: str,
+    steps: int,
+    message: str,
+) -> ConstrainedSolution:
+    value = float(x @ P @ x / 2 + q @ x)
+    dual = -float(x @ P @ x / 2 + rows.r @ z + given.b @ y)
+    m, below = len(given.h), len(rows.below)
+    lower, upper = np.zeros(len(q)), np.zeros(len(q))
+    lower[rows.below], upper[rows.above] = z[m : m + below], z[m + below :]
+    active, at_bounds = active_sets(given, x)
+    return ConstrainedSolution(
+        x,
+        value,
+        max(0.0, value - dual),
+        status,
+        status == "optimal",
+        steps,
+        message=message,
+        multipliers=Multipliers(z[:m], y, lower, upper),
+        active=active,
+        active_bounds=at_bounds,
+    )
+
+
+def _free(P: Array, q: Array, given: LinearConstraints) -> ConstrainedSolution:
+    """Without constraints: a linear system."""
+    lowest = Quadratic(P, q).lowest()
+    if lowest.ray is not None:
+        return no_minimum(np.zeros_like(q), q, given, P, 0)
+    none = np.empty(0)
+    multipliers = Multipliers(none, none, np.zeros_like(q), np.zeros_like(q))
+    return ConstrainedSolution(lowest.x, lowest.value, 0.0, "optimal", True, 0, multipliers=multipliers)

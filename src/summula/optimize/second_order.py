@@ -1,0 +1,151 @@
+"""Newton's method for minima: the minimum of the quadratic that touches f at x.
+
+    (H + tau D) p = -g,     x+ = x + t p,     t = 1, 1/2, 1/4, ... until f(x + t p) <= f(x) + c t g'p              (1)
+
+with g and H the gradient and the Hessian at x. Where H is positive definite tau is 0, and near a minimum each step
+squares the error. Where it is not, its quadratic has no minimum and -H^-1 g may lead uphill. With m < 0 the smallest
+eigenvalue of D^-1/2 H D^-1/2, where D is the diagonal of |H| (so that the units of the variables do not matter),
+
+    tau = -2 m                                                                                                     (2)
+
+turns the most bent-down direction into one that bends up as much, so that p goes downhill; a singular H gets a tau that
+is tiny beside its largest eigenvalue. A shifted step has no natural length, so it may also be doubled.
+The answer says how often there was a shift.
+
+On a log-likelihood of a generalised linear model with canonical link this is Fisher scoring: H is the information.
+A point with zero gradient and a negative eigenvalue is a saddle (or a maximum) and no minimum; it is reported as such.
+References: Nocedal and Wright, Numerical Optimization (2006), section 3.4; Boyd and Vandenberghe, section 9.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from summula.core.errors import DataError
+from summula.core.parameters import integer, real
+from summula.core.solution import Solution
+from summula.optimize.line_searches import Line, backtracking, by_slopes
+from summula.optimize.objective import Objective, Trail, check_arguments
+
+__all__ = ["newton"]
+
+Array = NDArray[np.float64]
+
+_SINGULAR = 1e-10  # of the largest eigenvalue: below it the smallest is taken for zero
+_FLAT = 0.9  # share of the first slope that the search along a shifted step may leave
+_ROUNDING = float(np.finfo(np.float64).eps)
+
+
+def newton(
+    f: Callable[[Any], Any],
+    x0: Any,
+    *,
+    gradient: Callable[[Any], Any] | None = None,
+    hessian: Callable[[Any], Any] | None = None,
+    tolerance: float = 1e-8,
+    max_steps: int = 200,
+) -> Solution:
+    """Minimise a smooth function by Newton's method, with step halving and shifted Hessians.
+
+    Parameters
+    ----------
+    f : callable
+        x -> number.
+    x0 : number or array of shape (d,)
+        Where to start.
+    gradient, hessian : callable, optional
+        x -> array of shape (d,); x -> array of shape (d, d). Differences where they are not given.
+    tolerance : float, default=1e-8
+        The length of the gradient at which to stop. It also stops when the quadratic promises less than rounding.
+    max_steps : int, default=200
+
+    Returns
+    -------
+    Solution
+        `trace` has the values, `path` the points. `status` is "saddle" where the gradient is zero and f bends down in
+        some direction. `message` tells at how many steps the Hessian was not positive definite and had to be shifted.
+
+    References
+    ----------
+    J. Nocedal and S. Wright, Numerical Optimization (2006), section 3.4.
+
+    Examples
+    --------
+    >>> from summula.optimize import newton
+    >>> found = newton(
+    ...     lambda x: x**4 - 2 * x**2, 0.1, gradient=lambda x: 4 * x**3 - 4 * x, hessian=lambda x: 12 * x**2 - 4
+    ... )
+    >>> round(found.x, 8), round(found.value, 8), found.status
+    (1.0, -1.0, 'converged')
+    >>> found.message
+    'The Hessian was not positive definite at 1 of 4 steps and was shifted there.'
+    """
+    check_arguments("newton", tolerance=(tolerance, (real(0),)), max_steps=(max_steps, (integer(1),)))
+    objective = Objective(f, x0, gradient, hessian, function="newton")
+    x, value = objective.start, objective.first_value()
+    g, trail, shifts = objective.gradient(x), Trail(objective), 0
+    trail.add(x, value)
+    while True:
+        p, smallest, shifted = _step(objective, x, g)
+        small = bool(np.linalg.norm(g) <= tolerance)
+        if small and smallest < 0:
+            return trail.end(x, value, "saddle", message=_saddle(smallest))
+        if small or (not shifted and -float(g @ p) / 2 <= _ROUNDING * abs(value)):
+            return trail.end(x, value, "converged", message=_shifted(shifts, len(trail.values) - 1))
+        if len(trail.values) > max_steps:
+            return trail.unfinished(x, value, g, tolerance)
+        line = Line(objective, x, p, value, g)
+        stop = by_slopes(line, 1.0, _FLAT) if shifted else backtracking(line, 1.0)
+        if stop.status == "unbounded":
+            return trail.bottomless(line.point(stop.t), stop.value)
+        if stop.t == 0.0:
+            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g))
+        shifts += shifted
+        x, value, g = line.point(stop.t), stop.value, objective.gradient(line.point(stop.t))
+        trail.add(x, value)
+        if trail.fallen:
+            return trail.bottomless(x, value)
+
+
+def _step(objective: Objective, x: Array, g: Array) -> tuple[Array, float, bool]:
+    """Newton's direction (1), the smallest eigenvalue of H where it is not positive (else 0), whether H was shifted."""
+    H = objective.hessian(x)
+    if not (np.isfinite(H).all() and np.isfinite(g).all()):
+        raise DataError("The gradient or the Hessian is not finite on the way; start from another x0.")
+    diagonal = np.abs(np.diag(H))
+    D = np.sqrt(np.where(diagonal > 0, diagonal, max(float(diagonal.max()), 1e-300)))
+    C = H / D / D[:, None]
+    try:
+        factor = linalg.cho_factor(C, lower=True)
+        if np.diag(factor[0]).min() ** 2 > _SINGULAR:
+            return -linalg.cho_solve(factor, g / D) / D, 0.0, False
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = np.linalg.eigh((C + C.T) / 2)
+    smallest, largest = float(values[0]), float(np.abs(values).max())
+    tau = 0.0
+    if not largest:  # no bend at all: p = -g
+        return -g, 0.0, True
+    if smallest <= _SINGULAR * largest:
+        tau = max(-2 * smallest, _SINGULAR * largest - smallest)  # (2)
+    p = -vectors @ ((vectors.T @ (g / D)) / (values + tau)) / D
+    lowest = float(np.linalg.eigvalsh((H + H.T) / 2)[0]) if smallest < -_SINGULAR * largest else 0.0
+    return np.asarray(p), lowest, tau > 0
+
+
+def _shifted(shifts: int, steps: int) -> str:
+    if not shifts:
+        return ""
+    return f"The Hessian was not positive definite at {shifts} of {steps} steps and was shifted there."
+
+
+def _saddle(smallest: float) -> str:
+    return (
+        f"The gradient is zero here, but the Hessian has the eigenvalue {smallest:.3g}: a saddle or a maximum, no "
+        "minimum; start from another x0."
+    )

@@ -1,0 +1,134 @@
+"""L1 quadratics: closed forms, optimality conditions, a true gap, paths, and the kernel against its twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from summula.linear_model.column_quadratic import ColumnQuadratic
+from summula.optimize.l1_kernels import survey, sweep
+from summula.optimize.l1_path import l1_path
+from summula.optimize.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1
+
+PENALTIES = [Penalty(0.1), Penalty(0.1, 0.2), Penalty(0.05, 0.0, True), Penalty(0.05, 0.1, True)]
+
+
+def problem(n, d, seed=0, shared=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + shared * rng.standard_normal((n, 1))
+    y = X[:, : min(d, 6)] @ rng.standard_normal(min(d, 6)) + rng.standard_normal(n)
+    return X, y
+
+
+def gram(X, y):
+    n = len(y)
+    return GramQuadratic(X.T @ X / n, X.T @ y / n, float(y @ y / n))
+
+
+def objective(X, y, v, penalty):
+    r = y - X @ v
+    return r @ r / (2 * len(y)) + penalty.l1 * np.abs(v).sum() + penalty.l2 / 2 * v @ v
+
+
+def soft(z, a):
+    return np.sign(z) * np.maximum(np.abs(z) - a, 0)
+
+
+def test_orthonormal_columns_have_a_closed_form():
+    Q, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((50, 12)))
+    X = Q * np.sqrt(50)
+    y = X @ np.linspace(-2, 2, 12) + 0.1 * np.random.default_rng(1).standard_normal(50)
+    z = X.T @ y / 50
+    for penalty in PENALTIES[:2]:
+        solution = minimise_l1(gram(X, y), penalty)
+        np.testing.assert_allclose(solution.v, soft(z, penalty.l1) / (1 + penalty.l2), atol=1e-12)
+    solution = minimise_l1(gram(X, y), PENALTIES[2])
+    np.testing.assert_allclose(solution.v, np.maximum(z - 0.05, 0), atol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize(("n", "d", "shared"), [(200, 30, 0.0), (60, 200, 0.0), (80, 150, 3.0)])
+def test_optimality_conditions(n, d, shared, penalty):
+    X, y = problem(n, d, shared=shared)
+    for quadratic in (gram(X, y), ColumnQuadratic(X, y, None, False)):
+        solution = minimise_l1(quadratic, penalty, tolerance=1e-13)
+        assert solution.converged
+        g = X.T @ (y - X @ solution.v) / n - penalty.l2 * solution.v
+        used = solution.v != 0
+        np.testing.assert_allclose(g[used], penalty.l1 * np.sign(solution.v[used]), atol=1e-8)
+        assert ((g[~used] if penalty.positive else np.abs(g[~used])) <= penalty.l1 + 1e-8).all()
+        assert not penalty.positive or (solution.v >= 0).all()
+        np.testing.assert_allclose(solution.value, objective(X, y, solution.v, penalty), rtol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_gap_bounds_the_distance(penalty):
+    X, y = problem(50, 80)
+    quadratic = gram(X, y)
+    best = minimise_l1(quadratic, penalty, tolerance=1e-14).value
+    rng = np.random.default_rng(0)
+    for scale in (1e-6, 1e-3, 1.0):
+        v = scale * np.abs(rng.standard_normal(80)) * (rng.random(80) < 0.3)
+        value, gap, _ = judged(v, quadratic.slope(v, np.flatnonzero(v)), quadratic, penalty)
+        assert value - best <= gap * (1 + 1e-9) + 1e-13
+        np.testing.assert_allclose(value, objective(X, y, v, penalty), rtol=1e-10)
+
+
+@pytest.mark.parametrize("quadratic_of", [gram, lambda X, y: ColumnQuadratic(X, y, None, False)])
+def test_a_path_is_its_points(quadratic_of):
+    X, y = problem(60, 90)
+    quadratic = quadratic_of(X, y)
+    top = np.abs(quadratic.q).max()
+    penalties = [Penalty(a) for a in np.geomspace(top, top / 100, 25)]
+    path = l1_path(quadratic, penalties, tolerance=1e-12)
+    assert not path[0].v.any()
+    for penalty, solution in zip(penalties, path, strict=True):
+        alone = minimise_l1(quadratic_of(X, y), penalty, tolerance=1e-12)
+        np.testing.assert_allclose(solution.value, alone.value, rtol=1e-10)
+        np.testing.assert_allclose(solution.v, alone.v, atol=1e-5)
+        assert solution.gap <= 1e-12 * quadratic.c
+
+
+def test_columns_on_demand_are_the_gram_matrix():
+    rng = np.random.default_rng(0)
+    X, y = problem(40, 25)
+    X, w = X + 3, rng.integers(1, 4, 40).astype(float)
+    lazy = ColumnQuadratic(X, y, w, True)
+    Xc, yc = X - w @ X / w.sum(), y - w @ y / w.sum()
+    G = Xc.T @ (Xc * w[:, None]) / w.sum()
+    np.testing.assert_allclose(lazy.q, Xc.T @ (w * yc) / w.sum(), atol=1e-12)
+    for columns in ([3, 1, 7], [1, 20, 3, 0], [7]):
+        columns = np.array(columns)
+        np.testing.assert_allclose(lazy.block(columns), G[np.ix_(columns, columns)], atol=1e-12)
+    v = np.zeros(25)
+    v[[1, 24]] = 1.0, -2.0
+    np.testing.assert_allclose(lazy.slope(v, np.array([1, 24])), lazy.q - G @ v, atol=1e-12)
+
+
+def test_constant_and_repeated_columns():
+    X, y = problem(50, 6)
+    X = np.column_stack([X, X[:, 0], np.ones(50), np.zeros(50)])
+    solution = minimise_l1(ColumnQuadratic(X, y, None, True), Penalty(0.05))
+    assert solution.converged
+    assert not solution.v[-2:].any()
+    alone = minimise_l1(ColumnQuadratic(X[:, :6], y, None, True), Penalty(0.05))
+    np.testing.assert_allclose(solution.value, alone.value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_kernels_against_plain_loops(penalty):
+    X, y = problem(30, 8)
+    quadratic = gram(X, y)
+    G, v, g = quadratic.G, np.zeros(8), quadratic.q.copy()
+    sweep(G, g, v, *penalty, 3, 0.0)
+    w = np.zeros(8)
+    for _ in range(3):
+        for j in range(8):
+            z = quadratic.q[j] - G[j] @ w + G[j, j] * w[j]
+            w[j] = soft(z, penalty.l1) / (G[j, j] + penalty.l2)
+            w[j] = max(w[j], 0.0) if penalty.positive else w[j]
+    np.testing.assert_allclose(v, w, atol=1e-13)
+    np.testing.assert_allclose(g, quadratic.q - G @ v, atol=1e-13)
+    wrong = np.empty(8)
+    value, _ = survey(v, g, quadratic.q, quadratic.c, *penalty, wrong)
+    np.testing.assert_allclose(value, objective(X, y, v, penalty), rtol=1e-12)
