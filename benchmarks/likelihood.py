@@ -194,6 +194,7 @@ WORKLOADS = (
             _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000),
         ),
         quality=Quality(log_loss, "objective", tolerance=1e-6),
+        rounds=3,
     ),
     FitWorkload(
         name="softmax",
@@ -206,6 +207,7 @@ WORKLOADS = (
             _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000),
         ),
         quality=Quality(log_loss, "objective", tolerance=1e-6),
+        rounds=3,
     ),
     _family("glm-poisson", "Poisson GLM, log link", counts, "PoissonRegressor", "poisson"),
     _family("glm-gamma", "gamma GLM, log link", amounts, "GammaRegressor", "gamma"),

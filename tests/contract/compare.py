@@ -67,7 +67,8 @@ def assert_close(a: Any, b: Any, *, rounding: float = ROUNDING, where: str = "va
         theirs = _parts(b)
         assert inner.keys() == theirs.keys(), f"{where}: {list(inner)} and {list(theirs)}"
         for name, value in inner.items():
-            assert_close(value, theirs[name], rounding=rounding, where=f"{where}.{name}")
+            if name != "dual_gap_":  # scikit-learn's name for what the certificate says
+                assert_close(value, theirs[name], rounding=rounding, where=f"{where}.{name}")
     else:
         assert repr(a) == repr(b), f"{where}: {a!r} and {b!r}"
 

@@ -18,8 +18,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from summula.features import PolynomialLift
 from summula.linear_model import (
+    ElasticNet,
+    ElasticNetCV,
     GammaRegressor,
     GeneralizedLinearRegressor,
+    Lasso,
+    LassoCV,
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
@@ -99,6 +103,16 @@ class Case:
     def likelihood(self) -> bool:
         """Whether it maximises a likelihood step by step."""
         return self.supervised and not self.measured
+
+    @property
+    def zeroing(self) -> bool:
+        """Whether its penalty makes coefficients exactly zero."""
+        return isinstance(self.estimator, ElasticNet | ElasticNetCV)
+
+    @property
+    def iterative(self) -> bool:
+        """Whether it stops at a gap, having no closed form."""
+        return self.likelihood or self.zeroing
 
     @property
     def transformer(self) -> bool:
@@ -277,6 +291,10 @@ CASES = [
     Case(RidgeCV(alphas=[0.3, 30.0, 3.0], cv=4), "regressor", targets=2, repeats=False, unordered=False),
     Case(PolynomialRegression(degree=2), "regressor", scale_free=True),
     # Iterations stop at a tolerance; a small one makes their answers comparable to rounding.
+    Case(Lasso(alpha=0.002, tol=1e-10), "regressor", wide_sparse=True),
+    Case(Lasso(alpha=0.05, tol=1e-10, positive=True, fit_intercept=False), "regressor"),
+    Case(ElasticNet(alpha=0.1, tol=1e-10), "regressor", targets=2),
+    Case(LassoCV(cv=3, alphas=10, tol=1e-10), "regressor", repeats=False, unordered=False),
     Case(LogisticRegression(tol=1e-10, max_iter=1_000), "classifier", target="two classes", wide_sparse=True),
     Case(LogisticRegression(C=np.inf, tol=1e-10), "classifier", target="two classes", scale_free=True),
     Case(LogisticRegression(C=0.5, tol=1e-10), "classifier", target="three classes"),

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import summula
 from summula.core import chunks
+from summula.linear_model.column_quadratic import ColumnQuadratic
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
 from tests.contract.registry import SIZES, Case, Data, over
 
@@ -118,21 +119,24 @@ CrashAt = Callable[[BaseException, int], AbstractContextManager[None]]
 
 @pytest.fixture
 def crash_at(monkeypatch: pytest.MonkeyPatch) -> CrashAt:
-    """A context in which the n-th part that is read raises."""
+    """A context in which the n-th look at the rows (at a part of them, or along all columns) raises."""
     monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
-    read = chunks.Part.chunks
 
     @contextmanager
     def crash(error: BaseException, nth: int) -> Iterator[None]:
         calls = iter(range(10**9))
 
-        def chunks_of(part: chunks.Part) -> Any:
-            if next(calls) == nth:
-                raise error
-            return read(part)
+        def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+            def look(*given: Any) -> Any:
+                if next(calls) == nth:
+                    raise error
+                return method(*given)
+
+            return look
 
         with monkeypatch.context() as patch:
-            patch.setattr(chunks.Part, "chunks", chunks_of)
+            patch.setattr(chunks.Part, "chunks", counted(chunks.Part.chunks))
+            patch.setattr(ColumnQuadratic, "slope", counted(ColumnQuadratic.slope))
             yield
 
     return crash
@@ -176,7 +180,7 @@ def test_an_error_in_the_middle_of_a_refit_leaves_the_old_model(
 def test_an_interrupted_iteration_keeps_the_best_model_so_far(case: Case, crash_at: CrashAt) -> None:
     X, y = case.wide_data()
     model = clone(case.estimator)
-    nth = 15 if case.likelihood else 30  # in the middle
+    nth = 3 if case.zeroing else 15 if case.likelihood else 30  # in the middle
     with crash_at(KeyboardInterrupt(), nth), pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert case.loss(y, case.output(model, X)) < case.loss(y, case.constant(y))

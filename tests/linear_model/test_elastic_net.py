@@ -71,6 +71,7 @@ def test_several_targets():
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-6)
     np.testing.assert_allclose(model.intercept_, other.intercept_, atol=1e-5)
     assert model.certificate_.verify(X, Y)
+    assert model.certificate_.gap == sum(model.dual_gap_)
 
 
 def test_certified_zeros_are_zero_in_any_better_fit():

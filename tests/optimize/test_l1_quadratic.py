@@ -30,6 +30,14 @@ def objective(X, y, v, penalty):
     return r @ r / (2 * len(y)) + penalty.l1 * np.abs(v).sum() + penalty.l2 / 2 * v @ v
 
 
+def dual(X, y, v, penalty):
+    """The dual objective at the residual, of the rows and of the L2 penalty, scaled to be feasible."""
+    n, s = len(y), X.T @ (y - X @ v) / len(y) - penalty.l2 * v
+    t = min(1.0, penalty.l1 / (s if penalty.positive else np.abs(s)).max())
+    r = t * (y - X @ v)
+    return (r @ y - r @ r / 2) / n - penalty.l2 / 2 * t**2 * v @ v
+
+
 def soft(z, a):
     return np.sign(z) * np.maximum(np.abs(z) - a, 0)
 
@@ -72,6 +80,19 @@ def test_the_gap_bounds_the_distance(penalty):
         value, gap, _ = judged(v, quadratic.slope(v, np.flatnonzero(v)), quadratic, penalty)
         assert value - best <= gap * (1 + 1e-9) + 1e-13
         np.testing.assert_allclose(value, objective(X, y, v, penalty), rtol=1e-10)
+
+
+def test_rounds_are_told_of_better_and_better_points_and_can_be_stopped():
+    X, y = problem(100, 600)
+    quadratic, penalty, told = gram(X, y), Penalty(0.01), []
+    best = minimise_l1(quadratic, penalty, on_round=lambda here: bool(told.append(here)))
+    values = [here.value for here in told]
+    assert len(values) > 1
+    assert values == sorted(values, reverse=True)
+    assert all(0 <= here.value - best.value <= here.gap for here in told)
+    stopped = minimise_l1(quadratic, penalty, on_round=lambda here: True)
+    np.testing.assert_array_equal(stopped.v, told[0].v)
+    assert not stopped.converged
 
 
 @pytest.mark.parametrize("quadratic_of", [gram, lambda X, y: ColumnQuadratic(X, y, None, False)])
@@ -130,5 +151,6 @@ def test_the_kernels_against_plain_loops(penalty):
     np.testing.assert_allclose(v, w, atol=1e-13)
     np.testing.assert_allclose(g, quadratic.q - G @ v, atol=1e-13)
     wrong = np.empty(8)
-    value, _ = survey(v, g, quadratic.q, quadratic.c, *penalty, wrong)
+    value, gap = survey(v, g, quadratic.q, quadratic.c, *penalty, wrong)
     np.testing.assert_allclose(value, objective(X, y, v, penalty), rtol=1e-12)
+    np.testing.assert_allclose(gap, value - dual(X, y, v, penalty), atol=1e-13)

@@ -179,6 +179,31 @@ def test_a_saddle_is_no_minimum():
     assert "eigenvalue -2" in found.message
 
 
+def test_fisher_scoring():
+    # Probit regression: the expected Hessian differs from the observed one, and leads to the same place.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    s = np.where(rng.random(300) < special.ndtr(X @ [1.0, -0.5, 0.2]), 1.0, -1.0)
+
+    def density(eta):
+        return np.exp(-(eta**2) / 2) / np.sqrt(2 * np.pi)
+
+    def f(w):
+        return -special.log_ndtr(s * (X @ w)).sum()
+
+    def g(w):
+        eta = X @ w
+        return -X.T @ (s * density(eta) / special.ndtr(s * eta))
+
+    def information(w):
+        eta = X @ w
+        return X.T @ (X * (density(eta) ** 2 / (special.ndtr(eta) * special.ndtr(-eta)))[:, None])
+
+    scoring, plain = newton(f, np.zeros(3), gradient=g, hessian=information), newton(f, np.zeros(3), gradient=g)
+    assert scoring.converged
+    np.testing.assert_allclose(scoring.x, plain.x, atol=1e-8)
+
+
 def test_flat_directions_are_allowed():
     # A valley x + y = 1: every point of it is a minimum.
     found = newton(lambda x: (x[0] + x[1] - 1) ** 2, [3.0, 0.0], hessian=lambda x: np.full((2, 2), 2.0))

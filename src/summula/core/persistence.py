@@ -30,6 +30,7 @@ CLASSES: dict[str, str] = {
     "linear_model.PoissonRegressor": "summula.linear_model:PoissonRegressor",
     "linear_model.GammaRegressor": "summula.linear_model:GammaRegressor",
     "linear_model.TweedieRegressor": "summula.linear_model:TweedieRegressor",
+    "linear_model.BayesianLogisticRegression": "summula.linear_model:BayesianLogisticRegression",
     "linear_model.ElasticNet": "summula.linear_model:ElasticNet",
     "linear_model.ElasticNetCV": "summula.linear_model:ElasticNetCV",
     "linear_model.Lasso": "summula.linear_model:Lasso",

@@ -7,6 +7,7 @@
 array([8.])
 """
 
+from summula.linear_model.bayesian_logistic_regression import BayesianLogisticRegression
 from summula.linear_model.elastic_net import ElasticNet, Lasso, enet_path, lasso_path
 from summula.linear_model.elastic_net_cv import ElasticNetCV, LassoCV
 from summula.linear_model.generalized_linear_regressor import (
@@ -22,6 +23,7 @@ from summula.linear_model.ridge import Ridge
 from summula.linear_model.ridge_cv import RidgeCV
 
 __all__ = [
+    "BayesianLogisticRegression",
     "ElasticNet",
     "ElasticNetCV",
     "GammaRegressor",

@@ -64,6 +64,16 @@ class ColumnQuadratic:
             return ((self._times(WR[:, 0]) - self.mean * float(WR.sum())) / self.W)[:, None]
         return np.asarray((self._times(WR) - np.outer(self.mean, WR.sum(axis=0))) / self.W)
 
+    def squares(self) -> Array:
+        """The diagonal of G."""
+        w = np.ones(len(self.y)) if self.weight is None else self.weight
+        if self.sparse:
+            products = np.square(self.X.data.astype(np.float64)) * w[self.X.indices]
+            total = np.bincount(np.repeat(np.arange(len(self.q)), np.diff(self.X.indptr)), products, len(self.q))
+        else:
+            total = np.einsum("ij,ij,i->j", self.X, self.X, w.astype(self.X.dtype)).astype(np.float64)
+        return np.asarray(np.maximum(total / self.W - self.mean**2, 0.0))
+
     def residual(self, V: Array) -> Array:
         """yc - Xc V, for V (d, k) that is zero outside of the columns gathered."""
         inside = V[self._columns]

@@ -30,7 +30,7 @@ from summula.linear_model.l1_problem import Centred, L1Certificate, certified_ze
 from summula.linear_model.linear_model import linear_values
 from summula.linear_model.problem import solving
 from summula.optimize.l1_path import l1_path
-from summula.optimize.l1_quadratic import L1Solution, minimise_l1
+from summula.optimize.l1_quadratic import L1Solution, minimise_l1, nothing
 
 __all__ = ["ElasticNet", "L1Model", "Lasso", "alpha_grid", "enet_path", "lasso_path"]
 
@@ -44,11 +44,37 @@ def relative_gap(tol: float) -> float:
     return max(min(1e-6 * tol, 1e-8), 1e-15)
 
 
-class L1Model(MultiOutputMixin, R2Score, Estimator):
-    """What lasso, elastic net and their cross-validated kin share: naming the answer and predicting."""
+class L1Model(R2Score, Estimator):
+    """What lasso, elastic net and their cross-validated kin share: solving, naming the answer and predicting."""
 
     coef_: Array
     intercept_: Any
+
+    def _solved(
+        self, run: Run, found: list[Centred], alpha: float, l1_ratio: float, start: Array | None = None
+    ) -> None:
+        """Solve for each target and name the answer; what is there after each round is offered."""
+        penalty = penalty_of(alpha, l1_ratio, self.positive)
+        solutions = [nothing(one.quadratic, penalty) for one in found]
+
+        def offered(here: L1Solution) -> bool:
+            solutions[j] = here
+            now = solutions.copy()
+            run.offer(lambda: self._named(run.source, found, now, alpha, l1_ratio))
+            return run.step()
+
+        for j, one in enumerate(found):
+            with solving(run.source.n_features):
+                solutions[j] = minimise_l1(
+                    one.quadratic,
+                    penalty,
+                    start=None if start is None else start[j],
+                    tolerance=relative_gap(self.tol),
+                    max_sweeps=1_000 if self.max_iter is None else self.max_iter,
+                    on_round=offered,
+                )
+        self._named(run.source, found, solutions, alpha, l1_ratio)
+        self._warn_of(solutions, self.tol)
 
     def _named(
         self, source: Source, found: list[Centred], solutions: list[L1Solution], alpha: float, l1_ratio: float
@@ -138,7 +164,7 @@ class L1Model(MultiOutputMixin, R2Score, Estimator):
         )
 
 
-class ElasticNet(L1Model):
+class ElasticNet(MultiOutputMixin, L1Model):
     """Least squares with an L1 and an L2 penalty.
 
     Parameters
@@ -160,7 +186,7 @@ class ElasticNet(L1Model):
     positive : bool, default=False
         Whether coefficients are kept at or above 0.
     max_time : float, optional
-        Seconds after which a fit stops.
+        Seconds after which a fit stops with the best model so far.
 
     Attributes
     ----------
@@ -250,7 +276,7 @@ class ElasticNet(L1Model):
         -------
         self
         """
-        before = np.atleast_2d(self.coef_) if self.warm_start and hasattr(self, "coef_") else None
+        before = np.atleast_2d(self.coef_).astype(np.float64) if self.warm_start and hasattr(self, "coef_") else None
         with self._fitting(X, y, sample_weight) as run:
             if self.alpha == 0:
                 warn(
@@ -259,23 +285,8 @@ class ElasticNet(L1Model):
                     UserWarning,
                 )
             found = quadratics_of(run, self.fit_intercept)
-            penalty = penalty_of(self.alpha, self.l1_ratio, self.positive)
-            solutions = []
-            for j, one in enumerate(found):
-                fits = before is not None and before.shape == (len(found), run.source.n_features)
-                with solving(run.source.n_features):
-                    solutions.append(
-                        minimise_l1(
-                            one.quadratic,
-                            penalty,
-                            start=np.asarray(before[j], np.float64) if fits and before is not None else None,
-                            tolerance=relative_gap(self.tol),
-                            max_sweeps=1_000 if self.max_iter is None else self.max_iter,
-                        )
-                    )
-                run.step()
-            self._named(run.source, found, solutions, self.alpha, self.l1_ratio)
-            self._warn_of(solutions, self.tol)
+            fits = before is not None and before.shape == (len(found), run.source.n_features)
+            self._solved(run, found, self.alpha, self.l1_ratio, before if fits else None)
         return self
 
     path = staticmethod(lambda *given, **options: enet_path(*given, **options))

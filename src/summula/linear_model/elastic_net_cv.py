@@ -23,19 +23,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
+from sklearn.exceptions import DataConversionWarning
 
 from summula.core.engine import local_engine
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
 from summula.core.statistics import Gram
 from summula.linear_model.column_quadratic import ColumnQuadratic
-from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path, relative_gap
+from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
 from summula.linear_model.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.l1_problem import Centred, gram_quadratic, penalty_of, quadratics_of, use_gram
 from summula.linear_model.problem import solving
+from summula.linear_model.ridge_cv import CV
 from summula.optimize.l1_path import l1_path
-from summula.optimize.l1_quadratic import minimise_l1
 
 __all__ = ["ElasticNetCV", "LassoCV"]
 
@@ -127,8 +128,6 @@ class ElasticNetCV(L1Model):
         Shares of the L1 penalty to try; above 0 unless alphas are given.
     eps : float, default=1e-3
         The smallest alpha, as a share of the largest.
-    n_alphas : "deprecated"
-        For compatibility; use `alphas`.
     alphas : int or array-like, default=100
         How many alphas to try, or which.
     fit_intercept : bool, default=True
@@ -146,7 +145,7 @@ class ElasticNetCV(L1Model):
     select : {"min", "1se"}, default="min"
         The alpha with the least mean error, or the largest within one standard error of it.
     max_time : float, optional
-        Seconds after which a fit stops.
+        Seconds after which a fit stops with the best model so far.
 
     Attributes
     ----------
@@ -171,15 +170,14 @@ class ElasticNetCV(L1Model):
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "l1_ratio": (real(0.0, 1.0), array_like),
         "eps": (real(0.0, open_low=True),),
-        "n_alphas": (integer(1), one_of("deprecated")),
-        "alphas": (integer(1), array_like, none, one_of("warn")),
+        "alphas": (integer(1), array_like),
         "fit_intercept": (boolean,),
         "precompute": (one_of("auto"), boolean, array_like),
         "max_iter": (integer(1),),
         "tol": (real(0.0),),
-        "cv": (any_value,),
+        "cv": CV,
         "copy_X": (boolean,),
-        "verbose": (any_value,),
+        "verbose": (integer(0), boolean),
         "n_jobs": (none, integer()),
         "positive": (boolean,),
         "random_state": (any_value,),
@@ -193,7 +191,6 @@ class ElasticNetCV(L1Model):
         *,
         l1_ratio: Any = 0.5,
         eps: float = 1e-3,
-        n_alphas: Any = "deprecated",
         alphas: Any = 100,
         fit_intercept: bool = True,
         precompute: Any = "auto",
@@ -211,7 +208,6 @@ class ElasticNetCV(L1Model):
     ) -> None:
         self.l1_ratio = l1_ratio
         self.eps = eps
-        self.n_alphas = n_alphas
         self.alphas = alphas
         self.fit_intercept = fit_intercept
         self.precompute = precompute
@@ -249,6 +245,12 @@ class ElasticNetCV(L1Model):
         with self._fitting(X, y, sample_weight) as run:
             if run.source.n_targets != 1:
                 raise DataError(f"For multi-task outputs, use MultiTask models: {type(self).__name__} has one target.")
+            if not run.source.one_target and getattr(y, "ndim", 1) == 2:
+                warn(
+                    "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                    "(n_samples,), for example using ravel().",
+                    DataConversionWarning,
+                )
             folds = _Folds(run, self.fit_intercept, self._splits(run, X, groups))
             ratios = [float(ratio) for ratio in np.atleast_1d(self._ratio())]
             grids = [self._grid(folds.whole, ratio) for ratio in ratios]
@@ -264,24 +266,14 @@ class ElasticNetCV(L1Model):
                     errors.append(one)
                     run.step()
             self._choose(ratios, grids, np.reshape(errors, (len(ratios), len(folds.splits), -1)))
-            with solving(run.source.n_features):
-                penalty = penalty_of(self.alpha_, self.l1_ratio_, self.positive)
-                solution = minimise_l1(
-                    folds.whole[0].quadratic,
-                    penalty,
-                    tolerance=relative_gap(self.tol),
-                    max_sweeps=self.max_iter,
-                )
-            self._named(run.source, folds.whole, [solution], self.alpha_, self.l1_ratio_)
-            self._warn_of([solution], self.tol)
+            self._solved(run, folds.whole, self.alpha_, self.l1_ratio_)
         return self
 
     def _ratio(self) -> Any:
         return self.l1_ratio
 
     def _grid(self, whole: list[Centred], ratio: float) -> Array:
-        alphas: Any = self.alphas if isinstance(self.n_alphas, str) else self.n_alphas
-        alphas = 100 if alphas is None or isinstance(alphas, str) else alphas
+        alphas = self.alphas
         if np.ndim(alphas) == 0:
             return alpha_grid(largest_alpha(whole, ratio, self.positive), self.eps, int(alphas))
         for place, alpha in enumerate(list(alphas)):
@@ -328,7 +320,7 @@ class LassoCV(ElasticNetCV):
 
     Parameters
     ----------
-    eps, n_alphas, alphas, fit_intercept, precompute, max_iter, tol, copy_X, cv, verbose, n_jobs, positive
+    eps, alphas, fit_intercept, precompute, max_iter, tol, copy_X, cv, verbose, n_jobs, positive
     random_state, selection, select, max_time
         As in `ElasticNetCV`.
 
@@ -356,7 +348,6 @@ class LassoCV(ElasticNetCV):
         self,
         *,
         eps: float = 1e-3,
-        n_alphas: Any = "deprecated",
         alphas: Any = 100,
         fit_intercept: bool = True,
         precompute: Any = "auto",
@@ -373,7 +364,6 @@ class LassoCV(ElasticNetCV):
         max_time: float | None = None,
     ) -> None:
         self.eps = eps
-        self.n_alphas = n_alphas
         self.alphas = alphas
         self.fit_intercept = fit_intercept
         self.precompute = precompute

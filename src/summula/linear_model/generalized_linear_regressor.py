@@ -436,7 +436,6 @@ class GammaRegressor(PoissonRegressor):
     def _family_and_link(self) -> tuple[Family, Link]:
         return Gamma(), link_named("log")
 
-
     def _get_loss(self) -> Any:
         from sklearn._loss import HalfGammaLoss
 

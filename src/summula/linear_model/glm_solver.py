@@ -51,6 +51,7 @@ Array = NDArray[Any]
 WIDE = 2_048  # parameters of one output beyond which no Hessian is formed
 _NEWTON_WORK = 3e9  # rows x columns^2 x pairs of outputs up to which a Hessian of all rows is worth it
 _LEVEL = 8  # each level of the start has so many times fewer rows
+_LEADING_VALUES = 2**23  # most values of leading rows, which are held in memory
 _FEWEST = 2_048  # rows of the lowest level, and
 _ROWS_PER_PARAMETER = 4
 _ROUGH = 1e-5  # tolerance of the levels below the last
@@ -310,14 +311,15 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
     """A point near the answer and the factor of a rough Hessian (None: there is none), from the leading rows."""
     p = int(problem.intercept) + run.source.n_features
     q = p * problem.outputs
-    fewer = rows // _LEVEL
+    fewer = min(rows // _LEVEL, int(_LEADING_VALUES / max(run.source.width, 1.0)))
     if q > WIDE or fewer < max(_FEWEST, _ROWS_PER_PARAMETER * q) or not problem.max_steps:
         return _first_guess(run, problem, origin, min(rows, 65_536)), None
     few = run.leading(fewer)
     if not _representative(few, problem):
         return _first_guess(run, problem, origin, min(rows, 65_536)), None
     x, rough = _start(run, problem, origin, fewer)
-    part = problem._replace(penalty=problem.penalty / _LEVEL, tolerance=_ROUGH, max_steps=8, family=None)
+    share = rows / fewer
+    part = problem._replace(penalty=problem.penalty / share, tolerance=_ROUGH, max_steps=8, family=None)
     objective = Objective(few, part, origin)
     if _newton_affordable(rows, p, problem) or rough is None:
         solution = newton(
@@ -337,7 +339,7 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
         return solution.x, None
     H = objective(solution.x, 2).hessian
     assert H is not None
-    return solution.x, objective.factor(H * _LEVEL)
+    return solution.x, objective.factor(H * share)
 
 
 def _representative(few: Run, problem: GlmProblem) -> bool:

@@ -91,9 +91,7 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
         if not (np.isfinite(quadratic.q).all() and np.isfinite(quadratic.c)):
             run.complain_of_missing()
             raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
-        moments = run.sum(Moments, np.zeros(source.n_features))
-        squares = np.maximum(moments.square / moments.weight - quadratic.mean**2, 0.0)
-        found.append(Centred(quadratic, quadratic.mean, quadratic.mean_y, squares))
+        found.append(Centred(quadratic, quadratic.mean, quadratic.mean_y, quadratic.squares()))
     return found
 
 
@@ -152,7 +150,7 @@ class L1Certificate(Certificate):
         shift = self._mean(run, d) - origin[:d] if self.fit_intercept else np.zeros(d)
         nothing = run.sum(Residuals, self._point(origin, np.zeros((d, t)), origin[d:]))
         total = nothing.total / nothing.weight if self.fit_intercept else np.zeros(t)
-        primal = gap = 0.0
+        primal, gap = 0.0, np.inf if self.positive and (self.coef < 0).any() else 0.0  # no point of the problem at all
         for j in range(t):
             # Residuals about their mean: what a better intercept would still give is part of the gap.
             g = (here.slope[:, j] - shift * here.total[j]) / here.weight

@@ -54,6 +54,7 @@ _splitter = Allowed(
     "an object implementing 'split' and 'get_n_splits'",
 )
 _iterable = Allowed(lambda value: isinstance(value, Iterable) and not isinstance(value, str), "an iterable")
+CV = (integer(2), _splitter, _iterable, none)  # what `cv` may be
 
 
 class Choice(NamedTuple):
@@ -140,7 +141,7 @@ class RidgeCV(LeastSquaresModel):
         "alphas": (array_like, real(0.0, open_low=True)),
         "fit_intercept": (boolean,),
         "scoring": (none, _callable, _scorer_name),
-        "cv": (integer(2), _splitter, _iterable, none),
+        "cv": CV,
         "gcv_mode": (one_of("auto", "svd", "eigen"), none),
         "store_cv_results": (boolean,),
         "alpha_per_target": (boolean,),

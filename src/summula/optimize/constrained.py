@@ -23,6 +23,7 @@ References: Boyd and Vandenberghe, Convex Optimization, 5.5; Nocedal and Wright,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -425,7 +426,7 @@ def _jacobian(functions: list[tuple[Function, Any]], x: Array) -> Array:
     rows = []
     for function, gradient in functions:
         if gradient is None:
-            rows.append(differences(lambda z, function=function: _numbers(function, z), x))  # type: ignore[misc]
+            rows.append(differences(partial(_numbers, function), x))
             continue
         slopes = np.asarray(gradient(x.copy()), np.float64)
         if slopes.size % len(x):

@@ -121,6 +121,7 @@ def _quadratic(f: Quadratic, x0: Any, bounds: Any, tolerance: float, max_sweeps:
             else:  # a plane along this axis: to the bound, if there is one
                 z = float(x[j] if g[j] == 0 else low[j] if g[j] > 0 else high[j])
             if not np.isfinite(z):
+                trail.values = values
                 return trail.bottomless(x, -np.inf)
             g += (z - x[j]) * f.P[:, j]
             largest, x[j] = max(largest, abs(z - x[j])), z
@@ -158,11 +159,12 @@ def _general(objective: Objective, tolerance: float, max_sweeps: int) -> Solutio
         for j in range(d):
             axis = np.zeros(d)
             axis[j] = 1.0
-            slope = float(differences(lambda t, x=x, axis=axis: objective.value(x + t[0] * axis), np.zeros(1))[0])  # type: ignore[misc]
-            for sign in (-1.0, 1.0) if slope > 0 else (1.0, -1.0):
+            ways = (-1.0, 1.0) if _slope(objective, x, axis) > 0 else (1.0, -1.0)
+            for sign in ways:
                 line = Line(objective, x, sign * axis, value, None)
                 stop = golden_section(line, steps[j], _WIDTH)
                 if stop.status == "unbounded":
+                    trail.values = values
                     return trail.bottomless(line.point(stop.t), stop.value)
                 if stop.value < value:
                     x, value = line.point(stop.t), stop.value
@@ -176,3 +178,8 @@ def _general(objective: Objective, tolerance: float, max_sweeps: int) -> Solutio
     trail.values = values
     message = "" if status == "converged" else "Variables still change; allow more max_sweeps, or use bfgs."
     return trail.end(x, value, status, message=message)
+
+
+def _slope(objective: Objective, x: Array, axis: Array) -> float:
+    """The slope along an axis, by differences: which way to look first."""
+    return float(differences(lambda t: objective.value(x + t[0] * axis), np.zeros(1))[0])

@@ -24,6 +24,7 @@ References: Nesterov, Lectures on Convex Optimization (2018), sections 2.1 and 1
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def gradient_descent(
         found, slope = _fixed(objective, float(step), tolerance, max_steps)
     if strong_convexity is not None:
         gap = float(slope @ slope) / (2 * strong_convexity)
-        return Solution(**{**vars(found), "gap": gap})
+        return replace(found, gap=gap)
     return found
 
 
@@ -161,8 +162,8 @@ def _why(status: str, t: float, L: float, tolerance: float, g: Array) -> str:
     if L and t >= 2 / L:
         return (
             f"The values {'grow' if status == 'diverged' else 'do not settle'}: step={t:.6g} is too long where the "
-            f"gradient changes at a rate of L = {L:.6g} or more; steps below 2/L = {2 / L:.6g} descend, and 1/L = "
-            f"{1 / L:.6g} is safe."
+            f"gradient changes at a rate of L = {L:.4g} or more; steps below 2/L = {2 / L:.4g} descend, and 1/L = "
+            f"{1 / L:.4g} is safe."
         )
     if status == "diverged":
         return f"f has no finite value or gradient after a step of {t:.6g} times the gradient; use a smaller step."
@@ -181,6 +182,8 @@ def _searching(objective: Objective, search: str, tolerance: float, max_steps: i
     for _ in range(max_steps):
         if np.linalg.norm(g) <= tolerance:
             return trail.end(x, value, "converged"), g
+        if trail.stuck(g):
+            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g)), g
         line = Line(objective, x, -g, value, g)
         stop = _search(line, search, t)
         if stop.status == "unbounded":

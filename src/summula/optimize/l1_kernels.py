@@ -49,7 +49,7 @@ def survey(
     v: Array, g: Array, q: Array, c: float, a: float, b: float, positive: bool, wrong: Array
 ) -> tuple[float, float]:
     """P(v) and the bound (4); `wrong` becomes how far each column is from its optimality condition."""
-    fit, explained, size, square, largest, steepness, start = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    fit, size, square, largest, steepness, start = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(v)):
         x = v[j]
         slope = g[j] - b * x
@@ -60,20 +60,22 @@ def survey(
         if x == 0.0:
             wrong[j] = max(steep - a, 0.0)
         else:
-            fit += q[j] * x
-            explained += g[j] * x
+            fit += (q[j] + g[j]) * x
             size += abs(x)
             square += x * x
             wrong[j] = abs(slope - a) if x > 0.0 else abs(slope + a)
-    residual = max(c - fit - explained, 0.0)
+    residual = max(c - fit, 0.0)
     t = 1.0 if largest <= a else a / largest
     value = residual / 2 + a * size + b / 2 * square
     if a == 0.0:  # no L1 penalty: by strong convexity; without any penalty the slope alone tells
         if b > 0.0:
             return value, steepness / (2 * b)
         return value, 0.0 if largest <= 1e-11 * start else value
-    gap = residual / 2 * (1 + t * t) - t * (c - fit) + a * size + b / 2 * (1 + t * t) * square
-    return value, max(gap, 0.0)
+    gap = (1 - t) ** 2 / 2 * (residual + b * square)
+    for j in range(len(v)):
+        if v[j] != 0.0:
+            gap += max(a * abs(v[j]) - t * (g[j] - b * v[j]) * v[j], 0.0)
+    return value, gap
 
 
 def warmup() -> None:

@@ -18,17 +18,19 @@ of G for a few of them.
    If some sign would change on the way there, the step ends where the first does, and that column leaves. So the last
    digits cost one linear system instead of a thousand sweeps.
 
-How good.  The slope, scaled by t = min(1, a / max_j |g_j - b v_j|), is a point of the dual, and (R = residual sum of
-squares, from (q + g)'v)
+How good.  With s = g - b v, the slope scaled by t = min(1, a / max_j |s_j|) is a point of the dual, and with R =
+c - (q + g)'v, the residual sum of squares,
 
-    P - min P <= R/2 (1 + t^2) - t (c - q'v) + a |v|_1 + b/2 (1 + t^2) |v|^2                                    (4)
+    P - min P <= sum_j (a |v_j| - t s_j v_j) + (1 - t)^2 / 2 (R + b |v|^2)                                      (4)
 
-Without an L1 penalty the gap is |g - b v|^2 / (2 b).
+No term is negative, so nothing cancels. Without an L1 penalty the gap is |s|^2 / (2 b).
 References: Friedman, Hastie, Tibshirani (2010); Massias, Gramfort, Salmon (2018); Fercoq, Gramfort, Salmon (2015).
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -36,7 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["GramQuadratic", "L1Solution", "Penalty", "Quadratic", "judged", "minimise_l1", "solve_inside"]
+from summula.core.engine import check_watch
+
+__all__ = ["GramQuadratic", "L1Solution", "Penalty", "Quadratic", "judged", "minimise_l1", "nothing", "solve_inside"]
 
 Array = NDArray[np.float64]
 
@@ -45,6 +49,7 @@ _FIRST = 100  # columns of a working set, at least
 _ROUNDS = 100
 _CROSSINGS = 30
 _SMALL = 150  # columns in use up to which a linear system costs less than sweeps
+_ROUNDING = 2e-15  # what rounding leaves of a gap, beside c
 
 
 class Penalty(NamedTuple):
@@ -118,6 +123,7 @@ def minimise_l1(
     hint: NDArray[np.intp] | None = None,
     tolerance: float = 1e-12,
     max_sweeps: int = 100_000,
+    on_round: Callable[[L1Solution], bool] | None = None,
 ) -> L1Solution:
     """Minimise (1) until the gap (4) is `tolerance` times c/2 (or P, when that is smaller).
 
@@ -131,6 +137,8 @@ def minimise_l1(
         Columns that are likely to be used.
     tolerance, max_sweeps
         When to stop.
+    on_round : callable, optional
+        Is told of the best point so far whenever the working set is about to grow; stops by returning True.
 
     Returns
     -------
@@ -143,11 +151,15 @@ def minimise_l1(
     columns = used if hint is None else np.union1d(used, hint)
     sweeps, best = 0, np.inf
     target = tolerance * quadratic.c / 2
-    for round_ in range(_ROUNDS):
+    for rounds in itertools.count():
         value, gap, wrong = judged(v, g, quadratic, penalty)
-        stuck = gap >= best and round_ > 1  # rounding
-        if gap <= min(target, tolerance * 10 * value) or sweeps >= max_sweeps or (stuck and gap <= 1e-6 * value):
-            return L1Solution(v, g, value, gap, gap <= max(target, 1e-9 * value), sweeps, round_)
+        here = L1Solution(v, g, value, gap, gap <= max(target, 1e-9 * value), sweeps, rounds)
+        stuck = gap >= best and rounds > 1 and gap <= 1e-6 * value  # rounding
+        enough = max(min(target, tolerance * 10 * value), _ROUNDING * quadratic.c)
+        if gap <= enough or stuck or sweeps >= max_sweeps or rounds == _ROUNDS:
+            break
+        if rounds and on_round is not None and on_round(here):
+            break
         best = min(best, gap)
         before = len(columns)
         columns = _enlarged(columns, wrong, len(used))
@@ -161,8 +173,14 @@ def minimise_l1(
         v[columns] = inside
         used = columns[inside != 0]
         g = quadratic.slope(v, used)
+    return here
+
+
+def nothing(quadratic: Quadratic, penalty: Penalty) -> L1Solution:
+    """The point v = 0."""
+    v, g = np.zeros(len(quadratic.q)), quadratic.q.copy()
     value, gap, _ = judged(v, g, quadratic, penalty)
-    return L1Solution(v, g, value, gap, False, sweeps, _ROUNDS)
+    return L1Solution(v, g, value, gap, False, 0, 0)
 
 
 def _enlarged(columns: NDArray[np.intp], wrong: Array, used: int) -> NDArray[np.intp]:
@@ -184,8 +202,10 @@ def solve_inside(
     g, wrong = q - G @ v, np.empty_like(v)
     least = 1e-15 * max(penalty.l1, float(np.abs(q).max(initial=0.0)))
     sweeps, since, before = 0, 0, None
+    target = max(target, _ROUNDING / 2 * c)
     together = _SWEEPS if target < 1e-6 * c else _FEW_SWEEPS
     while sweeps < max_sweeps:
+        check_watch()
         change = sweep(G, g, v, *penalty, together, least)
         sweeps += together
         if change <= least or survey(v, g, q, c, *penalty, wrong)[1] <= target:

@@ -56,7 +56,7 @@ class Line:
         self._at, self._gradient = 0.0, gradient
 
     def point(self, t: float) -> Array:
-        """X + t p."""
+        """x + t p."""
         return np.asarray(self.x + t * self.direction)
 
     def value(self, t: float) -> float:

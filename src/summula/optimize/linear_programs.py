@@ -60,7 +60,7 @@ def linear_program(
     -------
     ConstrainedSolution
         `status` is "optimal", "infeasible" (`conflict` and `message` name constraints that contradict each other),
-        "unbounded" (`ray` falls for ever) or "max_iter". `gap` is the difference to the dual (2), computed from the
+        "unbounded" (`ray` falls for ever) or "stalled". `gap` is the difference to the dual (2), computed from the
         multipliers.
 
     References
@@ -100,11 +100,13 @@ def linear_program(
 
     found = solve(cost)
     if found.status in (2, 3, 4):  # infeasible, unbounded, or one of them: which, is asked without an objective
-        return no_minimum(solve(np.zeros_like(cost)).x, cost, given, None, int(found.nit))
-    if found.x is None:
+        answer = no_minimum(solve(np.zeros_like(cost)).x, cost, given, None, int(found.nit))
+        if found.status != 4 or answer.status == "infeasible" or answer.ray is not None:
+            return answer
+    if found.status != 0:
         message = f"HiGHS gave up ({found.message.strip().rstrip('.')}); scale rows and columns to like sizes."
         return ConstrainedSolution(
-            np.full(len(cost), np.nan), np.nan, np.nan, "max_iter", False, int(found.nit), message=message
+            np.full(len(cost), np.nan), np.nan, np.nan, "stalled", False, int(found.nit), message=message
         )
     x = np.asarray(found.x, np.float64) + 0.0
     multipliers = Multipliers(
@@ -113,7 +115,6 @@ def linear_program(
         np.maximum(np.asarray(found.lower.marginals, np.float64), 0.0),
         np.maximum(-np.asarray(found.upper.marginals, np.float64), 0.0),
     )
-    status = "optimal" if found.status == 0 else "max_iter"
     value = float(cost @ x)
     gap = max(0.0, value - _dual_value(given, multipliers))
     active, at_bounds = active_sets(given, x)
@@ -121,8 +122,8 @@ def linear_program(
         x,
         value,
         gap,
-        status,
-        status == "optimal",
+        "optimal",
+        True,
         int(found.nit),
         multipliers=multipliers,
         active=active,

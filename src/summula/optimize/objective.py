@@ -35,7 +35,8 @@ def differences(f: Callable[[Array], Any], x: Array, relative_step: float = _EPS
         away = np.zeros_like(x)
         away[j] = relative_step * max(1.0, abs(x[j]))
         ahead, behind = x + away, x - away
-        columns.append((np.asarray(f(ahead)) - np.asarray(f(behind))) / (ahead[j] - behind[j]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            columns.append((np.asarray(f(ahead)) - np.asarray(f(behind))) / (ahead[j] - behind[j]))
     return np.stack(columns, axis=-1).astype(np.float64)
 
 
@@ -71,11 +72,11 @@ class Objective:
         self.start = vector(x0, "x0", function)
 
     def outside(self, x: Array) -> Any:
-        """X as the user's functions take it: a number, or an array of its own."""
+        """x as the user's functions take it: a number, or an array of its own."""
         return float(x[0]) if self.is_number else x.copy()
 
     def value(self, x: Array) -> float:
-        """f(x), infinite where it is too large for a number."""
+        """f(x), infinite where it is not defined or too large: whatever is there, it is no minimum."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 value = np.asarray(self._f(self.outside(x)), np.float64)
@@ -83,13 +84,14 @@ class Objective:
             return np.inf
         if value.size != 1:
             raise DataError(f"f returned values of shape {value.shape}; {self.function} needs one number for each x.")
-        return float(value.reshape(()))
+        number = float(value.reshape(()))
+        return np.inf if np.isnan(number) else number
 
     def first_value(self) -> float:
         """f(x0), which has to be a number to start from."""
         value = self.value(self.start)
         if not np.isfinite(value):
-            raise DataError(f"f is {value} at x0; {self.function} has to start where it is finite: choose another x0.")
+            raise DataError(f"f has no finite value at x0; {self.function} needs one to start from: choose another x0.")
         return value
 
     def gradient(self, x: Array) -> Array:
@@ -121,13 +123,14 @@ class Objective:
 
     def why_stalled(self, x: Array, g: Array) -> str:
         """Words for why no step downhill lowers the value: a wrong gradient, or rounding."""
-        along = g / max(float(np.linalg.norm(g)), 1e-300)
+        steep = float(np.linalg.norm(g))
+        along = g / max(steep, 1e-300)
         slope = float(differences(lambda t: self.value(x + t[0] * along), np.zeros(1))[0])
-        if abs(slope - np.linalg.norm(g)) > 1e-3 * np.linalg.norm(g) and self._gradient is not None:
+        noise = 1e-8 * max(1.0, abs(self.value(x)))  # of differences
+        if abs(slope - steep) > 1e-3 * steep + noise and self._gradient is not None:
             return (
-                f"No step along the direction of descent lowers f. By differences of f its slope along the gradient is "
-                f"{slope:.3g}, and the gradient given says {np.linalg.norm(g):.3g}: check the gradient, or whether f "
-                "is smooth here."
+                "No step along the direction of descent lowers f. By differences of f its slope along the gradient is "
+                f"{slope:.3g}, and the gradient given says {steep:.3g}: check the gradient, or whether f is smooth."
             )
         return "No step lowers f any more: what is left to gain is lost in rounding."
 

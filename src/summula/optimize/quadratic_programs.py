@@ -38,15 +38,6 @@ Array = NDArray[np.float64]
 _POLISHED = 1_000  # unknowns up to which the linear system of the active constraints is solved
 
 
-class _Rows(NamedTuple):
-    """All inequalities as R x <= r: G, then finite lower bounds, then finite upper bounds."""
-
-    R: Any
-    r: Array
-    below: NDArray[np.int64]
-    above: NDArray[np.int64]
-
-
 def quadratic_program(
     P: Any, q: Any, G: Any = None, h: Any = None, A: Any = None, b: Any = None, bounds: Any = None
 ) -> ConstrainedSolution:
@@ -94,115 +85,115 @@ def quadratic_program(
     given = LinearConstraints.read(len(slope), G, h, A, b, bounds, "quadratic_program", "G h A b")
     if not given:
         return _free(matrix, slope, given)
-    rows = _rows(given)
-    size = max(float(np.abs(matrix).max()), float(np.abs(slope).max())) or 1.0
-    found = _clarabel(matrix, slope, given, rows, size)
-    status = str(found.status)
+    program = _Program.of(matrix, slope, given)
+    found, duals = program.clarabel()
+    status, steps, k = str(found.status), int(found.iterations), len(given.b)
     if "Infeasible" in status:  # the primal or the dual: which, is asked of a program without an objective
-        feasible = linear_program(np.zeros_like(slope), given.G, given.h, given.A, given.b, _pairs(given))
-        return no_minimum(feasible.x if feasible.converged else None, slope, given, matrix, int(found.iterations))
-    k = len(given.b)
-    duals = size * np.asarray(found.z, np.float64)
-    x, y, z = _polished(
-        matrix, slope, given, rows, np.asarray(found.x, np.float64), duals[:k], np.maximum(duals[k:], 0.0)
-    )
-    word = "optimal" if status in ("Solved", "AlmostSolved") else "stalled"
-    message = "" if word == "optimal" else f"Clarabel stopped early ({status}); scale rows and columns to like sizes."
-    return _answer(matrix, slope, given, rows, x, y, z, word, int(found.iterations), message)
+        pairs = list(zip(given.low.tolist(), given.high.tolist(), strict=True))
+        feasible = linear_program(np.zeros_like(slope), given.G, given.h, given.A, given.b, pairs)
+        return no_minimum(feasible.x if feasible.converged else None, slope, given, matrix, steps)
+    point = program.polished(_Point(np.asarray(found.x, np.float64), duals[:k], np.maximum(duals[k:], 0.0)))
+    if status in ("Solved", "AlmostSolved"):
+        return program.answer(point, "optimal", steps, "")
+    message = f"Clarabel stopped early ({status}); scale rows and columns to like sizes."
+    return program.answer(point, "stalled", steps, message)
 
 
-def _rows(given: LinearConstraints) -> _Rows:
-    below, above = np.flatnonzero(np.isfinite(given.low)), np.flatnonzero(np.isfinite(given.high))
-    eye = sparse.eye_array(len(given.low), format="csr")
-    R = sparse.vstack([sparse.csr_array(given.G), -eye[below], eye[above]]).tocsr()
-    return _Rows(R, np.concatenate([given.h, -given.low[below], given.high[above]]), below, above)
+class _Point(NamedTuple):
+    """A point with the multipliers of equalities and of inequalities."""
+
+    x: Array
+    y: Array
+    z: Array
 
 
-def _pairs(given: LinearConstraints) -> list[tuple[float, float]]:
-    return list(zip(given.low.tolist(), given.high.tolist(), strict=True))
+class _Program(NamedTuple):
+    """The program (1) with all inequalities as R x <= r: G, then finite lower bounds, then finite upper bounds."""
 
+    P: Array
+    q: Array
+    given: LinearConstraints
+    R: Any
+    r: Array
+    below: NDArray[np.int64]
+    above: NDArray[np.int64]
 
-def _clarabel(P: Array, q: Array, given: LinearConstraints, rows: _Rows, size: float) -> Any:
-    """The program with its objective divided by `size`."""
-    import clarabel  # only when a program is solved
+    @classmethod
+    def of(cls, P: Array, q: Array, given: LinearConstraints) -> _Program:
+        below, above = np.flatnonzero(np.isfinite(given.low)), np.flatnonzero(np.isfinite(given.high))
+        eye = sparse.eye_array(len(q), format="csr")
+        R = sparse.vstack([sparse.csr_array(given.G), -eye[below], eye[above]]).tocsr()
+        r = np.concatenate([given.h, -given.low[below], given.high[above]])
+        return cls(P, q, given, R, r, below, above)
 
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    left = sparse.vstack([sparse.csr_array(given.A), rows.R]).tocsc()
-    cones = [clarabel.ZeroConeT(len(given.b)), clarabel.NonnegativeConeT(len(rows.r))]
-    # The classes of SciPy's matrices, not arrays: what the binding asks for.
-    upper = sparse.csc_matrix(np.triu(P / size))
-    solver = clarabel.DefaultSolver(
-        upper, q / size, sparse.csc_matrix(left), np.concatenate([given.b, rows.r]), cones, settings
-    )
-    return solver.solve()
+    def clarabel(self) -> tuple[Any, Array]:
+        """Clarabel's answer, and its multipliers: equalities first."""
+        import clarabel  # only when a program is solved
 
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+        # An objective with entries about 1 suits its tolerances; multipliers are scaled back.
+        size = max(float(np.abs(self.P).max()), float(np.abs(self.q).max())) or 1.0
+        left = sparse.vstack([sparse.csr_array(self.given.A), self.R])
+        right = np.concatenate([self.given.b, self.r])
+        cones = [clarabel.ZeroConeT(len(self.given.b)), clarabel.NonnegativeConeT(len(self.r))]
+        # SciPy's matrices, not its arrays: what the binding asks for.
+        upper = sparse.csc_matrix(np.triu(self.P / size))
+        found = clarabel.DefaultSolver(upper, self.q / size, sparse.csc_matrix(left), right, cones, settings).solve()
+        return found, size * np.asarray(found.z, np.float64)
 
-def _polished(
-    P: Array, q: Array, given: LinearConstraints, rows: _Rows, x: Array, y: Array, z: Array
-) -> tuple[Array, Array, Array]:
-    """The solution of (2) and (3) with the active constraints as equalities, if it meets (1) to (4) better."""
-    active = np.flatnonzero(z > rows.r - rows.R @ x)
-    d, k = len(q), len(given.b)
-    if d + k + len(active) > _POLISHED:
-        return x, y, z
-    held = np.vstack([sparse.csr_array(given.A).toarray(), rows.R[active].toarray()])
-    system = np.block([[P, held.T], [held, np.zeros((len(held), len(held)))]])
-    right = np.concatenate([-q, given.b, rows.r[active]])
-    step = right - system @ np.concatenate([x, y, z[active]])
-    answer = np.concatenate([x, y, z[active]]) + np.linalg.lstsq(system, step, rcond=1e-12)[0]
-    better = np.zeros_like(z)
-    better[active] = answer[d + k :]
-    candidate = (answer[:d], answer[d : d + k], better)
-    if _residual(P, q, given, rows, *candidate) > _residual(P, q, given, rows, x, y, z):
-        return x, y, z
-    return candidate[0], candidate[1], np.maximum(better, 0.0)
+    def polished(self, point: _Point) -> _Point:
+        """The solution of (2) and (3) with the active constraints as equalities, if it meets (2) to (4) better."""
+        x, y, z = point
+        active = np.flatnonzero(z > self.r - self.R @ x)
+        d, k = len(x), len(y)
+        if d + k + len(active) > _POLISHED:
+            return point
+        held = np.vstack([sparse.csr_array(self.given.A).toarray(), self.R[active].toarray()])
+        system = np.block([[self.P, held.T], [held, np.zeros((len(held), len(held)))]])
+        right = np.concatenate([-self.q, self.given.b, self.r[active]])
+        now = np.concatenate([x, y, z[active]])
+        answer = now + np.linalg.lstsq(system, right - system @ now, rcond=1e-12)[0]
+        prices = np.zeros_like(z)
+        prices[active] = np.maximum(answer[d + k :], 0.0)
+        better = _Point(answer[:d], answer[d : d + k], prices)
+        return better if self.residual(better) <= self.residual(point) else point
 
+    def residual(self, point: _Point) -> float:
+        """The largest violation of (2) to (4)."""
+        x, y, z = point
+        slack = self.r - self.R @ x
+        parts = (
+            np.abs(self.P @ x + self.q + self.R.T @ z + self.given.A.T @ y),
+            np.abs(self.given.A @ x - self.given.b),
+            np.maximum(-slack, 0.0),
+            np.abs(z * slack),
+        )
+        return max(float(part.max(initial=0.0)) for part in parts)
 
-def _residual(P: Array, q: Array, given: LinearConstraints, rows: _Rows, x: Array, y: Array, z: Array) -> float:
-    """The largest violation of (2) to (4)."""
-    slack = rows.r - rows.R @ x
-    parts = (
-        np.abs(P @ x + q + rows.R.T @ z + given.A.T @ y),
-        np.abs(given.A @ x - given.b),
-        np.maximum(-slack, 0.0),
-        np.maximum(-z, 0.0),
-        np.abs(z * slack),
-    )
-    return max(float(part.max(initial=0.0)) for part in parts)
-
-
-def _answer(
-    P: Array,
-    q: Array,
-    given: LinearConstraints,
-    rows: _Rows,
-    x: Array,
-    y: Array,
-    z: Array,
-    status: str,
-    steps: int,
-    message: str,
-) -> ConstrainedSolution:
-    value = float(x @ P @ x / 2 + q @ x)
-    dual = -float(x @ P @ x / 2 + rows.r @ z + given.b @ y)
-    m, below = len(given.h), len(rows.below)
-    lower, upper = np.zeros(len(q)), np.zeros(len(q))
-    lower[rows.below], upper[rows.above] = z[m : m + below], z[m + below :]
-    active, at_bounds = active_sets(given, x)
-    return ConstrainedSolution(
-        x,
-        value,
-        max(0.0, value - dual),
-        status,
-        status == "optimal",
-        steps,
-        message=message,
-        multipliers=Multipliers(z[:m], y, lower, upper),
-        active=active,
-        active_bounds=at_bounds,
-    )
+    def answer(self, point: _Point, status: str, steps: int, message: str) -> ConstrainedSolution:
+        """The solution with everything a user may ask of it."""
+        x, y, z = point
+        bend = float(x @ self.P @ x) / 2
+        value = bend + float(self.q @ x)
+        dual = -bend - float(self.r @ z + self.given.b @ y)
+        m, below = len(self.given.h), len(self.below)
+        lower, upper = np.zeros_like(x), np.zeros_like(x)
+        lower[self.below], upper[self.above] = z[m : m + below], z[m + below :]
+        active, at_bounds = active_sets(self.given, x)
+        return ConstrainedSolution(
+            x,
+            value,
+            max(0.0, value - dual),
+            status,
+            status == "optimal",
+            steps,
+            message=message,
+            multipliers=Multipliers(z[:m], y, lower, upper),
+            active=active,
+            active_bounds=at_bounds,
+        )
 
 
 def _free(P: Array, q: Array, given: LinearConstraints) -> ConstrainedSolution:

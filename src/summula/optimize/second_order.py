@@ -12,7 +12,8 @@ turns the most bent-down direction into one that bends up as much, so that p goe
 is tiny beside its largest eigenvalue. A shifted step has no natural length, so it may also be doubled.
 The answer says how often there was a shift.
 
-On a log-likelihood of a generalised linear model with canonical link this is Fisher scoring: H is the information.
+With the information (the expected Hessian) of a negative log-likelihood in place of H this is Fisher scoring; under a
+canonical link, as in logistic regression, the two are the same.
 A point with zero gradient and a negative eigenvalue is a saddle (or a maximum) and no minimum; it is reported as such.
 References: Nocedal and Wright, Numerical Optimization (2006), section 3.4; Boyd and Vandenberghe, section 9.5.
 """
@@ -59,7 +60,8 @@ def newton(
     x0 : number or array of shape (d,)
         Where to start.
     gradient, hessian : callable, optional
-        x -> array of shape (d,); x -> array of shape (d, d). Differences where they are not given.
+        x -> array of shape (d,); x -> array of shape (d, d). Differences where they are not given. The expected Hessian
+        of a negative log-likelihood, the information, makes this Fisher scoring.
     tolerance : float, default=1e-8
         The length of the gradient at which to stop. It also stops when the quadratic promises less than rounding.
     max_steps : int, default=200

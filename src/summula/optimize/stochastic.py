@@ -111,13 +111,14 @@ def sgd(
         averaging=(averaging, (boolean,)),
         random_state=(random_state, _RANDOM),
     )
-    objective = Objective(f if f is not None else _unknown, x0, function="sgd")
     if not callable(gradient):
         raise ParameterError(f"The 'gradient' parameter of sgd must be a function of x and rows, not {gradient!r}.")
+    objective = Objective(_unknown if f is None else f, x0, function="sgd")
+    value = _unknown if f is None else objective.value
     length = _schedule(step, schedule, power)
     rng = np.random.default_rng(random_state)
     x, trail = objective.start, Trail(objective)
-    trail.add(x, objective.value(x))
+    trail.add(x, value(x))
     total, counted, k = np.zeros_like(x), 0, 0
     half = epochs * -(-n // batch_size) // 2
     for epoch in range(epochs):
@@ -129,18 +130,18 @@ def sgd(
                 if k > half:
                     total, counted = total + x, counted + 1
         if not np.isfinite(x).all():
-            last = trail.points[-1] if trail.points else x
+            before = trail.points[-1] if trail.points else objective.start
             message = (
                 f"The points left the range of numbers in epoch {epoch + 1}; use a smaller step than {length(1):.6g}, "
                 "or scale the columns."
             )
-            return trail.end(np.atleast_1d(last), trail.values[-1], "diverged", message=message)
-        trail.add(x, objective.value(x))
+            return trail.end(np.atleast_1d(before), trail.values[-1], "diverged", message=message)
+        trail.add(x, value(x))
     if averaging:
         x = total / counted  # (3)
-    value = objective.value(x) if averaging else trail.values[-1]
+    last = value(x) if averaging else trail.values[-1]
     return trail.end(
-        x, value, "max_iter", message="All epochs are done; stochastic gradients do not tell how near x is."
+        x, last, "max_iter", message="All epochs are done; stochastic gradients do not tell how near x is."
     )
 
 

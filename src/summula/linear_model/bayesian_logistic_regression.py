@@ -1,0 +1,373 @@
+"""Logistic regression with a posterior over its weights, averaged over in prediction.
+
+Prior v ~ N(0, s^2 I), a flat one for the intercept; theta = (b, v), z = (1, x - o). The posterior is
+
+    p(theta | data) proportional to exp(-J(theta)),   J = sum_i w_i log(1 + exp(-y_i z_i'theta)) + |v|^2 / (2 s^2)   (1)
+
+1. **Mode.** The minimum of J: L2 logistic regression (`glm_solver.py`).
+2. **Laplace.** A normal about the mode with the inverse Hessian as covariance, S = H^-1.                       (2)
+   A score z'theta is then normal with mean m and variance u = z'S z, and with kappa = (1 + pi u / 8)^(-1/2)
+
+       P(y = 1 | x) = integral of sigmoid(t) N(t; m, u) dt, nearly sigmoid(kappa m)                              (3)
+
+3. **Exact.** Draws from a multivariate t about the mode, weighted by posterior over proposal (importance sampling);
+   one pass over the rows gives the likelihood of all draws. The average of sigmoid over weighted draws is (3) without
+   approximation but that of the sample; `effective_samples_` says how many independent draws it is worth.
+4. **Evidence.** The probability of the data given s, by (2):
+
+       log E(s) = -J - d log s - 1/2 log |H| + const,     s^2 = |v|^2 / gamma,   gamma = d - tr(S_vv) / s^2      (4)
+
+   whose fixed point `prior_scale="evidence"` finds (MacKay 1992).
+References: MacKay (1992), The evidence framework applied to classification networks; Bishop (2006), section 4.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator import Run
+from summula.core.parameters import Allowed, any_value, boolean, integer, none, one_of, real
+from summula.core.scoring import AccuracyScore, RowFunction
+from summula.linear_model.glm_model import GlmModel, relative_gap
+from summula.linear_model.glm_solver import GlmFit, GlmProblem, Objective, solve
+from summula.linear_model.glm_sums import At, linear_predictor, row_weights
+from summula.losses import Logistic
+from summula.stats.families import Bernoulli
+from summula.stats.links import Logit
+
+__all__ = ["BayesianLogisticRegression"]
+
+Array = NDArray[Any]
+
+_DEGREES = 5.0  # of freedom of the proposal: tails heavier than the posterior's
+_MOST_DIMENSIONS = 50  # beyond which importance weights degenerate
+
+
+@dataclass(frozen=True)
+class _Likelihoods:
+    """The loss of (1) summed over rows, for several parameters at once."""
+
+    values: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: At) -> Self:
+        """The sums of one chunk, one for each column of theta."""
+        assert chunk.y is not None
+        eta = linear_predictor(replace(chunk, y=chunk.y[:, :1]), params)
+        w, sign = row_weights(chunk, None), np.where(chunk.y[:, :1] > 0, 1.0, -1.0)
+        loss = -special.log_expit(sign * eta)
+        return cls(loss.sum(axis=0) if w is None else w @ loss)
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, values=self.values + other.values)
+
+
+class BayesianLogisticRegression(AccuracyScore, GlmModel):
+    """Two classes by a linear score whose weights are uncertain, and predictions that say so.
+
+    Parameters
+    ----------
+    prior_scale : float or "evidence", default=1.0
+        Standard deviation s of the prior of each weight (scale columns alike first), or the one that makes the data
+        most probable.
+    predictive : {"probit", "sampling", "map"}, default="probit"
+        How predictions average over the posterior: by the approximation (3), over exact weighted draws (up to 50
+        columns), or not at all.
+    n_samples : int, default=4000
+        Draws for predictive="sampling".
+    fit_intercept : bool, default=True
+        Whether the score has a constant term; its prior is flat.
+    tol : float, default=1e-6
+        How exactly the mode is found, as in `LogisticRegression`.
+    max_iter : int, default=100
+        Most steps of the solver.
+    random_state : int, Generator or None, default=None
+        For the draws.
+    max_time : float, optional
+        Seconds after which a fit stops.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    coef_ : ndarray of shape (1, n_features)
+        The mode.
+    intercept_ : ndarray of shape (1,)
+    prior_scale_ : float
+        s, given or found.
+    log_evidence_ : float
+        (4), up to a constant that does not depend on s.
+    effective_samples_ : float
+        With predictive="sampling": how many independent draws the weighted ones are worth.
+    n_iter_ : ndarray of shape (1,)
+    certificate_ : GlmCertificate
+        J at the mode, and how far it is from the least possible.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import BayesianLogisticRegression
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> model = BayesianLogisticRegression(prior_scale=3.0).fit(X, [0, 0, 1, 1])
+    >>> far = model.predict_proba([[8.0]])[0, 1]
+    >>> bool(0.9 < far < 0.999)  # less sure than the mode alone would be
+    True
+    """
+
+    coef_: Any
+    _labelled = True
+    solver = "auto"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "prior_scale": (real(0.0, open_low=True), one_of("evidence")),
+        "predictive": (one_of("probit", "sampling", "map"),),
+        "n_samples": (integer(1),),
+        "fit_intercept": (boolean,),
+        "tol": (real(0.0, open_low=True),),
+        "max_iter": (integer(1),),
+        "random_state": (any_value,),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        prior_scale: Any = 1.0,
+        *,
+        predictive: str = "probit",
+        n_samples: int = 4_000,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        random_state: Any = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.prior_scale = prior_scale
+        self.predictive = predictive
+        self.n_samples = n_samples
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BayesianLogisticRegression:
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights; a weight of 3 counts as the row three times.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            if len(self.classes_) != 2:
+                raise DataError(
+                    f"BayesianLogisticRegression tells two classes apart, and y has {len(self.classes_)}; "
+                    "use LogisticRegression for more."
+                )
+            d = run.source.n_features
+            if self.predictive == "sampling" and d > _MOST_DIMENSIONS:
+                raise ParameterError(
+                    f'predictive="sampling" needs at most {_MOST_DIMENSIONS} columns, and X has {d}: weights of draws '
+                    'degenerate in more; use predictive="probit".'
+                )
+            run.keep_rows()
+            scale = self._scale(run) if isinstance(self.prior_scale, str) else float(self.prior_scale)
+            problem = self._problem(scale)
+            self._solved(run, problem, (X, y, sample_weight), self.classes_)
+            self.prior_scale_ = scale
+            self._half = self._posterior(run, problem, self._fit)
+            self.log_evidence_ = self._evidence(scale)
+            if self.predictive == "sampling":
+                self._draw(run, problem)
+        return self
+
+    def _problem(self, scale: float) -> GlmProblem:
+        return GlmProblem(
+            Logistic(),
+            1.0 / scale**2,
+            self.fit_intercept,
+            tolerance=relative_gap(self.tol),
+            max_steps=self.max_iter,
+            link=Logit(),
+        )
+
+    def _posterior(self, run: Run, problem: GlmProblem, fit: GlmFit) -> Array:
+        """F with F F' = S of (2), about the origin of the fit."""
+        objective = Objective(run, problem, fit.origin)
+        if not objective.affordable():
+            raise DataError(
+                f"The posterior of {run.source.n_features} weights needs their Hessian, which is too large; "
+                "select columns first."
+            )
+        objective(fit.at(problem).theta[:, 0], 2)
+        assert objective.curved is not None
+        return objective.curved.factor.half_inverse()
+
+    def _scale(self, run: Run) -> float:
+        """The fixed point of (4), each fit started from the one before."""
+        scale, start, first = 1.0, None, int(self.fit_intercept)
+        d = run.source.n_features
+        for _ in range(50):
+            problem = self._problem(scale)
+            fit = solve(run, problem, start=start)
+            start = (fit.intercept, fit.coef)
+            F = self._posterior(run, problem, fit)[first:]
+            gamma = max(d - float((F**2).sum()) / scale**2, 1e-8)
+            size = float((fit.coef**2).sum())
+            new = float(np.clip(np.sqrt(size / gamma), 1e-4, 1e4))
+            done = abs(np.log(new / scale)) < 1e-4
+            scale = new
+            run.step()
+            if done:
+                break
+        return scale
+
+    def _evidence(self, scale: float) -> float:
+        """Equation (4)."""
+        log_volume = float(np.linalg.slogdet(self._half.T @ self._half)[1]) / 2  # of S^(1/2)
+        return float(-self._fit.value - self.n_features_in_ * np.log(scale) + log_volume)
+
+    def _draw(self, run: Run, problem: GlmProblem) -> None:
+        """Weighted draws from the posterior."""
+        rng = np.random.default_rng(self.random_state)
+        mode = self._fit.at(problem).theta[:, 0]
+        q = len(mode)
+        normal = rng.standard_normal((q, self.n_samples))
+        stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, self.n_samples))
+        away = normal * stretch
+        draws = mode[:, None] + self._half @ away
+        at = self._fit.at(problem)._replace(theta=draws)
+        loss = run.sum(_Likelihoods, at, "likelihood of the draws").values
+        slopes = draws[int(self.fit_intercept) :]
+        target = -loss - problem.penalty / 2 * (slopes**2).sum(axis=0)
+        proposal = -(_DEGREES + q) / 2 * np.log1p((away**2).sum(axis=0) / _DEGREES)
+        log_weight = target - proposal
+        weight = np.exp(log_weight - log_weight.max())
+        weight /= weight.sum()
+        self._draws, self._weights = draws, weight
+        self.effective_samples_ = float(1.0 / (weight @ weight))
+
+    def _name(self, fit: GlmFit, dtype: str) -> None:
+        self.coef_, self.intercept_ = fit.coef.astype(dtype), fit.intercept.astype(dtype)
+        self.n_iter_ = np.array([fit.n_iter], np.int32)
+
+    def _distribution(self) -> Any:
+        return Bernoulli(), Logit()
+
+    # ------------------------------------------------------------------------------------------------------- posterior
+
+    def posterior_covariance(self) -> Array:
+        """Covariance of (intercept, weights) by (2); of the weights alone without an intercept.
+
+        Returns
+        -------
+        ndarray of shape (1 + n_features, 1 + n_features) or (n_features, n_features)
+        """
+        check_is_fitted(self)
+        T = self._half.copy()
+        if self.fit_intercept:
+            T[0] -= self._fit.origin @ T[1:]
+        return np.asarray(T @ T.T)
+
+    def credible_intervals(self, level: float = 0.95) -> Array:
+        """Intervals that hold each parameter with this probability, intercept first.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        ndarray of shape (n_parameters, 2)
+            By (2), or from the draws with predictive="sampling".
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ParameterError(f"The 'level' of credible_intervals must be between 0 and 1, not {level!r}.")
+        first = int(self.fit_intercept)
+        if self.predictive == "sampling":
+            draws = self._draws.copy()
+            if first:
+                draws[0] -= self._fit.origin @ draws[1:]
+            return np.array([_quantiles(row, self._weights, level) for row in draws])
+        mode = np.concatenate([self._fit.intercept[:first], self._fit.coef[0]])
+        half = special.ndtri(0.5 + level / 2) * np.sqrt(np.diag(self.posterior_covariance()))
+        return np.column_stack([mode - half, mode + half])
+
+    # ------------------------------------------------------------------------------------------------------ predicting
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2); batches for a scan
+        """
+        check_is_fitted(self)
+        return self._map_rows(self._probabilities, self._reading(X))
+
+    def predict(self, X: Any) -> Any:
+        """The more probable class.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) of labels; batches for a scan
+        """
+        check_is_fitted(self)
+        found, classes = self.predict_proba(X), self.classes_
+        if isinstance(found, np.ndarray):
+            return classes[found.argmax(axis=1)]
+        return (classes[batch.argmax(axis=1)] for batch in found)
+
+    def _row_function(self) -> RowFunction:
+        return self._codes
+
+    def _codes(self, chunk: Chunk) -> Array:
+        return np.asarray(self._probabilities(chunk).argmax(axis=1))
+
+    def _probabilities(self, chunk: Chunk) -> Array:
+        problem = self._problem(self.prior_scale_)
+        at = self._fit.at(problem)
+        rows = replace(chunk, y=None)
+        mean = linear_predictor(rows, at)[:, 0]
+        if self.predictive == "sampling":
+            p = special.expit(linear_predictor(rows, at._replace(theta=self._draws))) @ self._weights
+        elif self.predictive == "probit":
+            spread = linear_predictor(rows, at._replace(theta=self._half))
+            p = special.expit(mean / np.sqrt(1 + np.pi / 8 * (spread**2).sum(axis=1)))
+        else:
+            p = special.expit(mean)
+        return np.column_stack([1 - p, p])
+
+
+def _quantiles(values: Array, weights: Array, level: float) -> Array:
+    order = np.argsort(values)
+    share = np.cumsum(weights[order])
+    ends = np.searchsorted(share, [(1 - level) / 2, (1 + level) / 2])
+    return np.asarray(values[order][np.minimum(ends, len(values) - 1)])
