@@ -162,6 +162,18 @@ def optimisers(ax: Any) -> None:
     )
 
 
+def lasso_paths(ax: Any) -> None:
+    """How ten coefficients leave zero, and the penalty that cross-validation chooses."""
+    from summula.linear_model import LassoCV, lasso_path
+    from summula.plotting import coefficient_paths
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 10))
+    y = X[:, :4] @ np.array([3.0, -2.0, 1.0, 0.5]) + rng.standard_normal(120)
+    alphas, coefs, _ = lasso_path(X - X.mean(axis=0), y - y.mean(), alphas=60)
+    coefficient_paths(alphas, coefs, chosen=LassoCV(cv=5, select="1se").fit(X, y).alpha_, ax=ax)
+
+
 PICTURES = {
     "logistic-regions": logistic_regions,
     "softmax-regions": softmax_regions,
@@ -169,6 +181,7 @@ PICTURES = {
     "poisson-mean": poisson_mean,
     "descent-paths": descent_paths,
     "optimisers": optimisers,
+    "lasso-path": lasso_paths,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from summula.linear_model.column_quadratic import ColumnQuadratic
 from summula.optimize.l1_kernels import survey, sweep
@@ -136,6 +137,14 @@ def test_constant_and_repeated_columns():
     np.testing.assert_allclose(solution.value, alone.value, rtol=1e-9)
 
 
+def test_more_columns_than_rows_and_hardly_a_penalty():
+    X, y = problem(15, 40)
+    for quadratic in (gram(X, y), ColumnQuadratic(X, y, None, True)):
+        solution = minimise_l1(quadratic, Penalty(1e-5), max_sweeps=500)
+        assert solution.converged
+        assert np.count_nonzero(solution.v) <= 15
+
+
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_the_kernels_against_plain_loops(penalty):
     X, y = problem(30, 8)
@@ -154,3 +163,29 @@ def test_the_kernels_against_plain_loops(penalty):
     value, gap = survey(v, g, quadratic.q, quadratic.c, *penalty, wrong)
     np.testing.assert_allclose(value, objective(X, y, v, penalty), rtol=1e-12)
     np.testing.assert_allclose(gap, value - dual(X, y, v, penalty), atol=1e-13)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_sweeps_over_sparse_columns_are_those_over_dense_ones(penalty):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6)) * (rng.random((40, 6)) < 0.4)
+    y, w = rng.standard_normal(40), rng.integers(1, 4, 40).astype(float)
+    lazy = ColumnQuadratic(sparse.csc_array(X), y, w, True)
+    columns = np.array([4, 0, 2, 5])
+    v = np.zeros(4)
+    sweeps, _ = lazy.descend(columns, v, penalty, 0.0, 5)
+    G, q = lazy.block(columns), lazy.q[columns]
+    dense, g = np.zeros(4), q.copy()
+    sweep(G, g, dense, *penalty, sweeps, 0.0)
+    np.testing.assert_allclose(v, dense, atol=1e-12)
+
+
+def test_sparse_columns_that_nearly_depend_on_each_other_still_converge():
+    rng = np.random.default_rng(0)
+    base = rng.standard_normal((200, 5)) * (rng.random((200, 5)) < 0.5)
+    X = np.repeat(base, 4, axis=1) + 1e-3 * rng.standard_normal((200, 20)) * (rng.random((200, 20)) < 0.5)
+    y = X[:, 0] - X[:, 9] + 0.1 * rng.standard_normal(200)
+    solution = minimise_l1(ColumnQuadratic(sparse.csc_array(X), y, None, True), Penalty(0.001), tolerance=1e-12)
+    dense = minimise_l1(ColumnQuadratic(X, y, None, True), Penalty(0.001), tolerance=1e-12)
+    assert solution.converged
+    np.testing.assert_allclose(solution.value, dense.value, rtol=1e-10)

@@ -16,9 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from summula.core.engine import check_watch
+
 __all__ = ["ColumnQuadratic"]
 
 Array = NDArray[Any]
+
+_SWEEPS = 5  # over sparse columns between looks at their gap
 
 
 class ColumnQuadratic:
@@ -74,25 +78,51 @@ class ColumnQuadratic:
             total = np.einsum("ij,ij,i->j", self.X, self.X, w.astype(self.X.dtype)).astype(np.float64)
         return np.asarray(np.maximum(total / self.W - self.mean**2, 0.0))
 
-    def residual(self, V: Array) -> Array:
-        """yc - Xc V, for V (d, k) that is zero outside of the columns gathered."""
-        inside = V[self._columns]
+    def _residual(self, V: Array, used: NDArray[np.intp]) -> Array:
+        """yc - Xc V, for V (d, k) that is zero outside of the columns used."""
         R = np.repeat(self.y[:, None], V.shape[1], axis=1)
-        if len(inside):
-            R -= self._Z @ inside
-            if self.sparse:
-                R += self.mean[self._columns] @ inside
-        return R
+        if not len(used):
+            return R
+        if self.sparse:
+            return np.asarray(R - self.X[:, used] @ V[used] + self.mean[used] @ V[used])
+        self._gather(used)
+        return np.asarray(R - self._Z @ V[self._columns])
 
     def slope(self, v: Array, used: NDArray[np.intp]) -> Array:
         """q - G v for all columns."""
-        self._gather(used)
-        return self._correlated(self.residual(v[:, None]))[:, 0]
+        return self._correlated(self._residual(v[:, None], used))[:, 0]
 
     def slopes(self, V: Array) -> Array:
         """q - G V for all columns."""
-        self._gather(np.flatnonzero(V.any(axis=1)))
-        return self._correlated(self.residual(V))
+        return self._correlated(self._residual(V, np.flatnonzero(V.any(axis=1))))
+
+    def descend(
+        self, columns: NDArray[np.intp], v: Array, penalty: Any, target: float, max_sweeps: int
+    ) -> tuple[int, bool]:
+        """Coordinate descent on sparse columns, in place, without their part of G.
+
+        Stops when the gap within the columns is at most `target`, or when sweeps do little: then G is worth its cost.
+        Gives the sweeps taken, and whether the target was reached.
+        """
+        from summula.optimize.l1_kernels import sparse_sweep, survey
+
+        Z = self.X[:, columns].astype(np.float64)
+        mean, q = self.mean[columns], self.q[columns]
+        weight = np.full(len(self.y), 1.0 / self.W) if self.weight is None else self.weight / self.W
+        squares = np.maximum(np.asarray(Z.multiply(Z).T @ weight).ravel() - mean**2, 0.0)
+        r, shift = self.y - Z @ v, float(mean @ v)
+        wrong, before, sweeps = np.empty_like(v), np.inf, 0
+        while sweeps < max_sweeps:
+            check_watch()
+            shift = sparse_sweep(Z.indptr, Z.indices, Z.data, mean, squares, weight, r, shift, v, *penalty, _SWEEPS)
+            sweeps += _SWEEPS
+            # Weighted residuals sum to 0 when columns are centred, so the means need no correction here.
+            g = np.asarray(Z.T @ (weight * r)).ravel() + shift * mean
+            gap = survey(v, g, q, self.c, *penalty, wrong)[1]
+            if gap <= target or gap > before / 2:
+                return sweeps, gap <= target
+            before = gap
+        return sweeps, False
 
     def block(self, columns: NDArray[np.intp]) -> Array:
         """G for some of the columns."""

@@ -147,10 +147,12 @@ class L1Certificate(Certificate):
         origin = run.origin() if self.fit_intercept else np.zeros(d + t)
         here = run.sum(Residuals, self._point(origin, self.coef.T, self.intercept))
         mean = here.total / here.weight if self.fit_intercept else np.zeros(t)
-        shift = self._mean(run, d) - origin[:d] if self.fit_intercept else np.zeros(d)
+        moments = run.sum(Moments, origin[:d])
+        shift = moments.mean - origin[:d] if self.fit_intercept else np.zeros(d)
+        longest = float(np.sqrt((moments.square / moments.weight).max()))
         nothing = run.sum(Residuals, self._point(origin, np.zeros((d, t)), origin[d:]))
         total = nothing.total / nothing.weight if self.fit_intercept else np.zeros(t)
-        primal, gap = 0.0, np.inf if self.positive and (self.coef < 0).any() else 0.0  # no point of the problem at all
+        primal = gap = rounding = 0.0
         for j in range(t):
             # Residuals about their mean: what a better intercept would still give is part of the gap.
             g = (here.slope[:, j] - shift * here.total[j]) / here.weight
@@ -161,14 +163,15 @@ class L1Certificate(Certificate):
             value, slack, _ = judged(v, np.asarray(g, np.float64), quadratic, penalty)
             primal += value + float(mean[j] ** 2) / 2
             gap += slack + float(mean[j] ** 2) / 2
-        rounding = self.unit * max(abs(self.primal), 1e-300)
-        same = abs(primal - self.primal) <= rounding + 1e-9 * abs(self.primal)
-        return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + rounding))
+            # The dual point is scaled by the worst slope, and that of the longest column has the largest rounding.
+            worst = np.finfo(float).eps * longest * np.sqrt(max(c, 0.0))
+            rounding += worst / penalty.l1 * value if penalty.l1 else 0.0
+        if self.positive and (self.coef < 0).any():
+            gap = np.inf  # no point of the problem at all
+        unit = self.unit * max(abs(self.primal), 1e-300)
+        same = abs(primal - self.primal) <= unit + 1e-9 * abs(self.primal)
+        return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + unit + rounding))
 
     def _point(self, origin: Array, coef: Array, intercept: Array) -> Point:
         d = len(coef)
         return Point(origin, np.asarray(coef, np.float64), intercept + origin[:d] @ coef - origin[d:])
-
-    def _mean(self, run: Run, d: int) -> Array:
-        moments = run.sum(Moments, run.origin()[:d])
-        return moments.mean

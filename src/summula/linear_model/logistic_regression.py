@@ -237,7 +237,7 @@ class LogisticRegression(AccuracyScore, GlmModel):
             totals = run.sum(ClassTotals, K, "class weights").totals
             present = totals > 0
             return np.asarray(np.where(present, totals.sum() / (present.sum() * np.where(present, totals, 1.0)), 0.0))
-        known = list(self.classes_)
+        known = self.classes_.tolist()
         unknown = [label for label in self.class_weight if label not in known]
         if unknown:
             raise ParameterError(

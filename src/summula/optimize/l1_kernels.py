@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from summula.core.compile import kernel
 
-__all__ = ["survey", "sweep", "warmup"]
+__all__ = ["sparse_sweep", "survey", "sweep", "warmup"]
 
 Array = NDArray[Any]
 
@@ -78,8 +78,57 @@ def survey(
     return value, gap
 
 
+@kernel
+def sparse_sweep(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    mean: Array,
+    squares: Array,
+    weight: Array,
+    residual: Array,
+    shift: float,
+    v: Array,
+    a: float,
+    b: float,
+    positive: bool,
+    times: int,
+) -> float:
+    """Sweeps over sparse columns, in place; weights sum to 1, and the true residual is `residual` + shift.
+
+    Columns are centred by their means without being filled: a step changes the residual where a column has values, and
+    the shift for all rows. Gives the new shift.
+    """
+    for _ in range(times):
+        for j in range(len(v)):
+            curve = squares[j] + b
+            if curve <= 0.0:
+                continue
+            slope = shift * mean[j]
+            for k in range(indptr[j], indptr[j + 1]):
+                slope += data[k] * weight[indices[k]] * residual[indices[k]]
+            old = v[j]
+            z = slope + squares[j] * old
+            if z > a:
+                new = (z - a) / curve
+            elif z < -a and not positive:
+                new = (z + a) / curve
+            else:
+                new = 0.0
+            change = new - old
+            if change != 0.0:
+                v[j] = new
+                shift += mean[j] * change
+                for k in range(indptr[j], indptr[j + 1]):
+                    residual[indices[k]] -= data[k] * change
+    return shift
+
+
 def warmup() -> None:
     """Compile the kernels."""
     one = np.ones(1)
     survey(one, one, one, 1.0, 0.5, 0.0, False, one.copy())
+    for index in (np.int32, np.int64):
+        ends, at = np.array([0, 1], index), np.zeros(1, index)
+        sparse_sweep(ends, at, one, one, one, one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)
     sweep(np.eye(1), np.ones(1), np.zeros(1), 0.5, 0.0, False, 1, 0.0)

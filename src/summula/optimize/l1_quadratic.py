@@ -15,8 +15,9 @@ of G for a few of them.
 
        (G_SS + b I) v_S = q_S - a s                                                                             (3)
 
-   If some sign would change on the way there, the step ends where the first does, and that column leaves. So the last
-   digits cost one linear system instead of a thousand sweeps.
+   If some sign would change on the way there, the step ends where the first does, and that column leaves. Where columns
+   depend on each other, (G_SS + b I) n = 0, the way along n costs but a s'n: it is taken downhill, until a column
+   leaves. So the last digits cost a few linear systems instead of a thousand sweeps.
 
 How good.  With s = g - b v, the slope scaled by t = min(1, a / max_j |s_j|) is a point of the dual, and with R =
 c - (q + g)'v, the residual sum of squares,
@@ -163,12 +164,10 @@ def minimise_l1(
         best = min(best, gap)
         before = len(columns)
         columns = _enlarged(columns, wrong, len(used))
-        G = quadratic.block(columns)
         inside = v[columns]
         # While the set still grows a rough answer will do.
         aim = max(target / 2, 0.1 * gap) if len(columns) > before else target / 2
-        q = quadratic.q[columns]
-        sweeps += solve_inside(G, q, inside, penalty, quadratic.c, min(aim, value), max_sweeps - sweeps)
+        sweeps += _inside(quadratic, columns, inside, penalty, min(aim, value), max_sweeps - sweeps)
         v = np.zeros(d)
         v[columns] = inside
         used = columns[inside != 0]
@@ -181,6 +180,20 @@ def nothing(quadratic: Quadratic, penalty: Penalty) -> L1Solution:
     v, g = np.zeros(len(quadratic.q)), quadratic.q.copy()
     value, gap, _ = judged(v, g, quadratic, penalty)
     return L1Solution(v, g, value, gap, False, 0, 0)
+
+
+def _inside(
+    quadratic: Quadratic, columns: NDArray[np.intp], v: Array, penalty: Penalty, target: float, max_sweeps: int
+) -> int:
+    """Minimise (1) on a working set, in place; by its block of G, unless cheaper sweeps get there."""
+    descend = getattr(quadratic, "descend", None) if getattr(quadratic, "sparse", False) else None
+    sweeps = 0
+    if descend is not None:
+        sweeps, done = descend(columns, v, penalty, target, max_sweeps)
+        if done or sweeps >= max_sweeps:
+            return int(sweeps)
+    G, q = quadratic.block(columns), quadratic.q[columns]
+    return sweeps + solve_inside(G, q, v, penalty, quadratic.c, target, max_sweeps - sweeps)
 
 
 def _enlarged(columns: NDArray[np.intp], wrong: Array, used: int) -> NDArray[np.intp]:
@@ -234,20 +247,40 @@ def _newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: i
             return True
         H = G[np.ix_(S, S)]
         H[np.diag_indices(len(S))] += b
-        try:
-            L = np.linalg.cholesky(H)
-        except np.linalg.LinAlgError:
+        here, signs = v[S], np.sign(v[S])
+        L, k = _independent(H)
+        if whole := k == len(S):
+            goal = linalg.cho_solve((L, True), q[S] - a * signs, check_finite=False)
+            step = goal - here
+        elif len(S) > _SMALL:  # too many to leave one by one; sweeps do better
             return False
-        if (np.diag(L) ** 2 <= 1e-13 * np.diag(H)).any():
-            return False
-        goal = linalg.cho_solve((L, True), q[S] - a * np.sign(v[S]), check_finite=False)
-        crossing = goal * v[S] < 0
-        if not crossing.any():
+        else:
+            step = _free_direction(H, L, k)
+            step = -step if signs @ step > 0 else step
+        shrinks = step * here < 0
+        share = np.divide(-here, step, out=np.full(len(S), np.inf), where=shrinks)
+        t = float(share.min())
+        if whole and t >= 1:
             v[S] = goal
             return True
-        share = v[S][crossing] / (v[S] - goal)[crossing]
-        t = float(share.min())
-        moved = v[S] + t * (goal - v[S])
-        moved[np.flatnonzero(crossing)[share <= t]] = 0.0
-        v[S] = moved
+        if t == np.inf:
+            return False
+        v[S] = np.where(share <= t, 0.0, here + t * step)
     return False
+
+
+def _independent(H: Array) -> tuple[Array, int]:
+    """A Cholesky factor and how many of the leading columns do not depend on those before; the factor ends there."""
+    L, failed = linalg.lapack.dpotrf(H, lower=1)
+    k = failed - 1 if failed else len(H)
+    dependent = np.flatnonzero(np.diag(L)[:k] ** 2 <= 1e-13 * np.diag(H)[:k])
+    return L, int(dependent[0]) if len(dependent) else k
+
+
+def _free_direction(H: Array, L: Array, k: int) -> Array:
+    """n with H n = 0: column k as a combination of those before."""
+    n = np.zeros(len(H))
+    n[k] = 1.0
+    if k:
+        n[:k] = -linalg.cho_solve((L[:k, :k], True), H[:k, k], check_finite=False)
+    return n
