@@ -34,8 +34,8 @@ _SPARE = 1.2  # how much more than the rows take has to be free on the disk
 
 
 def cached(source: Source) -> Source:
-    """The rows of files, decoded once; any other source itself, also where the disk has no room for them."""
-    if not isinstance(source, ScanSource) or getattr(source.engine(), "remote", False):
+    """The rows of files, decoded once; any other source itself, also where disk or system cannot hold them."""
+    if not isinstance(source, ScanSource) or getattr(source.engine(), "remote", False) or not hasattr(os, "preadv"):
         return source
     needed = source.n_rows * _row_bytes(source)
     folder = os.environ.get("SUMMULA_SCRATCH") or tempfile.gettempdir()
