@@ -12,9 +12,10 @@ import pytest
 import summula
 from summula.core import cache
 from summula.core.estimator import Run, Unnamed
+from summula.core.factors import Factors
 from summula.core.statistics import Gram
 from summula.core.validation import as_source
-from summula.linear_model import LogisticRegression, PoissonRegressor
+from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression, PoissonRegressor
 
 
 @pytest.fixture
@@ -93,3 +94,21 @@ def test_nothing_is_left_behind(rows, tmp_path, monkeypatch):
 def test_memory_stays_in_memory():
     source = as_source(Unnamed(), np.ones((5, 2)), np.ones(5), needs_y=True)
     assert cache.cached(source) is source
+
+
+def test_factors_of_files_are_decoded_once(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.standard_normal(9_000), "k": rng.choice(["p", "q", "r"], 9_000), "y": rng.poisson(1.0, 9_000)}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=2_000)
+    expected = GeneralizedLinearRegressor("poisson").fit(pa.table(columns), "y").coef_
+    source = as_source(Unnamed(), summula.scan(tmp_path / "rows.parquet"), "y", needs_y=True, factors=Factors("test"))
+    kept = cache.cached(source)
+    assert isinstance(kept, type(source))
+    assert isinstance(kept.base, cache.CachedSource)
+    for _ in range(2):
+        for ours, theirs in zip(kept.plan(1_024), source.plan(1_024), strict=True):
+            for a, b in zip(ours.chunks(), theirs.chunks(), strict=True):
+                np.testing.assert_array_equal(a.X, b.X)
+    kept.release()
+    model = GeneralizedLinearRegressor("poisson").fit(summula.scan(tmp_path / "rows.parquet"), "y")
+    np.testing.assert_array_equal(model.coef_, expected)

@@ -8,6 +8,7 @@ so memory stays bounded. The bits are those of the rows themselves.
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import shutil
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from summula.core.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.scan import ScanSource
-from summula.core.sources import Source
+from summula.core.sources import Source, WrappedSource
 
 __all__ = ["CachedSource", "cached"]
 
@@ -35,6 +36,13 @@ _SPARE = 1.2  # how much more than the rows take has to be free on the disk
 
 def cached(source: Source) -> Source:
     """The rows of files, decoded once; any other source itself, also where disk or system cannot hold them."""
+    if isinstance(source, WrappedSource) and not isinstance(source, CachedSource):
+        kept = cached(source.base)
+        if kept is source.base:
+            return source
+        twin = copy.copy(source)  # factors or lifts of rows that are decoded once
+        twin.base = kept
+        return twin
     if not isinstance(source, ScanSource) or getattr(source.engine(), "remote", False) or not hasattr(os, "preadv"):
         return source
     needed = source.n_rows * _row_bytes(source)
@@ -54,43 +62,17 @@ def _row_bytes(source: Source) -> int:
     return source.n_features * source.dtype.itemsize + 8 * (source.n_targets + int(source.weighted))
 
 
-class CachedSource(Source):
+class CachedSource(WrappedSource):
     """A source whose chunks are written to a scratch file when they are first read."""
 
     def __init__(self, base: Source, folder: str) -> None:
-        self.base = base
-        self.n_rows, self.n_features, self.n_targets = base.n_rows, base.n_features, base.n_targets
-        self.one_target, self.names, self.target_names = base.one_target, base.names, base.target_names
-        self.dtype, self.weighted = base.dtype, base.weighted
+        super().__init__(base)
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed by `release`)
         self._extra = self.n_targets + int(self.weighted)
         self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # where targets and weights begin
         self._done: set[tuple[int, int]] = set()
         self._lock = threading.Lock()
         self._full = False
-
-    @property
-    def width(self) -> float:
-        """Stored values a row."""
-        return self.base.width
-
-    @property
-    def is_sparse(self) -> bool:
-        """Rows of files are dense."""
-        return self.base.is_sparse
-
-    @property
-    def streams(self) -> bool:
-        """Rows do not stay in memory."""
-        return True
-
-    def starts(self) -> list[int]:
-        """Rows where the files can be read from: the plan is that of the files."""
-        return self.base.starts()
-
-    def engine(self) -> Any:
-        """Where its parts are computed."""
-        return self.base.engine()
 
     def column(self, j: int) -> str:
         """How an error names column j."""

@@ -8,7 +8,7 @@ codes; what a sum over a few hundred indicator columns costs is then what a sum 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from summula.core.chunks import Chunk, FactorRows
 from summula.core.errors import DataError
-from summula.core.sources import Source
+from summula.core.sources import Source, WrappedSource
 
 __all__ = ["FactorSource", "Factors"]
 
@@ -82,56 +82,20 @@ def _encoded(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
     return array.dictionary.to_pylist(), places
 
 
-@dataclass
-class FactorSource(Source):
+class FactorSource(WrappedSource):
     """A source some of whose columns are codes of factors: numeric columns first, then indicators, factor by factor."""
 
-    base: Source
-    factors: dict[str, tuple[Any, ...]]
-
-    def __post_init__(self) -> None:
-        base = self.base
+    def __init__(self, base: Source, factors: dict[str, tuple[Any, ...]]) -> None:
+        super().__init__(base)
         assert base.names is not None
-        at = {name: j for j, name in enumerate(base.names)}
-        self.coded = tuple(at[name] for name in base.names if name in self.factors)
-        self.numeric = tuple(j for j, name in enumerate(base.names) if name not in self.factors)
+        self.factors = factors
+        self.coded = tuple(j for j, name in enumerate(base.names) if name in factors)
+        self.numeric = tuple(j for j, name in enumerate(base.names) if name not in factors)
         used = [base.names[j] for j in self.coded]
-        self.sizes = tuple(len(self.factors[name]) - 1 for name in used)
-        self.n_rows, self.n_targets, self.one_target = base.n_rows, base.n_targets, base.one_target
+        self.sizes = tuple(len(factors[name]) - 1 for name in used)
         self.n_features = len(self.numeric) + sum(self.sizes)
-        indicators = [f"{name}[{level}]" for name in used for level in self.factors[name][1:]]
+        indicators = [f"{name}[{level}]" for name in used for level in factors[name][1:]]
         self.names = (*(base.names[j] for j in self.numeric), *indicators)
-        self.target_names, self.dtype, self.weighted = base.target_names, base.dtype, base.weighted
-
-    @property
-    def width(self) -> float:
-        """Stored values a row."""
-        return self.base.width
-
-    @property
-    def is_sparse(self) -> bool:
-        """Rows are dense columns and codes."""
-        return False
-
-    @property
-    def streams(self) -> bool:
-        """Whether rows are read anew in every pass."""
-        return self.base.streams
-
-    def starts(self) -> list[int]:
-        """Rows where reading begins without decoding what comes before."""
-        return self.base.starts()
-
-    def _lines(self, step: int) -> list[int]:
-        return self.base._lines(step)
-
-    def engine(self) -> Any:
-        """Where the rows below have their place."""
-        return self.base.engine()
-
-    def release(self) -> None:
-        """Let go of what was kept for further passes."""
-        self.base.release()
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The rows from `start` up to `stop`, chunk by chunk."""

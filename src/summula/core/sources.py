@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from summula.core.chunks import Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
 from summula.core.engine import Engine, current_engine
 
-__all__ = ["MappedSource", "MemorySource", "Source"]
+__all__ = ["MappedSource", "MemorySource", "Source", "WrappedSource"]
 
 Array = NDArray[Any]
 
@@ -179,26 +179,23 @@ class MemorySource(Source):
         return replace(self, rows=rows, y=chunk.y, weight=chunk.weight, first_row=start)
 
 
-class MappedSource(Source):
-    """A source whose features are a function of another's: `lift` turns a dense block of rows into one of features.
+class WrappedSource(Source):
+    """A source that stands on another, `base`: rows, places to begin and engine are those of the other."""
 
-    Its grid is that of its own width; the other source reads the rows of each of its chunks.
-    """
-
-    def __init__(self, base: Source, lift: Callable[[Array], Array], n_features: int) -> None:
-        self.base, self.lift, self.n_features = base, lift, n_features
-        self.n_rows, self.n_targets, self.one_target = base.n_rows, base.n_targets, base.one_target
-        self.names, self.target_names, self.dtype = None, base.target_names, base.dtype
-        self.weighted = base.weighted
+    def __init__(self, base: Source) -> None:
+        self.base = base
+        self.n_rows, self.n_features, self.n_targets = base.n_rows, base.n_features, base.n_targets
+        self.one_target, self.names, self.target_names = base.one_target, base.names, base.target_names
+        self.dtype, self.weighted = base.dtype, base.weighted
 
     @property
     def width(self) -> float:
         """Stored values a row."""
-        return float(self.n_features)
+        return self.base.width
 
     @property
     def is_sparse(self) -> bool:
-        """Lifted blocks are dense."""
+        """Blocks are dense."""
         return False
 
     @property
@@ -220,6 +217,22 @@ class MappedSource(Source):
     def release(self) -> None:
         """Let go of what was kept for further passes."""
         self.base.release()
+
+
+class MappedSource(WrappedSource):
+    """A source whose features are a function of another's: `lift` turns a dense block of rows into one of features.
+
+    Its grid is that of its own width; the other source reads the rows of each of its chunks.
+    """
+
+    def __init__(self, base: Source, lift: Callable[[Array], Array], n_features: int) -> None:
+        super().__init__(base)
+        self.lift, self.n_features, self.names = lift, n_features, None
+
+    @property
+    def width(self) -> float:
+        """Stored values a row."""
+        return float(self.n_features)
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The lifted rows from `start` up to `stop`, chunk by chunk."""
