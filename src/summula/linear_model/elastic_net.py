@@ -7,8 +7,6 @@ The lasso is l1_ratio = 1. Solved in `optimize/l1_quadratic.py`, along a path of
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -20,14 +18,12 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator import Estimator, Run, Unnamed
-from summula.core.output import write_batches
+from summula.core.estimator import Run, Unnamed
 from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
-from summula.core.scoring import R2Score, RowFunction
 from summula.core.sources import Source
-from summula.core.validation import as_source, collection_reader
+from summula.core.validation import as_source
 from summula.linear_model.l1_problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
-from summula.linear_model.linear_model import linear_values
+from summula.linear_model.linear_predictor import LinearPredictor
 from summula.linear_model.problem import solving
 from summula.optimize.l1_path import l1_path
 from summula.optimize.l1_quadratic import L1Solution, minimise_l1, nothing
@@ -44,7 +40,7 @@ def relative_gap(tol: float) -> float:
     return max(min(1e-6 * tol, 1e-8), 1e-15)
 
 
-class L1Model(R2Score, Estimator):
+class L1Model(LinearPredictor):
     """What lasso, elastic net and their cross-validated kin share: solving, naming the answer and predicting."""
 
     coef_: Array
@@ -122,46 +118,8 @@ class L1Model(R2Score, Estimator):
         """`coef_` as a sparse matrix."""
         return sparse.csr_array(np.atleast_2d(self.coef_))
 
-    def predict(self, X: Any) -> Any:
-        """Predict the target.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Rows to predict for.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets); batches for a scan; lazy for a Dask collection
-        """
-        source = self._reading(X)
-        return self._map_rows(self._row_function(), source)
-
-    def _row_function(self) -> RowFunction:
-        return functools.partial(linear_values, np.asarray(self.coef_).T, self.intercept_)
-
-    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
-        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
-
-        Parameters
-        ----------
-        X : scan, or anything `predict` takes
-        path : path
-            Ends in .parquet or .csv. Columns are called after the targets ("prediction" when they have no names).
-
-        Returns
-        -------
-        int
-            Rows written.
-        """
-        batches = self.predict(X)
-        if (reader := collection_reader(batches)) is not None:
-            batches = reader.batches(batches)
-        t = 1 if np.ndim(self.coef_) == 1 else len(self.coef_)
-        default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
-        return write_batches(
-            [batches] if isinstance(batches, np.ndarray) else batches, self._target_names or default, path
-        )
+    def _named_targets(self) -> tuple[str, ...] | None:
+        return self._target_names
 
 
 class ElasticNet(MultiOutputMixin, L1Model):

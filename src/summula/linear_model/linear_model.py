@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,18 +9,16 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin
 
 from summula.core.additive import AdditiveEstimator
-from summula.core.chunks import Chunk
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator import Run
 from summula.core.frames import frame_library, is_frame
-from summula.core.output import write_batches
-from summula.core.scoring import R2Score, RowFunction
 from summula.core.statistics import Gram
 from summula.core.training import keep_training, recalled
-from summula.core.validation import as_source, collection_reader
+from summula.core.validation import as_source
 from summula.linear_model.certificate import LeastSquaresCertificate
 from summula.linear_model.inference import COVARIANCES, WEIGHTS, Names, summarise
 from summula.linear_model.least_squares import solve
+from summula.linear_model.linear_predictor import LinearPredictor
 from summula.linear_model.normal_equations import from_sums
 from summula.linear_model.problem import Fit, Problem, penalty, solving
 from summula.stats.summary import Summary
@@ -35,11 +31,6 @@ Array = NDArray[Any]
 _ACCURACY = {"float64": (1e-16, 1e-6), "float32": (6e-8, 1e-3)}
 
 
-def linear_values(coef: Array, intercept: Any, chunk: Chunk) -> Array:
-    """The linear function of every row of a chunk."""
-    return np.asarray(chunk.X @ coef + intercept)
-
-
 class Given(NamedTuple):
     """What the training data were like."""
 
@@ -49,10 +40,13 @@ class Given(NamedTuple):
     target_names: tuple[str, ...] | None
 
 
-class LeastSquaresModel(MultiOutputMixin, R2Score, AdditiveEstimator):
+class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
     """A linear prediction fitted by least squares."""
 
     _fit: Fit
+
+    def _named_targets(self) -> tuple[str, ...] | None:
+        return self._given.target_names
 
     # ------------------------------------------------------------------------------------------------------- naming
 
@@ -148,50 +142,6 @@ class LeastSquaresModel(MultiOutputMixin, R2Score, AdditiveEstimator):
         """Remember small training data, and large ones for as long as the caller keeps them."""
         self._frame_library = frame_library(X) if is_frame(X) else None
         self._training = keep_training(run, X, y, sample_weight)
-
-    # --------------------------------------------------------------------------------------------------- predicting
-
-    def predict(self, X: Any) -> Any:
-        """Predict the target.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Rows to predict for.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets); an iterator of such batches for a scan; a Dask array,
-        not yet computed, for a Dask collection
-        """
-        source = self._reading(X)
-        return self._map_rows(self._row_function(), source)
-
-    def _row_function(self) -> RowFunction:
-        return functools.partial(linear_values, np.asarray(self.coef_).T, self.intercept_)
-
-    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
-        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
-
-        Parameters
-        ----------
-        X : scan, or anything `predict` takes
-        path : path
-            Ends in .parquet or .csv. Columns are called after the targets ("prediction" when they have no names).
-
-        Returns
-        -------
-        int
-            Rows written.
-        """
-        t = len(self._fit.rss)
-        default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
-        batches = self.predict(X)
-        if (reader := collection_reader(batches)) is not None:
-            batches = reader.batches(batches)
-        return write_batches(
-            [batches] if isinstance(batches, np.ndarray) else batches, self._given.target_names or default, path
-        )
 
     # -------------------------------------------------------------------------------------------------- summarising
 
