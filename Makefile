@@ -13,7 +13,7 @@ ARGS ?=
 .PHONY: help demo test lint format bench docs clean
 
 help:
-	@echo "make demo     fit a small table, print its summary and certificate, save a plot"
+	@echo "make demo     train on the table of penguins, and write a report to demo/report.html"
 	@echo "make test     run all tests, doctests included"
 	@echo "make lint     ruff, mypy --strict and import-linter"
 	@echo "make format   let ruff format the code and mend what it can"
@@ -22,7 +22,7 @@ help:
 	@echo "make clean    delete .venv and everything generated"
 
 demo: $(VENV)/.stamp-demo
-	$(BIN)/python examples/demo.py $(ARGS)
+	$(BIN)/summula train src/summula/datasets/penguins.csv --target species --out demo $(ARGS)
 
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m summula.core.warmup
@@ -46,7 +46,7 @@ docs: $(VENV)/.stamp-dev
 	@echo "The documentation is in site/index.html."
 
 clean:
-	rm -rf $(VENV) site build dist demo.png .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site build dist demo demo.png .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # A candidate may be a stub that only prints an error, so each one is asked for its version.
@@ -68,8 +68,8 @@ $(VENV)/.stamp-core: pyproject.toml $(VENV)/.stamp-venv
 	@touch $@
 
 $(VENV)/.stamp-demo: $(VENV)/.stamp-core
-	@echo "Installing matplotlib"
-	@$(PIP) install matplotlib
+	@echo "Installing the command line"
+	@$(PIP) install --editable '.[cli]'
 	@touch $@
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-core

@@ -6,7 +6,17 @@ from importlib import import_module
 from benchmarks.workload import FitWorkload, Workload
 
 # A family is a file of this folder with a tuple WORKLOADS.
-FAMILIES = ("least_squares", "likelihood", "sparse_models", "features", "streams", "dask_cluster", "cold_start")
+FAMILIES = (
+    "least_squares",
+    "likelihood",
+    "stochastic",
+    "sparse_models",
+    "boosting",
+    "features",
+    "streams",
+    "dask_cluster",
+    "cold_start",
+)
 
 
 def families() -> dict[str, tuple[Workload, ...]]:

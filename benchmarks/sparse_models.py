@@ -1,4 +1,4 @@
-"""Lasso: dense and wide, sparse and wider, and its alpha chosen by cross-validation."""
+"""Lasso: dense and wide, sparse and wider, its alpha chosen by cross-validation; L1-penalised logistic regression."""
 
 from collections.abc import Callable
 from functools import partial
@@ -55,6 +55,20 @@ def chosen_objective(data: Regression, model: Any) -> float:
     return float(np.mean(model.mse_path_, axis=1).min())
 
 
+def dense_classes(rows: int, columns: int) -> Regression:
+    """Two classes that depend on a hundred of many normal columns; the penalty is a tenth of the largest."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns))
+    y = (X[:, :100] @ rng.standard_normal(100) + 3 * rng.standard_normal(rows) > 0).astype(int)
+    return Regression(X, y, float(np.abs(X.T @ (y - 0.5)).max()) / 10)
+
+
+def logistic_objective(data: Regression, model: Any) -> float:
+    """sum of log(1 + e^-margin) + alpha |w|_1, without an intercept."""
+    w = np.asarray(model.coef_, np.float64).ravel()
+    return float(np.logaddexp(0, (1 - 2 * data.y) * (data.X @ w)).sum()) + data.alpha * float(np.abs(w).sum())
+
+
 def _fit(library: str, module: str, **parameters: Any) -> Contender:
     def load() -> Callable[[Regression], Any]:
         Lasso = import_module(module).Lasso
@@ -67,6 +81,14 @@ def _fit_cv(library: str, module: str, **parameters: Any) -> Contender:
     def load() -> Callable[[Regression], Any]:
         LassoCV = import_module(module).LassoCV
         return lambda data: LassoCV(cv=5, **parameters).fit(data.X, data.y)
+
+    return Contender(library, load)
+
+
+def _fit_classes(library: str, module: str, **parameters: Any) -> Contender:
+    def load() -> Callable[[Regression], Any]:
+        Logistic = import_module(module).LogisticRegression
+        return lambda data: Logistic(C=1 / data.alpha, fit_intercept=False, **parameters).fit(data.X, data.y)
 
     return Contender(library, load)
 
@@ -102,5 +124,18 @@ WORKLOADS = (
         ),
         quality=Quality(chosen_objective, "objective", tolerance=1e-3),
         rounds=3,
+    ),
+    FitWorkload(
+        name="logistic-l1",
+        title="Logistic regression, L1, at a tenth of the largest penalty",
+        shape=(3_000, 5_000),
+        quick_shape=(200, 1_000),
+        make_data=dense_classes,
+        contenders=(
+            _fit_classes("summula", "summula.linear_model", l1_ratio=1.0),
+            _fit_classes("celer", "celer", tol=1e-6),
+            _fit_classes("scikit-learn", "sklearn.linear_model", l1_ratio=1.0, solver="liblinear"),
+        ),
+        quality=Quality(logistic_objective, "objective", tolerance=1e-6),
     ),
 )

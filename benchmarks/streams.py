@@ -22,6 +22,9 @@ DAYS = 10
 TARGET = "y"
 
 
+Writer = Callable[[Path, int, int], None]
+
+
 def blocks(rows: int, columns: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Normal columns of unequal mean and scale, a linear signal, unit noise."""
     slopes = np.random.default_rng(0).standard_normal(columns)
@@ -33,13 +36,13 @@ def blocks(rows: int, columns: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 class Files:
-    """Rows in files of a temporary folder, and the least-squares answer for them.
+    """Rows in files of a temporary folder, and their mean products: what any answer can be checked with.
 
     The processes that measure memory are children of the one that wrote the files: they find the folder in the
     environment, and only who wrote it removes it.
     """
 
-    def __init__(self, name: str, rows: int, columns: int, write: Callable[[Path, int, int], None]) -> None:
+    def __init__(self, name: str, rows: int, columns: int, write: Writer) -> None:
         self.rows = rows
         variable = f"SUMMULA_BENCHMARK_{name}_{rows}_{columns}".upper().replace("-", "_")
         if variable in os.environ:
@@ -48,10 +51,10 @@ class Files:
             self.folder = Path(tempfile.mkdtemp(prefix="summula-benchmark-"))
             weakref.finalize(self, _remove, self.folder, variable)  # also at the end of the process
             write(self.folder, rows, columns)
-            np.save(self.folder / "answer.npy", _answer(rows, columns))
+            np.save(self.folder / "products.npy", _products(rows, columns))
             os.environ[variable] = str(self.folder)
-        self.answer = np.load(self.folder / "answer.npy")
-        self.paths = sorted(str(path) for path in self.folder.iterdir() if path.name != "answer.npy")
+        self.products = np.load(self.folder / "products.npy")
+        self.paths = sorted(str(path) for path in self.folder.iterdir() if path.name != "products.npy")
         self.model: Any = None  # what was fitted before the clock starts
 
 
@@ -60,14 +63,13 @@ def _remove(folder: Path, variable: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answer(rows: int, columns: int) -> np.ndarray:
-    """The slopes, from sums in one more pass over the blocks; the columns are as good as orthogonal."""
-    G, total = np.zeros((columns + 1, columns + 1)), np.zeros(columns + 1)
+def _products(rows: int, columns: int) -> np.ndarray:
+    """Mean products of [X, y, 1], from one more pass over the blocks."""
+    G = np.zeros((columns + 2, columns + 2))
     for X, y in blocks(rows, columns):
-        Z = np.column_stack([X, y])
-        G, total = G + Z.T @ Z, total + Z.sum(axis=0)
-    S = G - np.outer(total, total) / rows
-    return np.linalg.solve(S[:-1, :-1], S[:-1, -1])
+        Z = np.column_stack([X, y, np.ones(len(y))])
+        G += Z.T @ Z
+    return G / rows
 
 
 def _table(X: np.ndarray, y: np.ndarray) -> Any:
@@ -117,6 +119,13 @@ def _fit() -> Callable[[Files], Any]:
     from summula.linear_model import LinearRegression
 
     return lambda files: LinearRegression().fit(summula.scan(files.paths), TARGET)
+
+
+def _path() -> Callable[[Files], Any]:
+    import summula
+    from summula.linear_model import lasso_path
+
+    return lambda files: lasso_path(summula.scan(files.paths), TARGET, alphas=100)
 
 
 def _add_and_remove() -> Callable[[Files], Any]:
@@ -195,12 +204,26 @@ def error(files: Files, result: Any) -> float:
     """How far the slopes are from the answer; of a reader, which gives their number, the share of rows it missed."""
     if isinstance(result, int):
         return max(0.0, 1 - result / files.rows)
-    return float(np.abs(result.coef_ - files.answer).max() / np.abs(files.answer).max())
+    mean = files.products[-1, :-1]
+    S = files.products[:-1, :-1] - np.outer(mean, mean)
+    answer = np.linalg.solve(S[:-1, :-1], S[:-1, -1])
+    return float(np.abs(result.coef_ - answer).max() / np.abs(answer).max())
 
 
 def error_of_days(files: Files, result: Any) -> float:
     """The same; the reader has read the last day twice."""
     return 0.0 if isinstance(result, int) else error(files, result)
+
+
+def error_of_path(files: Files, result: Any) -> float:
+    """How far a path is from the optimality conditions of the lasso, as a share of its largest alpha."""
+    if isinstance(result, int):
+        return error(files, result)
+    alphas, coefs, _ = result
+    S = files.products[:-1, :-1]  # a path has no intercept
+    slopes = S[:-1, -1:] - S[:-1, :-1] @ coefs
+    away = np.where(coefs != 0, np.abs(slopes - alphas * np.sign(coefs)), np.maximum(np.abs(slopes) - alphas, 0.0))
+    return float(away.max() / alphas.max())
 
 
 # ----------------------------------------------------------------------------------------------------------- workloads
@@ -245,6 +268,19 @@ WORKLOADS = (
             Contender("summula, fit to all files", _fit),
         ),
         quality=Quality(error_of_days, "error", tolerance=1e-9),
+    ),
+    FitWorkload(
+        name="stream-lasso-path",
+        title="lasso_path of 100 alphas from Parquet, uncompressed",
+        shape=(10_000_000, 100),
+        quick_shape=(20_000, 100),
+        make_data=partial(Files, "stream-lasso-path", write=partial(_write_parquet, compression="none")),
+        contenders=(
+            Contender("summula", _path),
+            Contender("pyarrow, decoding alone", _decode(lambda files: files.paths)),
+        ),
+        quality=Quality(error_of_path, "error", tolerance=1e-6),
+        rounds=3,
     ),
     FitWorkload(
         name="stream-logistic",

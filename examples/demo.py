@@ -1,4 +1,4 @@
-"""Fit a small table, print what is known about the fit, and draw it: `make demo`."""
+"""Fit a small table, print what is known about the fit, and draw it: `python examples/demo.py`."""
 
 from pathlib import Path
 

@@ -174,6 +174,110 @@ def lasso_paths(ax: Any) -> None:
     coefficient_paths(alphas, coefs, chosen=LassoCV(cv=5, select="1se").fit(X, y).alpha_, ax=ax)
 
 
+def _perceptron_steps() -> tuple[Any, Any, Any]:
+    """Eight rows of two classes, and the weights of a perceptron after each mistake, 0 first."""
+    from summula.linear_model import Perceptron
+
+    rng = np.random.default_rng(58)
+    X = rng.uniform(-1.0, 1.0, (60, 2))
+    X = X[np.abs(X @ np.array([0.8, 0.6])) > 0.12][:8]
+    y = np.where(X @ np.array([0.8, 0.6]) > 0, 1, -1)
+    model, steps = Perceptron(fit_intercept=False), [np.zeros(2)]
+    for _ in range(20):
+        for row, label in zip(X, y, strict=True):
+            model.partial_fit([row], [label], classes=[-1, 1])
+            if not np.array_equal(model.coef_[0], steps[-1]):
+                steps.append(model.coef_[0].copy())
+    return X, y, np.array(steps)
+
+
+def perceptron_rows(ax: Any) -> None:
+    """The borders a perceptron draws, from the first mistake to the last, among the rows."""
+    from summula.plotting.style import GREY, INK, colour, dress, keyed, marker
+
+    X, y, steps = _perceptron_steps()
+    for k, w in enumerate(steps[1:], 1):
+        last = k == len(steps) - 1
+        along = 2 * np.array([-w[1], w[0]]) / np.hypot(*w)
+        ax.plot(*np.column_stack([-along, along]), color=INK if last else GREY, lw=1.6 if last else 0.8)
+        ax.annotate(str(k), 0.55 * along, fontsize=7, color=INK if last else GREY)
+    for k, name in enumerate((-1, 1)):
+        ax.plot(*X[y == name].T, marker=marker(k), ls="none", color=colour(k), label=str(name))
+    ax.set_xlim(-1.2, 1.2)
+    ax.set_ylim(-1.2, 1.2)
+    ax.set_aspect("equal")
+    dress(ax, "x0", "x1", f"borders after each of {len(steps) - 1} mistakes")
+    keyed(ax)
+
+
+def perceptron_weights(ax: Any) -> None:
+    """The same eight rows as lines, and the same weights as points, in the plane of weights."""
+    from summula.plotting import weight_space
+
+    weight_space(*_perceptron_steps(), ax=ax)
+
+
+def certificate_bounds(ax: Any) -> None:
+    """How far above an observed error of 5 % the upper bounds lie, against the number of held-out rows."""
+    from summula.plotting.style import colour, dress, keyed, marker
+    from summula.stats import (
+        bernstein_bounds,
+        betting_bounds,
+        chernoff_bounds,
+        clopper_pearson_bounds,
+        hoeffding_bounds,
+    )
+
+    n = np.array([100, 300, 1_000, 3_000, 10_000, 30_000, 100_000])
+    rng = np.random.default_rng(0)
+
+    def bet(rows: int) -> float:
+        return float(np.mean([betting_bounds(rng.permutation(np.arange(rows) < rows // 20)).upper for _ in range(8)]))
+
+    lines = {
+        "Hoeffding": hoeffding_bounds(0.05, n).upper,
+        "empirical Bernstein": bernstein_bounds(0.05, 0.0475, n).upper,
+        "Chernoff": chernoff_bounds(0.05, n).upper,
+        "betting": np.array([bet(int(rows)) for rows in n]),
+        "Clopper-Pearson": clopper_pearson_bounds(n // 20, n).upper,
+    }
+    for k, (name, upper) in enumerate(lines.items()):
+        ax.plot(n, upper - 0.05, color=colour(k), marker=marker(k), ms=4, lw=1.2, label=name)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    dress(ax, "held-out rows", "upper bound minus observed error", "observed error 5 %, confidence 95 %")
+    keyed(ax)
+
+
+def certificate_coverage(ax: Any) -> None:
+    """How often upper bounds lie below the true error, against how often they may."""
+    from summula.plotting.style import GREY, colour, dress, keyed, marker
+    from summula.stats import (
+        bernstein_bounds,
+        betting_rejects,
+        chernoff_bounds,
+        clopper_pearson_bounds,
+        hoeffding_bounds,
+    )
+
+    p, n, times = 0.05, 2_000, 2_000
+    x = (np.random.default_rng(0).random((times, n)) < p).astype(float)
+    k, deltas = x.sum(axis=1), np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
+    variance = x.var(axis=1, ddof=1)
+    wrong = {
+        "Hoeffding": [np.mean(hoeffding_bounds(k / n, n, d).upper < p) for d in deltas],
+        "empirical Bernstein": [np.mean(bernstein_bounds(k / n, variance, n, d).upper < p) for d in deltas],
+        "Chernoff": [np.mean(chernoff_bounds(k / n, n, d).upper < p) for d in deltas],
+        "betting": [np.mean(betting_rejects(x, p, d)) for d in deltas],
+        "Clopper-Pearson": [np.mean(clopper_pearson_bounds(k, n, d).upper < p) for d in deltas],
+    }
+    ax.plot([0, 0.42], [0, 0.42], color=GREY, lw=0.8, ls="--")
+    for i, (name, share) in enumerate(wrong.items()):
+        ax.plot(deltas, share, color=colour(i), marker=marker(i), ms=4, lw=1.2, label=name)
+    dress(ax, "delta: how often a bound may be wrong", "how often it was", "2,000 hold-outs of 2,000 rows, error 5 %")
+    keyed(ax, corner="upper left")
+
+
 PICTURES = {
     "logistic-regions": logistic_regions,
     "softmax-regions": softmax_regions,
@@ -182,6 +286,10 @@ PICTURES = {
     "descent-paths": descent_paths,
     "optimisers": optimisers,
     "lasso-path": lasso_paths,
+    "perceptron-rows": perceptron_rows,
+    "perceptron-weights": perceptron_weights,
+    "certificate-bounds": certificate_bounds,
+    "certificate-coverage": certificate_coverage,
 }
 
 

@@ -11,19 +11,36 @@ from typing import Any
 from summula._version import __version__
 from summula.core import environment as _environment  # noqa: F401  read before a local Dask cluster changes it
 
-_MODULES = ("core", "datasets", "features", "linear_model", "optimize", "plotting", "preprocessing", "stats")
+_MODULES = (
+    "core",
+    "datasets",
+    "ensemble",
+    "features",
+    "linear_model",
+    "optimize",
+    "plotting",
+    "preprocessing",
+    "stats",
+    "theory",
+)
 _NAMES = {
     "AccuracyWarning": "summula.core.errors",
     "ClusterError": "summula.core.errors",
     "CollinearityWarning": "summula.core.errors",
     "DataError": "summula.core.errors",
+    "HoldoutWarning": "summula.core.errors",
     "ModelFileError": "summula.core.errors",
     "ParameterError": "summula.core.errors",
+    "RiskMonitor": "summula.certification",
     "SeparationWarning": "summula.core.errors",
     "TimeLimitError": "summula.core.errors",
+    "certify": "summula.certification",
+    "certify_best": "summula.certification",
     "combine": "summula.core.additive",
+    "compare": "summula.certification",
     "engine": "summula.core.engine",
     "load": "summula.core.persistence",
+    "np_threshold": "summula.certification",
     "save": "summula.core.persistence",
     "scan": "summula.core.scan",
 }

@@ -55,6 +55,7 @@ __all__ = [
     "Squared",
     "TweedieLog",
     "loss_of",
+    "perceptron_risk",
 ]
 
 Array = NDArray[np.float64]
@@ -560,3 +561,31 @@ def loss_of(family: Any, link: Any = None) -> Loss:
     }
     name = "bernoulli" if family.name == "binomial" else family.name
     return written.get((name, link.name)) or FamilyLoss(family, link)
+
+
+def perceptron_risk(w: Any, X: Any, y: Any, *, gradient: bool = False) -> Any:
+    """The perceptron risk, sum_i max(0, -y_i w'x_i): how far rows are on the wrong side, times |w|.
+
+    Parameters
+    ----------
+    w : array-like of shape (n_features,)
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        With a column of ones where there is an intercept.
+    y : array-like of shape (n_samples,)
+        Labels -1 and 1.
+    gradient : bool, default=False
+        Whether to give a slope too: minus the sum of y x over rows with y w'x <= 0.
+
+    Returns
+    -------
+    float, or (float, ndarray of shape (n_features,)) with `gradient`
+    """
+    w, y = np.asarray(w, np.float64), np.asarray(y, np.float64)
+    X = X if hasattr(X, "indptr") else np.asarray(X, np.float64)
+    if not np.isin(y, (-1.0, 1.0)).all():
+        raise ParameterError("perceptron_risk takes labels of -1 and 1; give y as 2 * (y == second_class) - 1.")
+    if w.shape != X.shape[1:]:
+        raise ParameterError(f"perceptron_risk takes one weight a column: w has shape {w.shape}, X {X.shape}.")
+    margins = y * (X @ w)
+    value = float(np.maximum(-margins, 0.0).sum())
+    return (value, -np.asarray(X.T @ (y * (margins <= 0)))) if gradient else value

@@ -16,8 +16,10 @@ from sklearn.metrics import mean_tweedie_deviance
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.linear_model import (
+    BayesianLogisticRegression,
     ElasticNet,
     ElasticNetCV,
     GammaRegressor,
@@ -26,10 +28,14 @@ from summula.linear_model import (
     LassoCV,
     LinearRegression,
     LogisticRegression,
+    LogisticRegressionCV,
+    Perceptron,
     PoissonRegressor,
     PolynomialRegression,
     Ridge,
     RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
     TweedieRegressor,
 )
 from summula.preprocessing import StandardScaler
@@ -64,6 +70,7 @@ class Case:
     passes : whether a fit sums over the rows.
     repeats : whether a weight is so many repetitions of a row (not where rows are left out: all of them go together).
     unordered : whether the order of the rows is nothing to it.
+    optimal : whether it goes on to the optimum, up to rounding (stochastic descent stops near it).
     """
 
     estimator: Any
@@ -75,6 +82,7 @@ class Case:
     passes: bool = True
     repeats: bool = True
     unordered: bool = True
+    optimal: bool = True
 
     def __str__(self) -> str:
         return repr(self.estimator).replace(" ", "")
@@ -88,6 +96,16 @@ class Case:
     @property
     def classifier(self) -> bool:
         return self.kind == "classifier"
+
+    @property
+    def trees(self) -> bool:
+        """Whether its model is trees, which have no coefficients, and take infinities for large numbers."""
+        return isinstance(self.estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor)
+
+    @property
+    def parametric(self) -> bool:
+        """Whether its model is some numbers a column."""
+        return not self.trees
 
     @property
     def supervised(self) -> bool:
@@ -110,6 +128,12 @@ class Case:
         return isinstance(self.estimator, ElasticNet | ElasticNetCV)
 
     @property
+    def selective(self) -> bool:
+        """Whether some of its penalty is L1."""
+        parameters = self.estimator.get_params()
+        return self.zeroing or bool(np.any(parameters.get("l1_ratio", parameters.get("l1_ratios", 0.0))))
+
+    @property
     def iterative(self) -> bool:
         """Whether it stops at a gap, having no closed form."""
         return self.likelihood or self.zeroing
@@ -126,7 +150,7 @@ class Case:
     def centres(self) -> bool:
         """Whether its answer does not depend on where the zero of a column lies."""
         parameters = self.estimator.get_params()
-        return bool(parameters.get("fit_intercept", parameters.get("with_mean", False)))
+        return self.optimal and bool(parameters.get("fit_intercept", parameters.get("with_mean", False)))
 
     @property
     def weighted(self) -> bool:
@@ -147,7 +171,13 @@ class Case:
 
     @property
     def certified(self) -> bool:
-        return self.supervised
+        """Whether its certificate says that no point is better."""
+        return self.supervised and self.optimal
+
+    @property
+    def probable(self) -> bool:
+        """Whether it gives probabilities of classes."""
+        return self.classifier and hasattr(self.estimator, "predict_proba")
 
     @property
     def numeric(self) -> bool:
@@ -164,7 +194,8 @@ class Case:
 
     @property
     def incremental(self) -> bool:
-        return hasattr(self.estimator, "partial_fit")
+        """Whether rows may be added and taken away."""
+        return hasattr(self.estimator, "forget")
 
     @property
     def random(self) -> bool:
@@ -187,9 +218,9 @@ class Case:
         return clone(self.estimator).fit(X, y, **weights)
 
     def output(self, model: Any, X: Any) -> Any:
-        """What the model computes for rows: numbers, of classifiers the probabilities."""
+        """What the model computes for rows: numbers, of classifiers the probabilities, or scores without these."""
         if self.classifier:
-            return model.predict_proba(X)
+            return model.predict_proba(X) if self.probable else model.decision_function(X)
         return model.predict(X) if self.regressor else model.transform(X)
 
     def other_target(self, y: Any) -> Any:
@@ -280,6 +311,14 @@ def wide_sparse() -> tuple[Any, Array]:
     return X, X @ rng.normal(size=2_100) + 1.0 + 0.1 * rng.normal(size=4_000)
 
 
+# Rows come in a random order, and descent stops near the optimum.
+# (Long first steps would enlarge rounding.)
+STEPS: dict[str, Any] = {"learning_rate": "invscaling", "eta0": 0.02, "random_state": 0}
+STOCHASTIC: dict[str, Any] = {"repeats": False, "unordered": False, "optimal": False}
+
+# Leaves have a least number of rows, whatever their weights; rounding is drawn by the number of a row.
+BOOSTED: dict[str, Any] = {"repeats": False, "unordered": False, "optimal": False, "scale_free": True}
+
 CASES = [
     Case(LinearRegression(), "regressor", scale_free=True, wide_sparse=True),
     Case(LinearRegression(positive=True), "regressor", scale_free=True),
@@ -299,11 +338,41 @@ CASES = [
     Case(LogisticRegression(C=np.inf, tol=1e-10), "classifier", target="two classes", scale_free=True),
     Case(LogisticRegression(C=0.5, tol=1e-10), "classifier", target="three classes"),
     Case(LogisticRegression(class_weight="balanced", tol=1e-10), "classifier", target="words"),
+    Case(LogisticRegression(l1_ratio=1.0, C=1.0, tol=1e-10), "classifier", target="two classes", wide_sparse=True),
+    Case(LogisticRegression(l1_ratio=0.5, C=0.5, tol=1e-10), "classifier", target="three classes"),
+    Case(
+        LogisticRegressionCV(
+            l1_ratios=(0.9,), Cs=[0.05, 0.5], cv=3, scoring=None, use_legacy_attributes=False, tol=1e-10
+        ),
+        "classifier",
+        target="two classes",
+        repeats=False,
+        unordered=False,
+    ),
+    Case(GeneralizedLinearRegressor("poisson", alpha=0.03, l1_ratio=0.7, tol=1e-10), "regressor", target="counts"),
     Case(PoissonRegressor(tol=1e-10, max_iter=1_000), "regressor", target="counts", wide_sparse=True),
     Case(GammaRegressor(tol=1e-10), "regressor", target="positive"),
     Case(TweedieRegressor(power=1.5, tol=1e-10), "regressor", target="amounts"),
     Case(GeneralizedLinearRegressor("gamma", "log", tol=1e-10), "regressor", target="positive", scale_free=True),
     Case(GeneralizedLinearRegressor("binomial", tol=1e-10), "regressor", target="shares", scale_free=True),
+    Case(BayesianLogisticRegression(tol=1e-10), "classifier", target="two classes"),
+    Case(SGDClassifier("log_loss", **STEPS), "classifier", target="two classes", **STOCHASTIC),
+    Case(SGDClassifier("log_loss", batch_size=5, **STEPS), "classifier", target="three classes", **STOCHASTIC),
+    Case(SGDClassifier("log_loss", penalty="l1", **STEPS), "classifier", target="words", **STOCHASTIC),
+    Case(SGDRegressor(random_state=0), "regressor", **STOCHASTIC),
+    Case(SGDRegressor(average=True, random_state=0), "regressor", **STOCHASTIC),
+    Case(Perceptron(max_iter=20, tol=None), "classifier", target="three classes", **STOCHASTIC),
+    Case(Perceptron(max_iter=20, tol=None, batch=True), "classifier", target="two classes", **STOCHASTIC),
+    Case(HistGradientBoostingRegressor(max_iter=8, random_state=0), "regressor", **BOOSTED),
+    Case(
+        HistGradientBoostingRegressor(
+            "absolute_error", max_iter=5, learning_rate=0.5, max_features=0.8, random_state=0
+        ),
+        "regressor",
+        **BOOSTED,
+    ),
+    Case(HistGradientBoostingClassifier(max_iter=8, random_state=0), "classifier", target="words", **BOOSTED),
+    Case(HistGradientBoostingClassifier(max_iter=4, random_state=0), "classifier", target="three classes", **BOOSTED),
     Case(StandardScaler(), "transformer", scale_free=True),
     Case(StandardScaler(with_mean=False), "transformer", scale_free=True),
     Case(PolynomialLift(), "transformer", passes=False),

@@ -84,7 +84,7 @@ def test_callbacks_change_no_bit(case: Case, many_parts: None) -> None:
     assert_same_bits(fitted_attributes(case.fit(X, y)), fitted_attributes(model))
 
 
-@over()
+@over("parametric")
 def test_teardown_comes_after_an_error_too(case: Case) -> None:
     X, y, _ = case.data()
     bad = X.copy()

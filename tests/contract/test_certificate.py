@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -16,20 +17,27 @@ sizes = pytest.mark.parametrize("size", SIZES)
 
 def objective(case: Case, model: Any, X: Any, y: Any, weight: Any = None) -> float:
     """The loss (weighted squares of the residuals, or half the deviance) plus the penalty, from public attributes."""
+    if hasattr(model, "predictive"):  # what is minimised is the loss of the mode, not of an average
+        model = copy.copy(model).set_params(predictive="map")
     weight = np.ones(len(y)) if weight is None else weight
     alpha = np.asarray(getattr(model, "alpha_", getattr(model, "alpha", 0.0)))
     if case.classifier:
         totals = dict(zip(model.classes_, (weight[y == c].sum() for c in model.classes_), strict=True))
         balanced = np.array([weight.sum() / (len(totals) * totals[label]) for label in y])
-        weight = weight * balanced if model.class_weight == "balanced" else weight
-        alpha = np.array(0.5 / model.C)
+        weight = weight * balanced if getattr(model, "class_weight", None) == "balanced" else weight
+        C = getattr(model, "C_", getattr(model, "C", getattr(model, "prior_scale_", 1.0) ** 2))
+        alpha = np.array(1.0 / C)
     elif case.likelihood:
-        alpha = alpha * weight.sum() / 2
+        alpha = alpha * weight.sum()
     elif case.zeroing:  # half the mean of the squares
         ratio, v = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0)), model.coef_
         penalty = float(alpha * (ratio * np.abs(v).sum() + (1 - ratio) / 2 * (v**2).sum()))
         return case.loss(y, case.output(model, X), weight) / (2 * weight.sum()) + penalty
-    penalty = (alpha * (np.atleast_2d(model.coef_) ** 2).sum(axis=1)).sum()
+    if case.likelihood:
+        ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 0.0))
+        penalty = alpha * (ratio * np.abs(model.coef_).sum() + (1 - ratio) / 2 * (model.coef_**2).sum())
+    else:
+        penalty = (alpha * (np.atleast_2d(model.coef_) ** 2).sum(axis=1)).sum()
     return float(case.loss(y, case.output(model, X), weight) + penalty)
 
 

@@ -30,6 +30,9 @@ from tests.contract.registry import CASES, Case, over
 pytestmark = [
     pytest.mark.filterwarnings("ignore::summula.CollinearityWarning"),
     pytest.mark.filterwarnings("ignore::summula.core.errors.SeparationWarning"),
+    # Stochastic descent takes columns as they are, and those tables have means of 100.
+    pytest.mark.filterwarnings("ignore:SGDRegressor diverged:sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:Maximum number of iteration:sklearn.exceptions.ConvergenceWarning"),
 ]
 
 
@@ -40,7 +43,7 @@ def scikit_learn_checks() -> list[Any]:
         pytest.param(estimator, check, id=f"{estimator!r}-{getattr(check, 'func', check).__name__}")
         for each in estimators
         for estimator, check in estimator_checks_generator(each, legacy=True)
-        if not _asks_for_no_maximum(estimator, check)
+        if not _asks_for_no_maximum(estimator, check) and not _asks_for_no_order(estimator, check)
     ]
 
 
@@ -48,6 +51,12 @@ def _asks_for_no_maximum(estimator: Any, check: Any) -> bool:
     """Fifteen rows in three classes are separable: without a penalty the likelihood has no maximum to compare."""
     name = getattr(check, "func", check).__name__
     return bool(getattr(estimator, "C", 1.0) == np.inf) and name.startswith("check_sample_weight_equivalence")
+
+
+def _asks_for_no_order(estimator: Any, check: Any) -> bool:
+    """A row of weight 2 makes one step of double length, not two: where rows come one by one that is not the same."""
+    name = getattr(check, "func", check).__name__
+    return hasattr(estimator, "shuffle") and name.startswith("check_sample_weight_equivalence")
 
 
 @pytest.mark.parametrize(("estimator", "check"), scikit_learn_checks())
@@ -87,8 +96,10 @@ def test_a_transformer_stands_before_scikit_learns_own(case: Case) -> None:
 @over("supervised")
 def test_grid_search_over_a_parameter(case: Case) -> None:
     X, y, _ = case.data()
-    search = GridSearchCV(clone(case.estimator), {"fit_intercept": [True, False]}, cv=3, n_jobs=1).fit(X, y)
-    assert search.best_params_ in ({"fit_intercept": True}, {"fit_intercept": False})
+    grid = {"max_depth": [1, 3]} if case.trees else {"fit_intercept": [True, False]}
+    search = GridSearchCV(clone(case.estimator), grid, cv=3, n_jobs=1).fit(X, y)
+    ((name, values),) = grid.items()
+    assert search.best_params_[name] in values
     best = clone(case.estimator).set_params(**search.best_params_).fit(X, y)
     assert_same_bits(fitted_attributes(best), fitted_attributes(search.best_estimator_))
 
@@ -117,7 +128,7 @@ def test_score_is_the_share_of_rows_told_right(case: Case) -> None:
     assert cross_val_score(case.estimator, X, y, cv=3).shape == (3,)
 
 
-@over("classifier")
+@over("probable")
 def test_the_predicted_class_is_the_most_probable(case: Case) -> None:
     X, y, _ = case.data("large")
     model = case.fit(X, y)
@@ -191,7 +202,7 @@ def test_parameters_and_defaults_are_scikit_learns_where_it_has_the_class(case: 
         # A solver is a hint, chosen by us unless it is given.
         assert mine[name].default == ("auto" if name == "solver" else parameter.default), name
     extra = [parameter for name, parameter in mine.items() if name not in model]
-    assert all(parameter.default in (None, "min") for parameter in extra), "what is ours is off by default"
+    assert all(parameter.default in (None, "min", False) for parameter in extra), "what is ours is off by default"
 
 
 def _folder_exists(ours: type) -> bool:

@@ -120,7 +120,8 @@ def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
     with nullcontext() if several else pytest.warns(DataConversionWarning):
         matrix = case.fit(X, y[:, None])
     # scikit-learn's LinearRegression keeps the second dimension, its Ridge does not; ours do as theirs.
-    assert_same_bits(flat.coef_.ravel(), matrix.coef_.ravel())
+    if case.parametric:
+        assert_same_bits(flat.coef_.ravel(), matrix.coef_.ravel())
     assert_close(flat.predict(X), matrix.predict(X).ravel())  # (labels have to be equal)
 
 
@@ -128,7 +129,7 @@ def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
 
 
 @sizes
-@over()
+@over("parametric")
 def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
     weight = weight if case.weighted else None
@@ -171,7 +172,7 @@ def test_unscaled_columns_reach_the_exact_optimum(case: Case, size: str) -> None
     model = case.fit(unscaled, y, weight)
     certificate = model.certificate_
     # An L1 penalty's dual point is scaled by its worst slope, and slopes of the longest columns have errors of 1e-10.
-    assert certificate.gap <= (1e-9 if case.zeroing else 1e-10) * certificate.primal
+    assert certificate.gap <= (1e-9 if case.selective else 1e-10) * certificate.primal
     assert certificate.verify(unscaled, y, weight)
 
 

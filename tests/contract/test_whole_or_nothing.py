@@ -59,7 +59,7 @@ def negative_weight(case: Case, data: Data) -> tuple[Any, ...]:
 
 
 FAULTS: list[tuple[Callable[[Case, Data], tuple[Any, ...]], tuple[str, ...]]] = [
-    (infinite_value, ()),
+    (infinite_value, ("parametric",)),
     (text, ()),
     (no_rows, ()),
     (three_dimensions, ()),

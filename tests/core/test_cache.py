@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +90,63 @@ def test_nothing_is_left_behind(rows, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="family 'poisson'"):
         PoissonRegressor().fit(summula.scan(rows), "x0")
     assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("file", ["rows.parquet", "rows.npy"])
+def test_plain_numbers_get_no_scratch_file_unless_they_are_wanted_scattered(tmp_path, file):
+    X = np.random.default_rng(0).standard_normal((9_000, 4))
+    if file == "rows.npy":
+        np.save(tmp_path / file, X)
+    else:
+        pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(4)}), tmp_path / file, compression="none")
+    source = as_source(Unnamed(), summula.scan(tmp_path / file), "x3", needs_y=True)
+    assert cache.cached(source) is source
+    kept = cache.cached(source, scattered=True)
+    assert isinstance(kept, cache.CachedSource)
+    kept.release()
+
+
+def test_uncompressed_but_encoded_numbers_are_kept(tmp_path):
+    X = np.random.default_rng(0).integers(0, 9, (9_000, 4)).astype(float)
+    pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(4)}), tmp_path / "rows.parquet", compression="none")
+    kept = cache.cached(as_source(Unnamed(), summula.scan(tmp_path / "rows.parquet"), "x3", needs_y=True))
+    assert isinstance(kept, cache.CachedSource)
+    kept.release()
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_a_slow_disk_is_given_up_with_the_same_rows(rows, monkeypatch, scattered):
+    slow, writes = os.pwrite, []
+
+    def wait(*given):
+        writes.append(given[2])
+        time.sleep(0.02)
+        return slow(*given)
+
+    monkeypatch.setattr(cache, "_TRIAL", 2**16)
+    monkeypatch.setattr(os, "pwrite", wait)
+    source = source_of(rows)
+    kept = cache.cached(source, scattered=scattered)
+    for _ in range(2):
+        for ours, theirs in zip(kept.plan(1_024), source.plan(1_024), strict=True):
+            for a, b in zip(ours.chunks(), theirs.chunks(), strict=True):
+                np.testing.assert_array_equal(a.X, b.X)
+                np.testing.assert_array_equal(a.y, b.y)
+    assert (len(writes) == 2 * 30) is scattered  # X and the rest, of 30 chunks
+    kept.release()
+
+
+def test_what_was_written_is_read_in_other_stretches(rows, monkeypatch):
+    source = source_of(rows)
+    kept = cache.cached(source, scattered=True)
+    for part in kept.plan(1_024):
+        for _ in part.chunks():
+            pass
+    monkeypatch.setattr(type(source), "chunks", None)  # the files are not needed any more
+    given = np.vstack([chunk.X for chunk in kept.chunks(6_000, 15_500, 500)])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(given, source.chunk(6_000, 15_500).X)
+    kept.release()
 
 
 def test_memory_stays_in_memory():

@@ -40,7 +40,7 @@ def with_value(X: Any, value: Any, row: int = 17, column: int = 1) -> Any:
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
-@over()
+@over("parametric")
 def test_an_infinity_is_named(case: Case, value: float) -> None:
     X, y, _ = case.data()
     for bad in (with_value(X, value), np.asfortranarray(with_value(X, value)), with_value(X, value).tolist()):
@@ -49,7 +49,7 @@ def test_an_infinity_is_named(case: Case, value: float) -> None:
         assert "impute or drop" in said
 
 
-@over()
+@over("parametric")
 def test_an_infinity_in_a_frame_is_named_by_its_column(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     bad = constructor(table(with_value(X, np.inf)))
@@ -378,7 +378,7 @@ def test_constant_columns_of_a_frame_are_named(constructor: Constructor) -> None
         PolynomialRegression().fit(frame, y)
 
 
-@over("regressor")
+@over("regressor", "parametric")
 def test_only_constant_columns_give_the_mean(case: Case) -> None:
     X, y, _ = case.data()
     constant = np.full_like(X, 2.5)

@@ -130,3 +130,11 @@ def test_bad_input():
         BayesianLogisticRegression(predictive="sampling").fit(np.random.default_rng(0).normal(size=(80, 60)), y)
     with pytest.raises(ParameterError, match="level"):
         BayesianLogisticRegression().fit(X, y).credible_intervals(1.5)
+
+
+def test_scores_are_log_odds_of_the_averaged_probabilities():
+    X, y = data()
+    model = BayesianLogisticRegression().fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(model.decision_function(X), np.log(p[:, 1] / p[:, 0]), rtol=1e-10)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p, rtol=1e-14)

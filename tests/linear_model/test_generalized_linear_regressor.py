@@ -324,7 +324,7 @@ def test_what_is_no_proof_is_called_local(parameters: dict[str, str]) -> None:
 @pytest.mark.parametrize(("parameters", "words"), [
     ({"family": "gauss"}, "The 'family' parameter of GeneralizedLinearRegressor must be"),
     ({"link": "cube"}, "The 'link' parameter of GeneralizedLinearRegressor must be"),
-    ({"l1_ratio": 0.5}, "no L1 penalty yet"),
+    ({"l1_ratio": 1.5}, "The 'l1_ratio' parameter"),
     ({"max_iter": 0}, "The 'max_iter' parameter"),
 ])  # fmt: skip
 def test_a_parameter_that_is_none(parameters: dict[str, Any], words: str) -> None:

@@ -4,6 +4,10 @@ Decoding Parquet or parsing CSV costs more than most sums. Chunk by chunk the ro
 their place in a nameless temporary file (in C order, in the precision of the source), which the system removes with
 the last handle on it, whatever happens to the process. Reading is by `pread` into fresh buffers, not by a memory map,
 so memory stays bounded. The bits are those of the rows themselves.
+
+Files of plain numbers are decoded as fast as a scratch file is read, so they get none. Where writing turns out slower
+than decoding the rest is left in the files, to be decoded again in each pass; what was written is used. Neither holds
+for fits that want rows in another order than that of the files: for them everything is written.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ import os
 import shutil
 import tempfile
 import threading
+import time
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,19 +37,25 @@ Array = NDArray[Any]
 
 _log = logging.getLogger(__name__)
 
+_TRIAL = 2**24  # bytes after which writing is compared with decoding
 _SPARE = 1.2  # how much more than the rows take has to be free on the disk
 
 
-def cached(source: Source) -> Source:
-    """The rows of files, decoded once; any other source itself, also where disk or system cannot hold them."""
+def cached(source: Source, *, scattered: bool = False) -> Source:
+    """The rows of files, decoded once; any other source itself, also where disk or system cannot hold them.
+
+    scattered : whether rows are going to be wanted in another order than that of the files.
+    """
     if isinstance(source, WrappedSource) and not isinstance(source, CachedSource):
-        kept = cached(source.base)
+        kept = cached(source.base, scattered=scattered)
         if kept is source.base:
             return source
         twin = copy.copy(source)  # factors or lifts of rows that are decoded once
         twin.base = kept
         return twin
     if not isinstance(source, ScanSource) or getattr(source.engine(), "remote", False) or not hasattr(os, "preadv"):
+        return source
+    if source.plain and not scattered:
         return source
     needed = source.n_rows * _row_bytes(source)
     folder = os.environ.get("SUMMULA_SCRATCH") or tempfile.gettempdir()
@@ -52,10 +64,21 @@ def cached(source: Source) -> Source:
         if free < _SPARE * needed:
             _log.info("no scratch file: %d bytes are needed in %s and %d are free", needed, folder, free)
             return source
-        return CachedSource(source, folder)
+        return CachedSource(source, folder, scattered)
     except OSError as error:
         _log.info("no scratch file in %s: %s", folder, error)
         return source
+
+
+def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same rows in as few stretches as possible, sorted."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(stretches):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
 
 
 def _row_bytes(source: Source) -> int:
@@ -65,14 +88,17 @@ def _row_bytes(source: Source) -> int:
 class CachedSource(WrappedSource):
     """A source whose chunks are written to a scratch file when they are first read."""
 
-    def __init__(self, base: Source, folder: str) -> None:
+    def __init__(self, base: Source, folder: str, scattered: bool = False) -> None:
         super().__init__(base)
+        self._always = scattered
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed by `release`)
         self._extra = self.n_targets + int(self.weighted)
         self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # where targets and weights begin
-        self._done: set[tuple[int, int]] = set()
+        self._done: list[tuple[int, int]] = []  # stretches that are written, sorted and apart
         self._lock = threading.Lock()
-        self._full = False
+        self._closed = False  # whether nothing more is to be written
+        self._decoding = self._writing = 0.0  # seconds so far
+        self._written = 0  # bytes
 
     def column(self, j: int) -> str:
         """How an error names column j."""
@@ -88,32 +114,53 @@ class CachedSource(WrappedSource):
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The rows from `start` up to `stop`, chunk by chunk: from the scratch file when they have been read before."""
-        if (start, stop) in self._done:
+        if self._has(start, stop):
             for a in range(start, stop, chunk_rows):
                 yield self._read(a, min(a + chunk_rows, stop))
             return
+        whole, clock = True, time.perf_counter()
         for chunk in self.base.chunks(start, stop, chunk_rows):
-            yield self._written(chunk)
-        with self._lock:
-            if not self._full:
-                self._done.add((start, stop))
+            decoding = time.perf_counter() - clock
+            rows, kept = (chunk, False) if self._closed else self._keep(chunk, decoding)
+            whole &= kept
+            yield rows
+            clock = time.perf_counter()
+        if whole:
+            with self._lock:
+                self._done = _joined([*self._done, (start, stop)])
 
-    def _written(self, chunk: Chunk) -> Chunk:
-        """Put a chunk into its place; gives it back in C order, so that it is copied once."""
-        if self._full:
-            return chunk
+    def _has(self, start: int, stop: int) -> bool:
+        """Whether these rows are in the scratch file."""
+        done = self._done
+        at = bisect_right(done, (start, self.n_rows)) - 1
+        return at >= 0 and stop <= done[at][1]
+
+    def _keep(self, chunk: Chunk, decoding: float) -> tuple[Chunk, bool]:
+        """Put a chunk into its place; gives it back in C order, so that it is copied once, and whether it was put."""
         rows = np.ascontiguousarray(chunk.write(np.empty((len(chunk), self.n_features), self.dtype)))
         columns = [] if chunk.y is None else [np.asarray(chunk.y, np.float64)]
         columns += [] if chunk.weight is None else [np.asarray(chunk.weight, np.float64)[:, None]]
+        clock, kept = time.perf_counter(), True
         try:
             self._put(rows, chunk.start * self.n_features * self.dtype.itemsize)
             if columns:
                 self._put(np.ascontiguousarray(np.hstack(columns)), self._rest + chunk.start * 8 * self._extra)
         except OSError as error:  # the disk is full: go on from the files
             _log.info("the scratch file is given up: %s", error)
-            with self._lock:
-                self._full, self._done = True, set()
-        return Chunk(rows, chunk.y, chunk.weight, chunk.start, chunk.stop, chunk.dtype)
+            self._closed, kept = True, False
+        self._judge(decoding, time.perf_counter() - clock, rows.nbytes)
+        return Chunk(rows, chunk.y, chunk.weight, chunk.start, chunk.stop, chunk.dtype), kept
+
+    def _judge(self, decoding: float, writing: float, size: int) -> None:
+        """Write no more when that costs more than it can save."""
+        with self._lock:
+            self._decoding += decoding
+            self._writing += writing
+            self._written += size
+            slow = self._written > _TRIAL and self._writing > self._decoding
+            if slow and not self._always and not self._closed:
+                _log.info("the scratch file ends after %d bytes: it is slower than decoding", self._written)
+                self._closed = True
 
     def _put(self, block: Array, place: int) -> None:
         view = memoryview(block.data).cast("B")

@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import njit
 
-__all__ = ["kernel"]
+__all__ = ["kernel", "summing_kernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -16,7 +16,19 @@ def kernel(function: Callable[..., Any]) -> Any:
     The engine runs kernels on its threads, so they are serial themselves. Where neither the package nor the user's
     cache folder can be written to, they are compiled anew in every process.
     """
+    return _compiled(function)
+
+
+def summing_kernel(function: Callable[..., Any]) -> Any:
+    """The same for sums whose terms may be added in any order, as vector instructions do.
+
+    The order is fixed when it is compiled, so equal rows give equal bits; NaN and infinities keep their meaning.
+    """
+    return _compiled(function, fastmath={"reassoc", "contract"})
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     try:
-        return njit(nogil=True, cache=True)(function)
+        return njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
-        return njit(nogil=True)(function)
+        return njit(nogil=True, **options)(function)

@@ -10,6 +10,7 @@ __all__ = [
     "ClusterError",
     "CollinearityWarning",
     "DataError",
+    "HoldoutWarning",
     "ModelFileError",
     "ParameterError",
     "SeparationWarning",
@@ -44,6 +45,10 @@ class AccuracyWarning(UserWarning):
 
 class CollinearityWarning(UserWarning):
     """Some columns are combinations of others, so their coefficients are not determined by the data."""
+
+
+class HoldoutWarning(UserWarning):
+    """Held-out rows were looked at before, so that what is said from them about another model may not hold."""
 
 
 class SeparationWarning(UserWarning):

@@ -71,6 +71,7 @@ class Run:
         self._n_jobs = getattr(estimator, "n_jobs", None)
         self._deadline = deadline
         self._offer: Callable[[], None] | None = None
+        self._withholds = False
         self._context: Any = None
         if getattr(estimator, "_skl_callbacks", None) and not quiet:
             self._context = estimator._init_callback_context(max_subtasks=None)
@@ -80,9 +81,9 @@ class Run:
         """Go on with another source, such as a lifted one."""
         self.source, self.parts = source, source.plan(self.engine.chunk_rows)
 
-    def keep_rows(self) -> None:
-        """Decode rows of files once for all passes to come: for fits of several."""
-        kept = cached(self.source)
+    def keep_rows(self, *, scattered: bool = False) -> None:
+        """Decode rows of files once for all passes to come, which may want them scattered: for fits of several."""
+        kept = cached(self.source, scattered=scattered)
         if kept is not self.source:
             self.use(kept)
 
@@ -101,6 +102,15 @@ class Run:
         if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
             raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
         return total
+
+    def each(self, fn: Callable[[Part], Any], task: str = "pass over the rows") -> Iterator[Any]:
+        """What a function says of each part, in the order of the rows, in one pass."""
+        context = self._begin(task, len(self.parts))
+        with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self._n_jobs)) as results:
+            for result in results:
+                yield result
+                self._tick(context)
+        self._end(context)
 
     def complain_of_missing(self) -> None:
         """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
@@ -129,7 +139,12 @@ class Run:
 
     def offer(self, assign: Callable[[], None]) -> None:
         """Keep this model, unless a better one is offered, if the fit is cut short."""
-        self._offer = assign
+        if not self._withholds:
+            self._offer = assign
+
+    def withhold(self) -> None:
+        """Keep no model if the fit is cut short: what is offered from now on would lack a part."""
+        self._withholds = True
 
     def step(self, task: str = "iteration") -> bool:
         """Mark a step of an iterative solver; True when a callback asks to stop."""
@@ -226,8 +241,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in _BY_ROW:
-            if name in vars(cls):
-                setattr(cls, name, _lazy_on_collections(vars(cls)[name]))
+            method: Any = vars(cls).get(name)
+            if hasattr(method, "fn"):  # scikit-learn's available_if around the method
+                method.fn = _lazy_on_collections(method.fn)
+            elif method is not None:
+                setattr(cls, name, _lazy_on_collections(method))
 
     @contextmanager
     def _fitting(
@@ -250,9 +268,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             fitted = dict(vars(self))
             if run is not None and run.settle(error):
                 if isinstance(error, _OutOfTime):
+                    known = getattr(self, "certificate_", None)
                     warn(
                         f"{type(self).__name__} stopped after max_time={self.max_time} s and kept the best model "
-                        f"so far ({self.certificate_}); raise max_time for a better one.",
+                        f"so far{'' if known is None else f' ({known})'}; raise max_time for a better one.",
                         ConvergenceWarning,
                     )
                     return

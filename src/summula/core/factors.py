@@ -58,6 +58,10 @@ class Factors:
             )
         return codes
 
+    def known(self) -> Factors:
+        """The same levels, and no others to learn: what another process is given."""
+        return Factors(self.estimator, self.levels)
+
     def learn(self, name: str, levels: Sequence[Any]) -> None:
         """Take the levels of a column from its sorted, different values."""
         self.levels[name] = tuple(levels)

@@ -28,6 +28,8 @@ _BLOCK_LINES, _BLOCK_BYTES = 65_536, 1 << 23  # most lines of text parsed at onc
 _SNIFFED_BYTES = 1 << 20
 _COUNTED_BYTES = 1 << 22
 _NEWLINE = 10
+_WIDTHS = {"float64": 8, "float32": 4}  # bytes of a number
+_PLAIN = 0.9  # columns that take less of their width than this are encoded
 
 
 class Table(ABC):
@@ -52,6 +54,10 @@ class Table(ABC):
     def n_rows(self) -> int:
         """How many rows."""
         return self.starts[-1]
+
+    def plain(self, columns: Sequence[str]) -> bool:
+        """Whether these columns are numbers as they are in memory, so that decoding is little more than copying."""
+        return False
 
     def _stamp(self) -> tuple[int, int]:
         try:
@@ -212,6 +218,18 @@ class ParquetTable(Table):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "metadata": None}
 
+    def plain(self, columns: Sequence[str]) -> bool:
+        """Whether the first row group is neither compressed nor, to speak of, encoded."""
+        if not self.n_rows or any(self.kinds[name] not in _WIDTHS for name in columns):
+            return False
+        with self._open(self.metadata) as file:
+            group = file.metadata.row_group(0)
+        wanted = [c for c in map(group.column, range(group.num_columns)) if c.path_in_schema in columns]
+        if any(column.compression != "UNCOMPRESSED" for column in wanted):
+            return False
+        full = group.num_rows * sum(_WIDTHS[self.kinds[name]] for name in columns)
+        return bool(sum(column.total_uncompressed_size for column in wanted) >= _PLAIN * full)
+
     def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
         first = bisect_right(self.starts, start) - 1
         last = bisect_right(self.starts, stop - 1) - 1
@@ -258,6 +276,10 @@ class NpyTable(Table):
         self.kinds = {f"x{j}": kind for j in range(array.shape[1])}
         # Any row is as near as any other; these are places to begin for threads.
         self.starts = [*range(0, len(array), _BATCH_ROWS * 32), len(array)] if len(array) else [0]
+
+    def plain(self, columns: Sequence[str]) -> bool:
+        """They always are."""
+        return all(self.kinds[name] in _WIDTHS for name in columns)
 
     def _array(self) -> Array:
         array: Array = np.lib.format.open_memmap(self.path, mode="r")

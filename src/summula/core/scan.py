@@ -251,6 +251,11 @@ class ScanSource(Source):
         """Rows do not stay in memory."""
         return True
 
+    @property
+    def plain(self) -> bool:
+        """Whether the files hold the features as they are in memory."""
+        return not self.texts and all(table.plain(self.features) for table in self.table.tables)
+
     def starts(self) -> list[int]:
         """Rows where a row group begins."""
         return self.table.starts()

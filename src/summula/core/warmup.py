@@ -10,10 +10,19 @@ __all__ = ["warmup"]
 # The files with kernels; each has a `warmup` function that calls them with the types people use.
 _KERNELS = (
     "summula.core.exponential_kernels",
+    "summula.ensemble.quantising",
     "summula.features.sparse_lift",
     "summula.linear_model.glm_kernels",
+    "summula.linear_model.sgd_kernels",
     "summula.linear_model.sparse_kernels",
     "summula.optimize.l1_kernels",
+    "summula.stats.bounds_kernels",
+    "summula.tree.binning_kernels",
+    "summula.tree.histogram_kernels",
+    "summula.tree.partition_kernels",
+    "summula.tree.predictor_kernels",
+    "summula.tree.shapley_kernels",
+    "summula.tree.split_kernels",
 )
 
 _log = logging.getLogger(__name__)

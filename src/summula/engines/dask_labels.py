@@ -47,7 +47,7 @@ def with_factors(X: Any, factors: Factors, others: Sequence[Any]) -> Any:
         if factors.learning:
             levels = batches(X[name].map_partitions(_levels, name, factors.estimator, meta=(name, "object")))
             factors.learn(name, sorted({level for block in levels for level in block}))
-        known = Factors(factors.estimator, factors.levels)
+        known = factors.known()
         codes = X[name].map_partitions(_level_codes, name, known, meta=(name, "float64"))
         X = X.assign(**{name: codes})
     return X

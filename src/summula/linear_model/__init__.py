@@ -18,9 +18,13 @@ from summula.linear_model.generalized_linear_regressor import (
 )
 from summula.linear_model.linear_regression import LinearRegression
 from summula.linear_model.logistic_regression import LogisticRegression
+from summula.linear_model.logistic_regression_cv import LogisticRegressionCV
+from summula.linear_model.perceptron import Perceptron
 from summula.linear_model.polynomial_regression import PolynomialRegression
 from summula.linear_model.ridge import Ridge
 from summula.linear_model.ridge_cv import RidgeCV
+from summula.linear_model.sgd_classifier import SGDClassifier
+from summula.linear_model.sgd_regressor import SGDRegressor
 
 __all__ = [
     "BayesianLogisticRegression",
@@ -32,10 +36,14 @@ __all__ = [
     "LassoCV",
     "LinearRegression",
     "LogisticRegression",
+    "LogisticRegressionCV",
+    "Perceptron",
     "PoissonRegressor",
     "PolynomialRegression",
     "Ridge",
     "RidgeCV",
+    "SGDClassifier",
+    "SGDRegressor",
     "TweedieRegressor",
     "enet_path",
     "lasso_path",

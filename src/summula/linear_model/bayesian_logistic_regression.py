@@ -178,6 +178,7 @@ class BayesianLogisticRegression(AccuracyScore, GlmModel):
         with self._fitting(X, y, sample_weight) as run:
             if len(self.classes_) != 2:
                 raise DataError(
+                    "Only binary classification is supported. The type of the target is multiclass: "
                     f"BayesianLogisticRegression tells two classes apart, and y has {len(self.classes_)}; "
                     "use LogisticRegression for more."
                 )
@@ -188,6 +189,7 @@ class BayesianLogisticRegression(AccuracyScore, GlmModel):
                     'degenerate in more; use predictive="probit".'
                 )
             run.keep_rows()
+            run.withhold()  # without a posterior it is no model
             scale = self._scale(run) if isinstance(self.prior_scale, str) else float(self.prior_scale)
             problem = self._problem(scale)
             self._solved(run, problem, (X, y, sample_weight), self.classes_)
@@ -344,8 +346,45 @@ class BayesianLogisticRegression(AccuracyScore, GlmModel):
             return classes[found.argmax(axis=1)]
         return (classes[batch.argmax(axis=1)] for batch in found)
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of the probability of each class, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2); batches for a scan
+        """
+        found = self.predict_proba(X)
+        if isinstance(found, np.ndarray):
+            return np.log(found)
+        return (np.log(batch) for batch in found)
+
+    def decision_function(self, X: Any) -> Any:
+        """The log-odds of the second class, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); batches for a scan
+        """
+        found = self.predict_proba(X)
+        if isinstance(found, np.ndarray):
+            return special.logit(found[:, 1])
+        return (special.logit(batch[:, 1]) for batch in found)
+
     def _row_function(self) -> RowFunction:
         return self._codes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
     def _codes(self, chunk: Chunk) -> Array:
         return np.asarray(self._probabilities(chunk).argmax(axis=1))
@@ -362,7 +401,7 @@ class BayesianLogisticRegression(AccuracyScore, GlmModel):
             p = special.expit(mean / np.sqrt(1 + np.pi / 8 * (spread**2).sum(axis=1)))
         else:
             p = special.expit(mean)
-        return np.column_stack([1 - p, p])
+        return np.column_stack([1 - p, p]).astype(chunk.dtype, copy=False)
 
 
 def _quantiles(values: Array, weights: Array, level: float) -> Array:

@@ -1,9 +1,10 @@
 """Generalised linear models: y given x from an exponential family whose mean is a function of b + v'x.
 
-    min  1/(2 W) sum_i w_i d(y_i, mu_i) + alpha/2 ||v||^2,    link(mu_i) = b + v'x_i + offset_i,   W = sum_i w_i   (1)
+    min  1/(2 W) sum_i w_i d(y_i, mu_i) + alpha rho |v|_1 + alpha (1 - rho)/2 ||v||^2                           (1)
 
-d is the unit deviance of the family, so without a penalty this is maximum likelihood, by iteratively reweighted least
-squares. Solved, times W, in `glm_solver.py`.
+with link(mu_i) = b + v'x_i + offset_i, W = sum_i w_i, and rho = `l1_ratio`. d is the unit deviance of the family, so
+without a penalty this is maximum likelihood, by iteratively reweighted least squares. Solved, times W, in
+`glm_solver.py`; with an L1 penalty, in `l1_likelihood.py`.
 """
 
 from __future__ import annotations
@@ -114,9 +115,12 @@ class _GlmRegressor(RegressorMixin, DiagnosedGlm):
         source = run.source
         weight = run.sum(WeightTotal, None, "weights").weight if source.weighted else float(source.n_rows)
         low, high = self._limits(source.n_features)
+        ratio = float(getattr(self, "l1_ratio", 0.0))
+        if low is not None and ratio > 0 and self.alpha > 0:
+            raise ParameterError("Bounds and an L1 penalty do not go together yet; use l1_ratio=0, or no bounds.")
         return GlmProblem(
             loss_of(family, link),
-            self.alpha * weight,
+            self.alpha * weight * (1 - ratio),
             self.fit_intercept,
             low=low,
             high=high,
@@ -124,6 +128,7 @@ class _GlmRegressor(RegressorMixin, DiagnosedGlm):
             max_steps=self.max_iter,
             link=link,
             family=family,
+            l1=self.alpha * weight * ratio,
         )
 
     def _limits(self, d: int) -> tuple[Array | None, Array | None]:
@@ -226,9 +231,10 @@ class GeneralizedLinearRegressor(_GlmRegressor):
         "identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared". "auto" is identity for normal,
         logit for binomial, log for the others (identity for Tweedie powers of 0 and below).
     alpha : float, default=0.0
-        Strength of the penalty alpha ||v||^2 / 2 beside the mean of half the deviance; the intercept is free.
+        Strength of the penalty beside the mean of half the deviance; the intercept is free.
     l1_ratio : float, default=0.0
-        Share of the L1 penalty; only 0 so far.
+        Share of the L1 penalty, which makes coefficients exactly zero: 1 is alpha |v|_1 alone, 0 alpha ||v||^2 / 2
+        alone. Not together with bounds.
     fit_intercept : bool, default=True
         Whether there is a constant term.
     lower, upper : float or array-like of shape (n_features,), optional
@@ -321,8 +327,6 @@ class GeneralizedLinearRegressor(_GlmRegressor):
         family = family_named(self.family)
         if family.name == "multinomial":
             raise ParameterError("The multinomial family has a class of its own: use LogisticRegression.")
-        if self.l1_ratio:
-            raise ParameterError("GeneralizedLinearRegressor has no L1 penalty yet; use l1_ratio=0.")
         automatic = isinstance(self.link, str) and self.link == "auto"
         return family, link_named(family.default_link if automatic else self.link)
 

@@ -1,7 +1,7 @@
 """The certificate of a generalised linear fit, checked from the data without the solver.
 
 At the stated point the objective, its slope and its Hessian are summed anew; the bounds are (2) and (3) of
-`glm_solver.py`.
+`glm_solver.py`; under an L1 penalty the duality gap of `glm_dual.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from summula.core.estimator import Run, Unnamed
 from summula.core.factors import Factors
 from summula.core.labels import Labels
 from summula.core.validation import as_source
+from summula.linear_model.glm_dual import bound_of
 from summula.linear_model.glm_solver import GlmProblem, Objective, judge
+from summula.linear_model.l1_likelihood import decrement_of
 from summula.losses import Loss, Multinomial
 
 __all__ = ["GlmCertificate"]
@@ -31,8 +33,8 @@ class GlmCertificate(Certificate):
 
     `coef` (K, d), `intercept`, `loss`, `penalty` (lambda: of half the squared length, beside the sum over rows),
     `class_weight` and the bounds say which point of which problem; `classes` are the labels of a classifier,
-    `levels` those of factors. `unit` is
-    the rounding of the products.
+    `levels` those of factors. `unit` is the rounding of the products. `l1` is the weight of an L1 penalty, beside the
+    sum over rows, and `zeros`, of the shape of `coef`, says which slopes are then zero in every minimiser.
     """
 
     coef: Array
@@ -46,6 +48,8 @@ class GlmCertificate(Certificate):
     high: Array | None
     unit: float
     levels: dict[str, tuple[Any, ...]] | None = None
+    l1: float = 0.0
+    zeros: Array | None = None
 
     def verify(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, exposure: Any = None
@@ -68,6 +72,7 @@ class GlmCertificate(Certificate):
             class_weight=self.class_weight,
             low=self.low,
             high=self.high,
+            l1=self.l1,
         )
         origin = np.zeros(source.n_features)
         if self.fit_intercept and not source.is_sparse:
@@ -75,13 +80,19 @@ class GlmCertificate(Certificate):
         objective = Objective(run, problem, origin)
         lead = (self.intercept + self.coef @ origin)[:, None] if self.fit_intercept else np.zeros((len(self.coef), 0))
         x = np.hstack([lead, self.coef]).ravel()
+        value, gap = self._judged(objective, x)
+        rounding = self.unit * abs(self.primal)
+        same = abs(value - self.primal) <= rounding + 1e-9 * abs(self.primal)
+        # A gap that is an estimate comes from a Hessian nearby.
+        slack = 1.1 if self.kind == "global" else 2.0
+        return Verification(value, gap, bool(same and gap <= slack * self.gap + rounding))
+
+    def _judged(self, objective: Objective, x: Array) -> tuple[float, float]:
+        """The objective at x, and the bound or estimate of how far it is from the least."""
+        if self.l1:
+            bound = bound_of(objective.run, objective.at(x, 1), self.l1, self.penalty)
+            return bound.value, bound.gap if self.kind == "global" else decrement_of(objective, x)
         if objective.affordable():
             objective(x, 2)
         here, gap = judge(objective, x)
-        if self.kind != "global":
-            gap = objective.decrement(x)
-        rounding = self.unit * abs(self.primal)
-        same = abs(here.value - self.primal) <= rounding + 1e-9 * abs(self.primal)
-        # A gap that is an estimate comes from a Hessian nearby.
-        slack = 1.1 if self.kind == "global" else 2.0
-        return Verification(here.value, gap, bool(same and gap <= slack * self.gap + rounding))
+        return here.value, gap if self.kind == "global" else objective.decrement(x)

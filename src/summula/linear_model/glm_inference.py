@@ -78,7 +78,7 @@ class Subject(NamedTuple):
 def expected_information(run: Run, problem: GlmProblem, fit: GlmFit, *, anyway: bool = False) -> GlmFit:
     """The fit with the expected information at its answer; costs a pass where the solver used another curvature."""
     same = isinstance(problem.loss, CANONICAL) or not problem.loss.convex
-    if problem.penalty > 0 or (not anyway and (same or fit.half_inverse is None)):
+    if problem.penalised or (not anyway and (same or fit.half_inverse is None)):
         return fit
     sums = run.sum(Slopes, fit.at(problem, 2, expected=True), "information")
     assert sums.hessian is not None

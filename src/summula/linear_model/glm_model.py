@@ -26,6 +26,7 @@ from summula.linear_model.glm_quality import Quality
 from summula.linear_model.glm_separation import Found, separation_of_fit
 from summula.linear_model.glm_solver import GlmFit, GlmProblem, solve
 from summula.linear_model.inference import WEIGHTS, Names
+from summula.linear_model.l1_likelihood import solve_l1
 from summula.losses import Multinomial
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link
@@ -66,10 +67,18 @@ class GlmModel(Estimator):
     # Kind and columns of a separation that leaves the fit without an answer.
     _separated: tuple[str, ...]
 
-    def _solved(self, run: Run, problem: GlmProblem, given: tuple[Any, ...], classes: Array | None = None) -> None:
+    def _solved(
+        self,
+        run: Run,
+        problem: GlmProblem,
+        given: tuple[Any, ...],
+        classes: Array | None = None,
+        start: tuple[Array, Array] | None = None,
+    ) -> None:
         """Solve the problem on the rows of a run, name the answer, and say if it is not what was asked for.
 
-        `given` are X, y, sample_weight and what else the rows came with, for another look at them.
+        `given` are X, y, sample_weight and what else the rows came with, for another look at them; `start` are
+        intercepts and slopes to begin with.
         """
         self._frame_library = frame_library(given[0]) if is_frame(given[0]) else None
         self._training = keep_training(run, *given)
@@ -83,8 +92,8 @@ class GlmModel(Estimator):
             self.certificate_ = _certificate(fit, problem, classes, getattr(self, "factor_levels_", None), _UNIT[dtype])
             self._name(fit, dtype)
 
-        start = self._warm_start(run, problem)
-        fit = solve(run, problem, lambda fit: run.offer(lambda: assign(fit)), start)
+        start = start or self._warm_start(run, problem)
+        fit = (solve_l1 if problem.l1 else solve)(run, problem, lambda fit: run.offer(lambda: assign(fit)), start)
         fit = expected_information(run, problem, fit)
         assign(fit)
         found = separation_of_fit(run, problem, fit)
@@ -116,7 +125,7 @@ class GlmModel(Estimator):
                 ConvergenceWarning,
             )
         parameters = problem.outputs * (run.source.n_features + int(problem.intercept))
-        if problem.penalty == 0 and problem.outputs == 1 and 0 < fit.rank < parameters < run.source.n_rows:
+        if not problem.penalised and problem.outputs == 1 and 0 < fit.rank < parameters < run.source.n_rows:
             free = parameters - fit.rank
             warn(
                 f"{free} column{'s are' if free > 1 else ' is'} constant or a combination of the others, so the data "
@@ -136,7 +145,7 @@ class GlmModel(Estimator):
 
     def _cure(self) -> str:
         """What penalises this model."""
-        return "a finite C" if hasattr(self, "C") else "alpha > 0"
+        return "a finite C" if self._labelled else "alpha > 0"
 
     # ----------------------------------------------------------------------------------------------------- summarising
 
@@ -190,10 +199,10 @@ class GlmModel(Estimator):
     def _refuse_summary(self) -> None:
         """Raise when the usual standard errors do not apply to this fit."""
         certificate = self.certificate_
-        if certificate.penalty > 0:
+        if certificate.penalty > 0 or certificate.l1 > 0:
             raise ParameterError(
                 f"summary() needs an unpenalised fit: the penalty pulls the coefficients towards 0, so the usual "
-                f"standard errors do not cover the truth; fit with {'C=inf' if hasattr(self, 'C') else 'alpha=0'}, "
+                f"standard errors do not cover the truth; fit with {'C=inf' if self._labelled else 'alpha=0'}, "
                 "or bootstrap."
             )
         if certificate.low is not None:
@@ -289,4 +298,6 @@ def _certificate(
         high=problem.high,
         unit=unit,
         levels=levels or None,
+        l1=problem.l1,
+        zeros=fit.zeros,
     )

@@ -50,7 +50,7 @@ class Found(NamedTuple):
 def separation_of_fit(run: Run, problem: GlmProblem, fit: GlmFit) -> Found | None:
     """The separation of the classes if the fit is suspicious and they are separated; else None."""
     classes = (Logistic, Multinomial, BinaryProbit, BinaryCLogLog)
-    if problem.penalty > 0 or problem.low is not None or not isinstance(problem.loss, classes):
+    if problem.penalised or problem.low is not None or not isinstance(problem.loss, classes):
         return None
     if not (_may_be(fit, problem) and _looks_so(run, problem, fit)):
         return None

@@ -44,7 +44,7 @@ from summula.optimize.newton_method import Bounds, Factor, Local, newton
 if TYPE_CHECKING:
     from summula.core.estimator import Run
 
-__all__ = ["GlmFit", "GlmProblem", "Objective", "judge", "solve"]
+__all__ = ["GlmFit", "GlmProblem", "Objective", "first_guess", "judge", "representative", "solve"]
 
 Array = NDArray[Any]
 
@@ -72,6 +72,12 @@ class GlmProblem(NamedTuple):
     max_steps: int = 100
     link: Any = None  # where an intercept alone starts
     family: Any = None  # checks the targets
+    l1: float = 0.0  # a of `l1_likelihood.py`; of the whole sum
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is any penalty."""
+        return self.penalty > 0 or self.l1 > 0
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,8 @@ class GlmFit:
     rank : int
     largest : ndarray of shape (d,), or None
         The largest |x_j - o_j|.
+    zeros : ndarray of shape (K, d), or None
+        Slopes that are zero in every minimiser, under an L1 penalty.
     """
 
     coef: Array
@@ -115,6 +123,7 @@ class GlmFit:
     rank: int = 0
     free: Array | None = None
     largest: Array | None = None
+    zeros: Array | None = None
 
     @property
     def settled(self) -> bool:
@@ -151,6 +160,7 @@ class Objective:
         self.seen: tuple[Array, Local] | None = None  # the last point
         self.curved: Curved | None = None  # the last one with a Hessian
         self.largest: Array | None = None
+        self.free: Any = slice(None)  # parameters that a Hessian is of
 
     def theta(self, x: Array) -> Array:
         """The vector as a matrix of shape (p, K)."""
@@ -167,14 +177,14 @@ class Objective:
             not problem.loss.convex,
             problem.class_weight,
             self.support,
-            extent=order == 2 and self.largest is None,
+            extent=order == 2 and self.largest is None and not problem.l1,
         )
         self.support = None  # one look at the targets is enough
         return point
 
     def __call__(self, x: Array, order: int) -> Local:
         problem = self.problem
-        sums = self.run.sum(Slopes, self.at(x, order), "Newton step" if order == 2 else "gradient")
+        sums = self.sum(x, order)
         self.stop = self.run.step() or self.stop
         self.sums = sums
         penalised = self.penalised(x)
@@ -182,14 +192,19 @@ class Objective:
         gradient = sums.slope.T.ravel() + problem.penalty * penalised
         hessian = sums.hessian
         if hessian is not None:
-            hessian = hessian + np.diag(problem.penalty * self.penalised(np.ones(len(x))))
+            hessian = hessian + np.diag(problem.penalty * self.penalised(np.ones(len(x)))[self.free])
             if not np.isfinite(hessian).all():
                 return Local(np.inf, gradient, hessian)
             self.largest = sums.largest if self.largest is None else self.largest
-            self.curved = Curved(x.copy(), hessian, self.factor(hessian), self.largest)
+            if not problem.l1:
+                self.curved = Curved(x.copy(), hessian, self.factor(hessian), self.largest)
         here = Local(value, gradient, hessian)
         self.seen = x.copy(), here
         return here
+
+    def sum(self, x: Array, order: int) -> Slopes:
+        """The sums over the rows at x."""
+        return self.run.sum(Slopes, self.at(x, order), "Newton step" if order == 2 else "gradient")
 
     def decrement(self, x: Array) -> float:
         """What a Newton step from x would still give, if a Hessian is affordable; else infinity."""
@@ -313,10 +328,10 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
     q = p * problem.outputs
     fewer = min(rows // _LEVEL, int(_LEADING_VALUES / max(run.source.width, 1.0)))
     if q > WIDE or fewer < max(_FEWEST, _ROWS_PER_PARAMETER * q) or not problem.max_steps:
-        return _first_guess(run, problem, origin, min(rows, 65_536)), None
+        return first_guess(run, problem, origin, min(rows, 65_536)), None
     few = run.leading(fewer)
-    if not _representative(few, problem):
-        return _first_guess(run, problem, origin, min(rows, 65_536)), None
+    if not representative(few, problem):
+        return first_guess(run, problem, origin, min(rows, 65_536)), None
     x, rough = _start(run, problem, origin, fewer)
     share = rows / fewer
     part = problem._replace(penalty=problem.penalty / share, tolerance=_ROUGH, max_steps=8, family=None)
@@ -342,7 +357,7 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
     return solution.x, objective.factor(H * share)
 
 
-def _representative(few: Run, problem: GlmProblem) -> bool:
+def representative(few: Run, problem: GlmProblem) -> bool:
     """Whether leading rows can tell: every class is among them, and the targets vary."""
     y, w = few.source.chunk(0, few.source.n_rows).y, few.source.chunk(0, few.source.n_rows).weight
     assert y is not None
@@ -354,7 +369,7 @@ def _representative(few: Run, problem: GlmProblem) -> bool:
     return len(values) >= classes and bool(counts.min() >= 10)
 
 
-def _first_guess(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
+def first_guess(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     """No slopes, and an intercept that fits the mean; through the origin, a least-squares fit of the link of y."""
     p = int(problem.intercept) + run.source.n_features
     theta = np.zeros((problem.outputs, p))

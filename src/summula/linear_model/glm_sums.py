@@ -24,7 +24,21 @@ from summula.core.errors import DataError
 from summula.core.statistics import product
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
-__all__ = ["CANONICAL", "At", "ClassTotals", "Diagonal", "Slopes", "WeightTotal", "linear_predictor", "row_weights"]
+__all__ = [
+    "CANONICAL",
+    "At",
+    "ClassTotals",
+    "Diagonal",
+    "Slopes",
+    "WeightTotal",
+    "block_of",
+    "dense_sums",
+    "derivatives_at",
+    "inner_of",
+    "linear_predictor",
+    "row_weights",
+    "weighted_rows",
+]
 
 Array = NDArray[Any]
 
@@ -69,7 +83,7 @@ def weighted_rows(chunk: Chunk, class_weight: Array | None) -> tuple[Chunk, Arra
     return chunk.take(kept), w[kept]
 
 
-def _block(chunk: Chunk, origin: Array, intercept: bool) -> Array:
+def block_of(chunk: Chunk, origin: Array, intercept: bool) -> Array:
     """The rows z_i, dense; without the indicators of factors."""
     first = int(intercept)
     if chunk.has_factors:
@@ -111,7 +125,7 @@ def linear_predictor(chunk: Chunk, point: At, block: Array | None = None) -> Arr
     if chunk.is_sparse:
         eta = _sparse_predictor(chunk, point)
     else:
-        block = _block(chunk, point.origin, point.intercept) if block is None else block
+        block = block_of(chunk, point.origin, point.intercept) if block is None else block
         theta = point.theta[: block.shape[1]].astype(block.dtype)
         eta = product(block, theta).astype(np.float64, copy=False)
         if chunk.has_factors:
@@ -153,13 +167,14 @@ class Slopes:
             _check_support(chunk, point.support)
         chunk, w = weighted_rows(chunk, point.class_weight)
         assert chunk.y is not None
-        block = None if chunk.is_sparse else _block(chunk, point.origin, point.intercept)
+        block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
-            value, slope, curvature = _derivatives(point, chunk.y[:, 0], eta, w)
-            sums = _sparse_sums if chunk.is_sparse else _factor_sums if chunk.has_factors else _dense_sums
+            value, slope, curvature = derivatives_at(point, chunk.y[:, 0], eta, w)
+            sums = _sparse_sums if chunk.is_sparse else _factor_sums if chunk.has_factors else dense_sums
             gradient, hessian, largest = sums(chunk, block, slope, curvature, point)
-        return cls(value, gradient, hessian, _inner(curvature), largest, float(len(chunk) if w is None else w.sum()))
+            inner = inner_of(curvature)
+        return cls(value, gradient, hessian, inner, largest, float(len(chunk) if w is None else w.sum()))
 
     def merge(self, other: Self) -> Self:
         """The sums of both sets of rows."""
@@ -202,7 +217,7 @@ class _Softmax(NamedTuple):
 CANONICAL = (Squared, Logistic, PoissonLog, Multinomial)
 
 
-def _derivatives(point: At, y: Array, eta: Array, w: Array | None) -> tuple[float, Array, Any]:
+def derivatives_at(point: At, y: Array, eta: Array, w: Array | None) -> tuple[float, Array, Any]:
     """The weighted value, and the weighted slope (n, K) and curvature (n,) of each row (`_Softmax` for K > 1)."""
     loss = point.loss
     if isinstance(loss, Multinomial):
@@ -226,7 +241,8 @@ def _total(value: Array, w: Array | None) -> float:
     return float(value @ w)
 
 
-def _inner(curvature: Any) -> Array:
+def inner_of(curvature: Any) -> Array:
+    """The block of H that belongs to the intercepts."""
     if isinstance(curvature, _Softmax):
         weighted = curvature.p * curvature.weight[:, None]
         return np.asarray(np.diag(weighted.sum(axis=0)) - weighted.T @ curvature.p)
@@ -244,9 +260,10 @@ def _pairs(curvature: Any, outputs: int) -> Any:
             yield k, m, w * p[:, k] * (float(k == m) - p[:, m])
 
 
-def _dense_sums(
+def dense_sums(
     chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
 ) -> tuple[Array, Array | None, Array]:
+    """Slope, Hessian and largest values of the columns of a block of rows, which order 2 scales in place."""
     assert block is not None
     outputs = slope.shape[1]
     gradient = product(block.T, slope.astype(block.dtype)).astype(np.float64, copy=False)
@@ -273,7 +290,7 @@ def _factor_sums(
     rows, first, width, outputs = chunk.rows, int(point.intercept), block.shape[1], slope.shape[1]
     if outputs > 1:  # softmax: written out, a few rows at a time
         plain = replace(chunk, rows=chunk.dense(chunk.dtype))
-        return _dense_sums(plain, _block(plain, point.origin, point.intercept), slope, curvature, point)
+        return dense_sums(plain, block_of(plain, point.origin, point.intercept), slope, curvature, point)
     p = first + chunk.n_features
     gradient = np.zeros((p, 1))
     gradient[:width] = product(block.T, slope.astype(block.dtype))
@@ -364,16 +381,16 @@ class Diagonal:
         point, first = params, int(params.intercept)
         chunk, w = weighted_rows(chunk, point.class_weight)
         assert chunk.y is not None
-        block = None if chunk.is_sparse else _block(chunk, point.origin, point.intercept)
+        block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
-            _, _, c = _derivatives(point, chunk.y[:, 0], eta, w)
+            _, _, c = derivatives_at(point, chunk.y[:, 0], eta, w)
         C = c.weight[:, None] * c.p * (1 - c.p) if isinstance(c, _Softmax) else c[:, None]
         out = np.zeros(point.theta.shape)
         if chunk.is_sparse:
             add_squares(chunk.rows.indptr, chunk.rows.indices, chunk.rows.data, np.ascontiguousarray(C), out[first:])
         else:
-            full = _block(replace(chunk, rows=chunk.dense(chunk.dtype)), point.origin, point.intercept)
+            full = block_of(replace(chunk, rows=chunk.dense(chunk.dtype)), point.origin, point.intercept)
             out[first:] = product(np.square(full[:, first:]).T, C.astype(full.dtype))
         if first:
             out[0] = C.sum(axis=0)

@@ -1,9 +1,9 @@
 """Logistic and softmax regression: P(class k | x) is proportional to exp(b_k + v_k'x).
 
-    min  C sum_i w_i log(1 / P(y_i | x_i)) + 1/2 ||V||^2                                                       (1)
+    min  C sum_i w_i log(1 / P(y_i | x_i)) + rho |V|_1 + (1 - rho)/2 ||V||^2                                    (1)
 
-Two classes need one score, b + v'x, the log-odds of the second; more have one score each (softmax), fitted jointly.
-Solved, divided by C, in `glm_solver.py`.
+rho is `l1_ratio`. Two classes need one score, b + v'x, the log-odds of the second; more have one score each (softmax),
+fitted jointly. Solved, divided by C, in `glm_solver.py`; with an L1 penalty, in `l1_likelihood.py`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class LogisticRegression(AccuracyScore, GlmModel):
 
     Parameters
     ----------
-    penalty : {"l2", None}, default="deprecated"
-        For compatibility: None means C=inf.
+    penalty : {"l1", "l2", "elasticnet", None}, default="deprecated"
+        For compatibility: "l1" means l1_ratio=1, "l2" l1_ratio=0, and None C=inf.
     C : float, default=1.0
-        Inverse strength of the penalty ||V||^2 / 2; inf fits without. The intercept is not penalised.
+        Inverse strength of the penalty; inf fits without. The intercept is not penalised.
     l1_ratio : float, default=0.0
-        Share of the L1 penalty; only 0 so far.
+        Share of the L1 penalty, which makes slopes exactly zero: 1 is L1 alone, 0 is ||V||^2 / 2 alone.
     dual : bool, default=False
         For compatibility; a hint.
     tol : float, default=1e-4
@@ -85,7 +85,8 @@ class LogisticRegression(AccuracyScore, GlmModel):
     n_iter_ : ndarray of shape (1,)
         Steps over all rows.
     certificate_ : GlmCertificate
-        The objective (1), divided by C, and how far it is from the least possible.
+        The objective (1), divided by C, and how far it is from the least possible; with an L1 penalty also `zeros`:
+        slopes that are zero in every minimiser.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -179,27 +180,31 @@ class LogisticRegression(AccuracyScore, GlmModel):
         with self._fitting(X, y, sample_weight) as run:
             problem = self._problem(run)
             self._solved(run, problem, (X, y, sample_weight), self.classes_)
-            if problem.penalty == 0:
+            if not problem.penalised:
                 self._quality = quality_of_classes(run, self._fit, problem)
         return self
 
     def _problem(self, run: Run) -> GlmProblem:
+        return self._problem_at(*self._strength(), self._class_weights(run))
+
+    def _problem_at(self, strength: float, l1_ratio: float, class_weight: Array | None) -> GlmProblem:
+        """The problem (1) with strength = 1/C."""
         K = len(self.classes_)
-        C = self._strength()
         return GlmProblem(
             Logistic() if K == 2 else Multinomial(K),
-            0.0 if np.isinf(C) else 1.0 / C,
+            strength * (1 - l1_ratio),
             self.fit_intercept,
             outputs=1 if K == 2 else K,
-            class_weight=self._class_weights(run),
+            class_weight=class_weight,
             tolerance=relative_gap(self.tol),
             max_steps=self.max_iter,
             # Before the first step scikit-learn has all parameters at 0.
             link=Logit() if self.max_iter else None,
+            l1=strength * l1_ratio,
         )
 
-    def _strength(self) -> float:
-        """C, from the parameters scikit-learn has had for it, with its warnings."""
+    def _strength(self) -> tuple[float, float]:
+        """1/C and the share of the L1 penalty, from the parameters scikit-learn has had for it, with its warnings."""
         if self.penalty != "deprecated":
             warn(
                 "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this warning, leave "
@@ -214,6 +219,11 @@ class LogisticRegression(AccuracyScore, GlmModel):
                 "instead.",
                 FutureWarning,
             )
+        if self.penalty in ("l1", "l2", None) and self.l1_ratio is not None and 0 < self.l1_ratio < 1:
+            warn(
+                f"l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty={self.penalty})",
+                UserWarning,
+            )
         if (self.penalty == "l2" and self.l1_ratio != 0) or (self.penalty == "l1" and self.l1_ratio != 1):
             warn(
                 f"Inconsistent values: penalty={self.penalty} with l1_ratio={self.l1_ratio}. penalty is deprecated. "
@@ -222,11 +232,12 @@ class LogisticRegression(AccuracyScore, GlmModel):
             )
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ParameterError("l1_ratio must be specified when penalty is elasticnet.")
-        if self.penalty in ("l1", "elasticnet") or (self.penalty == "deprecated" and self.l1_ratio):
-            raise ParameterError("LogisticRegression has no L1 penalty yet; use l1_ratio=0.")
         if self.penalty is None and self.C != 1.0:
             warn("Setting penalty=None will ignore the C and l1_ratio parameters", UserWarning)
-        return float(np.inf if self.penalty is None else self.C)
+        if self.penalty is None or np.isinf(self.C):
+            return 0.0, 0.0
+        ratio = {"l1": 1.0, "l2": 0.0}.get(self.penalty, self.l1_ratio or 0.0)
+        return 1.0 / float(self.C), float(ratio)
 
     def _class_weights(self, run: Run) -> Array | None:
         """The weight of each class, in the order of the classes."""

@@ -36,7 +36,7 @@ from summula.linear_model.leave_one_out import LeftOutPath, leave_one_out_path
 from summula.linear_model.linear_model import Given, LeastSquaresModel
 from summula.linear_model.problem import Fit, Problem
 
-__all__ = ["RidgeCV"]
+__all__ = ["CV", "RidgeCV", "callable_value", "scorer_name", "takes_weights"]
 
 Array = NDArray[Any]
 
@@ -47,8 +47,8 @@ def _is_scorer_name(value: Any) -> bool:
     return isinstance(value, str) and value in get_scorer_names()
 
 
-_scorer_name = Allowed(_is_scorer_name, "the name of a scorer (see sklearn.metrics.get_scorer_names())")
-_callable = Allowed(callable, "a callable")
+scorer_name = Allowed(_is_scorer_name, "the name of a scorer (see sklearn.metrics.get_scorer_names())")
+callable_value = Allowed(callable, "a callable")
 _splitter = Allowed(
     lambda value: hasattr(value, "split") and hasattr(value, "get_n_splits") and not isinstance(value, str),
     "an object implementing 'split' and 'get_n_splits'",
@@ -140,7 +140,7 @@ class RidgeCV(LeastSquaresModel):
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "alphas": (array_like, real(0.0, open_low=True)),
         "fit_intercept": (boolean,),
-        "scoring": (none, _callable, _scorer_name),
+        "scoring": (none, callable_value, scorer_name),
         "cv": CV,
         "gcv_mode": (one_of("auto", "svd", "eigen"), none),
         "store_cv_results": (boolean,),
@@ -261,7 +261,7 @@ class RidgeCV(LeastSquaresModel):
                 f"RidgeCV.fit() takes {name}= only when scikit-learn's metadata routing is enabled: "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-        if weights and self.cv is not None and not _takes_weights(self.scoring, self._scorer()):
+        if weights and self.cv is not None and not takes_weights(self.scoring, self._scorer()):
             warn(
                 f"scoring={self.scoring!r} takes no sample_weight, so the rows left out count alike; "
                 "give the scorer a sample_weight argument to weight them.",
@@ -416,7 +416,7 @@ class RidgeCV(LeastSquaresModel):
     merge = property(_not_a_sum)
 
 
-def _takes_weights(scoring: Any, scorer: Any) -> bool:
+def takes_weights(scoring: Any, scorer: Any) -> bool:
     """Whether a scorer can be given weights, asked as scikit-learn's grid search does."""
     if scoring is None:
         return True

@@ -41,7 +41,17 @@ from scipy import linalg
 
 from summula.core.engine import check_watch
 
-__all__ = ["GramQuadratic", "L1Solution", "Penalty", "Quadratic", "judged", "minimise_l1", "nothing", "solve_inside"]
+__all__ = [
+    "GramQuadratic",
+    "L1Solution",
+    "Penalty",
+    "Quadratic",
+    "judged",
+    "minimise_l1",
+    "newton_on_face",
+    "nothing",
+    "solve_inside",
+]
 
 Array = NDArray[np.float64]
 
@@ -229,7 +239,7 @@ def solve_inside(
         settling = before is not None and np.array_equal(signs, before)
         since += together
         if used <= _SMALL or (since * 6 * len(v) >= used**2 and (settling or since >= 10 * _SWEEPS)):
-            _newton_on_face(G, q, v, penalty, _CROSSINGS if used <= _SMALL else 3)
+            newton_on_face(G, q, v, penalty, _CROSSINGS if used <= _SMALL else 3)
             g, since = q - G @ v, 0
             if survey(v, g, q, c, *penalty, wrong)[1] <= target:
                 return sweeps
@@ -238,7 +248,7 @@ def solve_inside(
     return sweeps
 
 
-def _newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: int) -> bool:
+def newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: int) -> bool:
     """Steps (3), in place, until no sign changes on the way, or so many have; False when no minimiser was reached."""
     a, b, _ = penalty
     for _ in range(crossings):

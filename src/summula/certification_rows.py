@@ -1,0 +1,369 @@
+"""The loss of models on every row of held-out data: arrays, frames, sparse matrices, files and Dask collections.
+
+Data are taken block by block; of each block the losses of all models and the hashes of the rows remain, 8 bytes each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from summula.certification_hashes import betting_order, row_hashes
+from summula.core.engine import current_engine
+from summula.core.errors import DataError, ParameterError
+from summula.core.frames import is_frame, no_such_column, pop_columns
+from summula.core.scan import Scan
+from summula.core.validation import collection_reader
+from summula.stats.bounds import clopper_pearson_bounds
+from summula.stats.bounds_betting import betting_bounds
+
+__all__ = ["LOSSES", "Loss", "Measured", "Risk", "check_fitted", "loss_named", "measure", "of_blocks", "risk_bounds"]
+
+Array = NDArray[Any]
+
+LOSSES = ("zero_one", "squared", "absolute", "log")
+_BLOCK = 1 << 16  # rows of a file at a time
+
+
+class Measured(NamedTuple):
+    """What is known of the rows: a column of losses for each model, and the hash of each row."""
+
+    losses: NDArray[np.float64]
+    hashes: NDArray[np.uint64]
+
+
+class Risk(NamedTuple):
+    """The mean loss of one model on the rows, and the bounds on its mean on all rows there can be."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss with its range.
+
+    Attributes
+    ----------
+    name : str
+    low, high : float
+        No loss lies outside.
+    binary : bool
+        Whether `low` and `high` are its only values, so that losses can be counted.
+    """
+
+    name: str
+    low: float
+    high: float
+    binary: bool
+    call: Callable[..., Any] | None = None
+    costs: Array | None = None
+
+    def of(self, model: Any, X: Any, y: Array) -> NDArray[np.float64]:
+        """The loss of every row; NaN where a label is missing."""
+        if self.name == "log":
+            return _log_loss(model, X, y)
+        predicted = np.asarray(model.predict(X))
+        if predicted.shape[:1] != y.shape[:1]:
+            raise DataError(f"X has {len(predicted)} rows and the target y has {len(y)}; give a target for every row.")
+        if self.call is not None:
+            return np.asarray(self.call(y, predicted), np.float64)
+        if self.name == "zero_one":
+            codes = _codes(model, y)
+            wrong = (
+                (predicted != y).astype(np.float64)
+                if self.costs is None
+                else _cost(self.costs, model, codes, predicted)
+            )
+            return np.where(codes == _MISSING, np.nan, wrong)
+        try:
+            difference = np.asarray(predicted, np.float64) - np.asarray(y, np.float64).reshape(predicted.shape)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"loss={self.name!r} is for numbers, and targets or predictions are not, or not one a row: "
+                "use loss='zero_one' for classes."
+            ) from None
+        return difference**2 if self.name == "squared" else np.abs(difference)
+
+    def scaled(self, values: Array) -> NDArray[np.float64]:
+        """Losses on [0, 1]."""
+        return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def unscaled(self, value: float) -> float:
+        """A mean of scaled losses in the units of the loss."""
+        return self.low + float(value) * (self.high - self.low)
+
+    def check(self, losses: Array) -> None:
+        """Raise a sentence about the first loss outside the range."""
+        slack = 1e-12 * (self.high - self.low)
+        outside = ~((losses >= self.low - slack) & (losses <= self.high + slack))
+        if not outside.any():
+            return
+        row = int(np.argmax(outside.reshape(len(losses), -1).any(axis=1)))
+        value = float(losses[row][outside[row]][0] if losses.ndim == 2 else losses[row])
+        if np.isnan(value):
+            raise DataError(f"The loss is missing at row {row}: its label or its prediction is; leave such rows out.")
+        raise DataError(
+            f"The loss is {value:g} at row {row}, outside the range from {self.low:g} to {self.high:g}: give a range "
+            "that holds for every row there can be, or clip the predictions."
+        )
+
+
+_UNKNOWN, _MISSING = -1, -2
+
+
+def loss_named(loss: Any, range: Any, costs: Any) -> Loss:
+    """The loss a user means, with a range that is known."""
+    if costs is not None:
+        return _costly(loss, costs, range)
+    if loss == "zero_one":
+        if range is not None and tuple(range) != (0, 1):
+            raise ParameterError(f"The range of the zero-one loss is (0, 1), not {range!r}: leave range out.")
+        return Loss("zero_one", 0.0, 1.0, True)
+    if not callable(loss) and loss not in LOSSES:
+        raise ParameterError(f"loss must be one of {', '.join(map(repr, LOSSES))} or a function; got {loss!r}.")
+    name = loss if isinstance(loss, str) else getattr(loss, "__qualname__", type(loss).__qualname__)
+    if range is None:
+        raise ParameterError(
+            f"The loss {name!r} has no range of its own, and a mean without one cannot be bounded: "
+            "give range=(low, high) that holds for every row there can be."
+        )
+    low, high = _interval(range)
+    return Loss(name, low, high, False, None if isinstance(loss, str) else loss)
+
+
+def _interval(range: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(value) for value in range)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise ParameterError(f"range must be two finite numbers, the smaller first; got {range!r}.")
+    return low, high
+
+
+def _costly(loss: Any, costs: Any, range: Any) -> Loss:
+    table = np.asarray(costs, np.float64)
+    if loss != "zero_one" or range is not None:
+        raise ParameterError(
+            "costs say what each confusion costs, so they go with loss='zero_one' and without a range."
+        )
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or not np.isfinite(table).all() or np.ptp(table) == 0:
+        raise ParameterError(
+            f"costs must be a square table of numbers that are not all equal, true classes by predicted ones; "
+            f"got shape {table.shape}."
+        )
+    return Loss("zero_one", float(table.min()), float(table.max()), len(np.unique(table)) == 2, costs=table)
+
+
+# ------------------------------------------------------------------------------------------------------------ labels
+
+
+def _codes(model: Any, y: Array) -> NDArray[np.intp]:
+    """Places of labels among the classes of a model: -1 when it has not seen one, -2 when it is missing."""
+    if hasattr(model, "__sklearn_tags__") and is_regressor(model):
+        raise ParameterError(
+            f"The zero-one loss is for classes, and {type(model).__name__} predicts numbers: use loss='squared' or "
+            "'absolute' with a range."
+        )
+    missing = (
+        np.array([v is None or v != v for v in y.tolist()], bool) if y.dtype.kind in "fOc" else np.zeros(len(y), bool)
+    )
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return np.where(missing, _MISSING, 0)
+    places = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
+    codes = np.array([places.get(label, _UNKNOWN) for label in y.tolist()], np.intp)
+    if len(y) and not (codes[~missing] >= 0).any() and not missing.all():
+        raise DataError(
+            f"None of the labels is one of the classes {type(model).__name__} was fitted on (the first is "
+            f"{y.tolist()[0]!r}, the classes are {np.asarray(classes).tolist()[:5]!r}): give labels of the same kind."
+        )
+    return np.where(missing, _MISSING, codes)
+
+
+def _cost(costs: Array, model: Any, codes: Array, predicted: Array) -> Array:
+    classes = getattr(model, "classes_", None)
+    if classes is None or len(classes) != len(costs):
+        raise ParameterError(
+            f"costs is a table of {len(costs)} classes and {type(model).__name__} has "
+            f"{'none' if classes is None else len(classes)}: give one row and one column for each class."
+        )
+    if (codes == _UNKNOWN).any():
+        row = int(np.argmax(codes == _UNKNOWN))
+        raise DataError(f"The label at row {row} is none of the classes of the model, so its cost is not known.")
+    places = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
+    return costs[np.maximum(codes, 0), [places[label] for label in predicted.tolist()]]
+
+
+def _log_loss(model: Any, X: Any, y: Array) -> NDArray[np.float64]:
+    if not hasattr(model, "predict_proba"):
+        raise ParameterError(
+            f"loss='log' needs probabilities and {type(model).__name__} has no predict_proba: use loss='zero_one', "
+            "or a model with probabilities (CalibratedClassifierCV gives any classifier some)."
+        )
+    codes = _codes(model, y)
+    p = np.asarray(model.predict_proba(X), np.float64)
+    if len(p) != len(y):
+        raise DataError(f"X has {len(p)} rows and the target y has {len(y)}; give a target for every row.")
+    with np.errstate(divide="ignore"):
+        loss = -np.log(p[np.arange(len(p)), np.maximum(codes, 0)])
+    # A class that was never seen has probability 0.
+    return np.where(codes == _MISSING, np.nan, np.where(codes == _UNKNOWN, np.inf, loss))
+
+
+def check_fitted(model: Any) -> None:
+    """Refuse models that were not fitted, and classes."""
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise ParameterError(f"A model with predict is needed; got {model!r}: give a fitted estimator.")
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise DataError(f"This {type(model).__name__} is not fitted: fit it first, on other rows.") from None
+    except TypeError:  # no estimator of scikit-learn's kind, but it predicts
+        return
+
+
+# ------------------------------------------------------------------------------------------------------------ blocks
+
+
+def measure(models: Sequence[Any], X: Any, y: Any, loss: Loss) -> Measured:
+    """Losses of all models on all rows, and hashes of the rows."""
+
+    def of_block(block: Any, target: Any) -> Measured:
+        target = np.asarray(target)
+        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+        if _length(block) != len(target):
+            raise DataError(f"X has {_length(block)} rows and the target y has {len(target)}; give one for every row.")
+        if not len(target):  # an empty partition
+            return Measured(np.empty((0, len(models))), np.empty(0, np.uint64))
+        columns = [_one_a_row(loss.of(model, block, target), len(target)) for model in models]
+        return Measured(np.column_stack(columns), row_hashes(block, target))
+
+    if y is None:
+        raise DataError("The target y is None, and without true answers there is no error: give y.")
+    if _is_empty(X):
+        raise DataError(
+            "There are no rows, and no rows say nothing: give held-out rows (59 without an error say < 5 %)."
+        )
+    found = of_blocks(of_block, X, y, models[0])
+    result = Measured(np.concatenate([m.losses for m in found]), np.concatenate([m.hashes for m in found]))
+    loss.check(result.losses)
+    return result
+
+
+def risk_bounds(rows: Measured, loss: Loss, delta: float, *bound_to: str) -> Risk:
+    """The bounds of the one model that was measured, bet on in the order of the rows' and these hashes."""
+    losses = rows.losses[:, 0]
+    x = loss.scaled(losses)
+    if loss.binary:
+        found = clopper_pearson_bounds(np.sum(x > 0.5), len(x), delta)
+    else:
+        found = betting_bounds(x[betting_order(rows.hashes, *bound_to)], delta)
+    # (Summed exactly, so that the order of the rows does not matter.)
+    estimate = min(max(math.fsum(losses) / len(losses), loss.low), loss.high)
+    # Bets can be lucky: a bound on the wrong side of the observed mean is moved there.
+    lower = min(max(loss.unscaled(found.lower), loss.low), estimate)
+    return Risk(estimate, lower, max(min(loss.unscaled(found.upper), loss.high), estimate))
+
+
+def of_blocks(work: Callable[[Any, Any], Any], X: Any, y: Any, model: Any) -> list[Any]:
+    """A function of every block of rows and its targets, in order; on a cluster where the rows are there."""
+    if collection_reader(X) is not None:
+        return _of_collection(work, X, y)
+    if isinstance(X, Scan):
+        return [work(block, target) for block, target in _scanned(X, y, model)]
+    if isinstance(y, str):
+        X, (column,) = pop_columns(_framed(X, y), [y])
+        y = column.to_numpy()
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    return [work(X, y)]
+
+
+def _scanned(X: Scan, y: Any, model: Any) -> Iterator[tuple[Any, Any]]:
+    """Blocks of files as tables, with the columns the model was fitted on."""
+    import pyarrow as pa
+
+    named = isinstance(y, str)
+    if named and y not in X.columns:
+        raise DataError(no_such_column(y, X.columns))
+    others = {*getattr(model, "_not_features", ()), *([y] if named else [])}
+    names = [name for name in getattr(model, "feature_names_in_", X.columns) if name not in others]
+    for start in range(0, X.n_rows, _BLOCK):
+        stop = min(start + _BLOCK, X.n_rows)
+        batches = list(X.read(start, stop, [*names, *([y] if named else [])]))
+        columns = [np.concatenate(pieces) for pieces in zip(*batches, strict=True)]
+        target = columns.pop() if named else None if y is None else np.asarray(y)[start:stop]
+        yield pa.table(dict(zip(names, columns, strict=True))), target
+
+
+def _of_collection(work: Callable[[Any, Any], Any], X: Any, y: Any) -> list[Any]:
+    import dask
+
+    named = isinstance(y, str)
+    blocks = _delayed(X)
+    if named:
+        if y not in getattr(X, "columns", ()):
+            raise DataError(no_such_column(y, getattr(X, "columns", ())))
+        tasks = [dask.delayed(_split)(work, block, y) for block in blocks]
+    elif y is None:
+        tasks = [dask.delayed(work)(block, None) for block in blocks]
+    elif collection_reader(y) is not None and len(_delayed(y)) == len(blocks):
+        tasks = [dask.delayed(work)(block, target) for block, target in zip(blocks, _delayed(y), strict=True)]
+    else:
+        (values,) = _computed([y]) if collection_reader(y) is not None else (y,)
+        ends = np.cumsum(_computed([dask.delayed(_length)(block) for block in blocks]))
+        if ends[-1] != len(values):
+            raise DataError(f"X has {ends[-1]} rows and the target y has {len(values)}; give one for every row.")
+        targets = np.split(np.asarray(values), ends[:-1])
+        tasks = [dask.delayed(work)(block, target) for block, target in zip(blocks, targets, strict=True)]
+    return _computed(tasks)
+
+
+def _computed(tasks: list[Any]) -> list[Any]:
+    """Results of tasks, from the cluster of the engine in use, or from wherever Dask computes now."""
+    import dask
+
+    client = getattr(current_engine(), "client", None)
+    return list(dask.compute(*tasks) if client is None else client.gather(client.compute(tasks)))
+
+
+def _delayed(collection: Any) -> list[Any]:
+    """The blocks of rows of a Dask array or frame, put off."""
+    if hasattr(collection, "rechunk") and collection.ndim == 2:
+        collection = collection.rechunk({1: -1})
+    return list(np.ravel(np.asarray(collection.to_delayed(), object)))
+
+
+def _split(work: Callable[[Any, Any], Any], frame: Any, y: str) -> Any:
+    return work(frame.drop(columns=[y]), frame[y].to_numpy())
+
+
+def _framed(X: Any, y: str) -> Any:
+    if not is_frame(X):
+        raise DataError(f"y={y!r} names a column, and X is no frame, file or collection: give y as an array.")
+    return X
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _is_empty(X: Any) -> bool:
+    return collection_reader(X) is None and _length(X) == 0
+
+
+def _one_a_row(losses: Array, rows: int) -> Array:
+    if losses.shape != (rows,):
+        raise DataError(f"The loss has shape {losses.shape}; it must give one number for each of the {rows} rows.")
+    return losses

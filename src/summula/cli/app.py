@@ -1,0 +1,253 @@
+"""The commands and their options; the work is in the other files of this folder, imported when a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from summula.cli.console import Console
+from summula.cli.exits import code_of, sentence_of
+
+__all__ = ["app", "main"]
+
+_CODES = (
+    "Exit codes: 0 done, 1 a bug, 2 wrong command line, 3 unusable data or option, 4 unusable model file, "
+    "5 output cannot be written, 6 out of time, 130 stopped by Ctrl-C."
+)
+
+app = typer.Typer(
+    name="summula",
+    help="Train a model on a table, and know how good it is.",
+    epilog=_CODES,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # help in plain text, in a third of the time
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No tables and no remarks.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Arrow: a file, a folder or a quoted pattern.")
+]
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="model.summula, or the folder it is in.")]
+Delta = Annotated[float, typer.Option(help="The chance that a bound is wrong.")]
+
+
+class TaskName(StrEnum):
+    """What a target can be."""
+
+    classes = "classes"
+    numbers = "numbers"
+
+
+class MetricName(StrEnum):
+    """What candidates can be compared by."""
+
+    accuracy = "accuracy"
+    log_loss = "log_loss"
+    absolute = "absolute"
+    squared = "squared"
+
+
+def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: bool) -> None:
+    """Do the work of a command; an error is one sentence and an exit code."""
+    try:
+        work(Console(as_json=as_json, quiet=quiet))
+    except BaseException as error:
+        if isinstance(error, typer.Exit | SystemExit) or debug:
+            raise
+        sys.stderr.write(f"Error: {sentence_of(error)}\n")
+        raise typer.Exit(code_of(error)) from None
+
+
+@app.command()
+def train(
+    table: TableArgument,
+    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder for what comes out.")] = "summula-out",
+    time: Annotated[float, typer.Option(min=1.0, help="Seconds to spend.")] = 60.0,
+    models: Annotated[
+        str | None, typer.Option(help="Candidates, separated by commas; all that fit the target when left out.")
+    ] = None,
+    metric: Annotated[
+        MetricName | None, typer.Option(help="What to compare by: accuracy for classes, absolute for numbers.")
+    ] = None,
+    costs: Annotated[str | None, typer.Option(help="CSV file of what each confusion of classes costs.")] = None,
+    delta: Delta = 0.05,
+    seed: Annotated[int, typer.Option(min=0, help="Draws the hold-out and the folds.")] = 0,
+    task: Annotated[TaskName | None, typer.Option(help="What the target is, if not what it looks like.")] = None,
+    holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Share of the rows set aside.")] = 0.2,
+    stream: Annotated[bool, typer.Option("--stream", help="Train from files, as for tables beyond memory.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare models on a table, and certify the best on rows set aside first.
+
+    Writes model.summula, report.html, leaderboard.csv and certificate.json.
+    """
+
+    def work(console: Console) -> None:
+        from summula.cli.exits import INTERRUPTED
+        from summula.cli.training import Request, train
+
+        request = Request(
+            table=table,
+            target=target,
+            out=out,
+            seconds=time,
+            models=None if models is None else [name.strip() for name in models.split(",") if name.strip()],
+            metric=None if metric is None else metric.value,
+            costs=costs,
+            delta=delta,
+            seed=seed,
+            task=None if task is None else task.value,
+            share=holdout,
+            stream=stream,
+            debug=debug,
+            command=" ".join(["summula", *sys.argv[1:]]),
+        )
+        if train(request, console).leaderboard.interrupted:
+            raise typer.Exit(INTERRUPTED)
+
+    _run(work, as_json, quiet, debug)
+
+
+@app.command()
+def predict(
+    model: ModelArgument,
+    table: TableArgument,
+    out: Annotated[str, typer.Option("--out", "-o", help="File for the predictions, .parquet or .csv.")],
+    proba: Annotated[bool, typer.Option("--proba", help="The probability of each class instead.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Predict the target of every row of a table, of any size."""
+
+    def work(console: Console) -> None:
+        from summula.cli.predicting import predict_file
+
+        predict_file(model, table, out, proba, console)
+
+    _run(work, as_json, quiet, debug)
+
+
+@app.command()
+def certify(
+    model: ModelArgument,
+    table: TableArgument,
+    delta: Delta = 0.05,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="JSON file for the certificate.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Bound the true error of a model from rows it has not seen, with their answers."""
+
+    def work(console: Console) -> None:
+        from summula.cli.predicting import certify_file
+
+        certify_file(model, table, delta, out, console)
+
+    _run(work, as_json, quiet, debug)
+
+
+@app.command()
+def inspect(
+    table: TableArgument,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="Look for columns that give this away.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say what the columns of a table hold."""
+
+    def work(console: Console) -> None:
+        from summula.cli.inspecting import inspect_file
+
+        inspect_file(table, target, console)
+
+    _run(work, as_json, quiet, debug)
+
+
+@app.command()
+def plan(
+    error: Annotated[float, typer.Option(help="The share of errors expected.")] = 0.0,
+    limit: Annotated[float | None, typer.Option(help="What the error is to be certified below.")] = None,
+    width: Annotated[float | None, typer.Option(help="How far apart the bounds may be, instead.")] = None,
+    recall: Annotated[float | None, typer.Option(help="A recall to be kept, instead: rows of that class.")] = None,
+    delta: Delta = 0.05,
+    models: Annotated[int, typer.Option(min=1, help="How many models the rows will choose from.")] = 1,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say how many rows to label before an error can be certified."""
+
+    def work(console: Console) -> None:
+        from summula.cli.planning import plan_rows
+
+        plan_rows(error, limit, width, recall, delta, models, console)
+
+    _run(work, as_json, quiet, debug)
+
+
+@app.command()
+def warmup(quiet: Quiet = False, debug: Debug = False) -> None:
+    """Compile everything once, so that nobody waits for it later."""
+
+    def work(console: Console) -> None:
+        import time
+
+        from summula.core.warmup import warmup
+
+        clock = time.monotonic()
+        warmup()
+        console.remark(f"Compiled in {time.monotonic() - clock:.1f} s.")
+
+    _run(work, False, quiet, debug)
+
+
+@app.command()
+def doctor(as_json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """Say what is installed and how it computes."""
+
+    def work(console: Console) -> None:
+        from summula.cli.doctor import doctor
+
+        doctor(console)
+
+    _run(work, as_json, quiet, debug)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from summula._version import __version__
+
+        sys.stdout.write(f"summula {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Train a model on a table, and know how good it is."""
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,125 @@
+"""What a model has to beat: the mean of the target, or its most frequent class; both follow from one sum.
+
+    mean = o + s / W,     share of class k = W_k / W                                                            (1)
+
+with the sum of weights W, of one class W_k, and of the target about an origin s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.chunks import Chunk
+from summula.core.estimator import Estimator
+from summula.core.scoring import AccuracyScore, R2Score
+
+__all__ = ["BaselineClassifier", "BaselineRegressor"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class TargetSums:
+    """Sum of weights, and of the target about an origin or by class; `params` says which, with origin or number."""
+
+    weight: float
+    total: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[str, float]) -> Self:
+        """The sums of one chunk."""
+        assert chunk.y is not None
+        y = np.asarray(chunk.y[:, 0], np.float64)
+        w = np.ones(len(y)) if chunk.weight is None else chunk.weight
+        what, value = params
+        if what == "classes":
+            return cls(float(w.sum()), np.bincount(y.astype(np.intp), w, int(value)))
+        return cls(float(w.sum()), np.array([w @ (y - value)]))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return type(self)(self.weight + other.weight, self.total + other.total)
+
+
+def _repeated(value: Array, chunk: Chunk) -> Array:
+    return np.repeat(value, len(chunk), axis=0)
+
+
+class BaselineRegressor(R2Score, Estimator):
+    """The mean of the target, whatever the row.
+
+    Attributes
+    ----------
+    mean_ : float
+
+    Examples
+    --------
+    >>> from summula.cli.baseline import BaselineRegressor
+    >>> BaselineRegressor().fit([[0.0], [1.0]], [1.0, 3.0]).predict([[5.0]])
+    array([2.])
+    """
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaselineRegressor:
+        """Compute the mean of y."""
+        with self._fitting(X, y, sample_weight) as run:
+            origin = float(run.origin()[-1])
+            sums = run.sum(TargetSums, ("mean", origin))
+            self.mean_ = origin + float(sums.total[0]) / sums.weight
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The mean, once a row."""
+        source = self._reading(X)
+        return self._map_rows(partial(_repeated, np.array([self.mean_])), source, complete=False)
+
+    def _row_function(self) -> Callable[[Chunk], Array]:
+        return partial(_repeated, np.array([self.mean_]))
+
+
+class BaselineClassifier(AccuracyScore, Estimator):
+    """The most frequent class, whatever the row.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    shares_ : ndarray
+        How frequent each class is.
+
+    Examples
+    --------
+    >>> from summula.cli.baseline import BaselineClassifier
+    >>> BaselineClassifier().fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]).predict([[5.0]]).tolist()
+    ['b']
+    """
+
+    _labelled = True
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaselineClassifier:
+        """Count the classes."""
+        with self._fitting(X, y, sample_weight) as run:
+            sums = run.sum(TargetSums, ("classes", len(self.classes_)))
+            self.shares_ = sums.total / sums.weight
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The most frequent class, once a row."""
+        source = self._reading(X)
+        best = self.classes_[[int(self.shares_.argmax())]]
+        return self._map_rows(partial(_repeated, best), source, complete=False)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The share of each class, once a row."""
+        source = self._reading(X)
+        return self._map_rows(partial(_repeated, self.shares_[None, :]), source, complete=False)
+
+    def _row_function(self) -> Callable[[Chunk], Array]:
+        return partial(_repeated, np.array([float(self.shares_.argmax())]))

@@ -1,0 +1,93 @@
+"""What a command says: results on standard output, progress and remarks on standard error.
+
+With `--json` the output is one JSON document; with `--quiet` there are no remarks and no tables. Colours and moving
+progress come only where a terminal shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Console"]
+
+
+class Console:
+    """Where a command writes to."""
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+        self.as_json, self.quiet = as_json, quiet
+
+    def remark(self, text: str) -> None:
+        """Say something in passing."""
+        if not self.quiet:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
+
+    def result(self, text: str) -> None:
+        """Say what was asked for."""
+        if not self.as_json:
+            sys.stdout.write(text + "\n")
+
+    def document(self, content: Mapping[str, Any]) -> None:
+        """The result as JSON, where that was asked for."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A small table; numbers stand on the right."""
+        if self.as_json or self.quiet:
+            return
+        from rich import box
+        from rich.console import Console as Rich
+        from rich.table import Table
+
+        drawn = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for j, name in enumerate(columns):
+            numbers = all(isinstance(row[j], int | float) for row in rows)
+            drawn.add_column(name, justify="right" if numbers else "left", overflow="fold")
+        for row in rows:
+            drawn.add_row(*map(shown, row))
+        # (A pipe has no width; lines are not to be broken there.)
+        wide = {} if sys.stdout.isatty() else {"width": 160}
+        Rich(file=sys.stdout, highlight=False, markup=False, **wide).print(drawn)  # type: ignore[arg-type]
+
+    @contextmanager
+    def progress(self, total: int) -> Iterator[Any]:
+        """A function to call with what is under way and how many steps are done; it moves on a terminal only."""
+        if self.quiet or self.as_json or not sys.stderr.isatty():
+            yield lambda what, done: None
+            return
+        from rich.console import Console as Rich
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Rich(file=sys.stderr), transient=True) as bar:
+            task = bar.add_task("starting", total=total)
+            yield lambda what, done: bar.update(task, description=what, completed=done)
+
+
+def shown(value: Any) -> str:
+    """A cell of a table as text."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it; what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,109 @@
+"""`summula predict` and `summula certify`: what is done with a saved model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import summula
+from summula.cli.console import Console
+from summula.cli.exits import MODEL, CommandError
+from summula.cli.files import write_whole
+from summula.cli.metrics import certified
+from summula.cli.seen import refuse_training_rows
+from summula.cli.tables import as_labels, open_table, read_table, target_values
+from summula.cli.verdicts import certified_sentence
+from summula.core.errors import DataError, ParameterError
+from summula.core.frames import no_such_column
+from summula.core.output import write_batches
+from summula.preprocessing import TableModel
+
+__all__ = ["certify_file", "load_model", "predict_file"]
+
+
+def load_model(path: str) -> TableModel:
+    """The model of a table in a file; complains of any other."""
+    if os.path.isdir(path) and os.path.exists(inside := os.path.join(path, "model.summula")):
+        path = inside
+    try:
+        model = summula.load(path)
+    except FileNotFoundError:
+        raise CommandError(f"There is no model file {path}; `summula train` writes one.", MODEL) from None
+    except IsADirectoryError:
+        raise CommandError(f"{path} is a folder without model.summula; give a model file.", MODEL) from None
+    if not isinstance(model, TableModel):
+        raise CommandError(
+            f"{path} holds a {type(model).__name__} and no model of a table; give a file that `summula train` wrote.",
+            MODEL,
+        )
+    return model
+
+
+def predict_file(model_path: str, table_path: str, out: str, proba: bool, console: Console) -> None:
+    """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
+    model, table = load_model(model_path), open_table(table_path)
+    if not table.n_rows:
+        raise DataError(f"The table {table_path} has no rows; there is nothing to predict.")
+    wanted = [str(name) for name in model.feature_names_in_]
+    lacking = [name for name in wanted if name not in table.columns]
+    if lacking:
+        raise DataError(f"{no_such_column(lacking[0], table.columns).rstrip('.')} (the model was trained on it).")
+    known = [column.name for column in model.encoder.columns_]
+    extra = [name for name in table.columns if name not in known and name != model.target]
+    if extra:
+        console.remark(f"Not used, since the model does not know them: {', '.join(map(repr, extra[:8]))}.")
+    if proba:
+        if not hasattr(model, "predict_proba"):
+            raise ParameterError(f"--proba is for classes, and {model.target!r} holds numbers: leave it out.")
+        names = [f"{model.target}[{label}]" for label in model.classes_.tolist()]
+        batches: Iterator[Any] = model.predict_proba(table)
+    else:
+        names, batches = [model.target], model.predict(table)
+    rows = write_batches(batches, names, out)
+    console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
+    console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
+
+
+def certify_file(model_path: str, table_path: str, delta: float, out: str | None, console: Console) -> None:
+    """Bound the true risk of a saved model from rows it has not seen."""
+    model, table = load_model(model_path), open_table(table_path)
+    if model.target not in table.columns:
+        raise DataError(no_such_column(model.target, table.columns))
+    names = [str(name) for name in model.feature_names_in_]
+    for name in names:
+        if name not in table.columns:
+            raise DataError(no_such_column(name, table.columns))
+    whole = read_table(table, [*names, model.target])
+    values, there = target_values(whole[model.target])
+    if not there.all():
+        import pyarrow as pa
+
+        console.remark(f"{int((~there).sum()):,} rows without a value of {model.target!r} are left out.")
+        whole, values = whole.filter(pa.array(there)), values[there]
+    if not len(values):
+        raise DataError(f"No row has a value of {model.target!r}; give rows with their true answers.")
+    if (values.dtype.kind == "O") != (model.low is None and np.asarray(model.classes_).dtype.kind in "OU"):
+        kind = "text" if values.dtype.kind == "O" else "numbers"
+        raise DataError(f"The target {model.target!r} holds {kind} here, and did not in training; give it as it was.")
+    y = as_labels(values) if model.low is None else values.astype(np.float64)
+    X = whole.drop_columns([model.target])
+    refuse_training_rows(model, X, y)
+    certificate = certified(model, X, y, delta)
+    if out is not None:
+        write_whole(out, certificate.to_json() + "\n")
+    console.result(certified_sentence(f"The model {type(model.model).__name__}", model.target, model, certificate))
+    console.document(
+        {
+            "estimate": certificate.estimate,
+            "lower": certificate.lower,
+            "upper": certificate.upper,
+            "delta": certificate.delta,
+            "rows": certificate.n,
+            "loss": certificate.loss,
+            "vacuous": certificate.vacuous,
+            "model hash": certificate.model_hash,
+        }
+    )

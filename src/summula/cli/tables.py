@@ -1,0 +1,155 @@
+"""Tables of the command line: opened, read, split, and what their target is.
+
+The hold-out is drawn by hashes of (seed, row), so it does not depend on how the file is read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+from summula.core.frames import no_such_column
+from summula.core.scan import Scan, scan
+from summula.preprocessing.table_encoder_blocks import Blocks, table_blocks
+
+__all__ = [
+    "LEAST_ROWS",
+    "Task",
+    "as_labels",
+    "check_target",
+    "held_out",
+    "inferred_task",
+    "open_table",
+    "read_table",
+    "rows_of",
+    "target_values",
+]
+
+Array = NDArray[Any]
+
+LEAST_ROWS = 10
+_MOST_CODES = 10  # whole numbers from 0 or 1 up to so many are taken for classes
+
+
+class Task(NamedTuple):
+    """What is to be predicted, and how that was known."""
+
+    kind: str  # "classes" or "numbers"
+    counts: bool
+    said: str
+
+
+def open_table(path: str) -> Scan:
+    """The rows of a file, a pattern or a folder; of a file that is not there the nearest name is said."""
+    if not os.path.exists(path) and not glob.has_magic(path):
+        folder = os.path.dirname(path) or "."
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        near = difflib.get_close_matches(os.path.basename(path), names, n=1)
+        hint = f"did you mean {os.path.join(os.path.dirname(path), near[0])}?" if near else "check the path."
+        raise DataError(f"There is no file {path}; {hint}")
+    return scan(path)
+
+
+def check_target(table: Scan, target: str) -> None:
+    """Complain of a target that is no column, with the nearest name."""
+    if target not in table.columns:
+        raise DataError(no_such_column(target, table.columns))
+    if len(table.columns) < 2:
+        raise DataError(f"The table has no column but the target {target!r}; give some to predict it from.")
+
+
+def read_table(table: Scan, names: list[str] | None = None) -> Any:
+    """All rows in memory, as a pyarrow Table."""
+    import pyarrow as pa
+
+    names = table.columns if names is None else names
+    if not table.n_rows:
+        raise DataError("The table has no rows; give one that has.")
+    blocks = table_blocks(table, names)
+    pieces = [blocks.read(*part) for part in blocks.parts()]
+    return pa.table({name: pa.chunked_array([_arrow(piece[name]) for piece in pieces]) for name in names})
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
+
+
+def target_values(column: Any) -> tuple[Array, Array]:
+    """The target as an array of numbers or text, and which rows have one."""
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    there = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "M":
+        raise DataError("The target holds dates; turn it into a number of days first.")
+    return values, there
+
+
+def as_labels(values: Array) -> Array:
+    """Class labels: text, or whole numbers as integers."""
+    if values.dtype.kind == "f" and (values == np.floor(values)).all() and np.abs(values).max(initial=0) < 2**53:
+        return values.astype(np.int64)
+    return values
+
+
+def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
+    """Whether a target holds classes or numbers; `values` are those that are not missing."""
+    if not len(values):
+        raise DataError(f"Every value of the target {target!r} is missing; there is nothing to learn from.")
+    different = np.unique(values.astype(str) if values.dtype.kind == "O" else values)
+    if len(different) == 1:
+        only = different[0].item()
+        raise DataError(f"The target {target!r} is {only!r} in every row; there is nothing to predict: choose another.")
+    if values.dtype.kind == "O":
+        if wanted == "numbers":
+            raise DataError(f"The target {target!r} holds text such as {values[0]!r}; it cannot be taken as numbers.")
+        return Task("classes", False, f"{len(different)} classes of text")
+    whole = bool((different == np.floor(different)).all())
+    counts = whole and bool(different[0] in (0, 1))  # what is counted is sometimes none
+    if wanted is not None:
+        if wanted == "classes" and not whole:
+            raise DataError(f"The target {target!r} holds fractions such as {different[0]:g}; use --task numbers.")
+        return Task(wanted, counts and wanted == "numbers", "as --task says")
+    codes = whole and len(different) <= _MOST_CODES and different[0] in (0, 1)
+    if len(different) == 2 or (codes and different[-1] - different[0] == len(different) - 1):
+        return Task("classes", False, f"{len(different)} different whole numbers; --task numbers takes them as numbers")
+    return Task("numbers", counts, "counts" if counts else "numbers")
+
+
+def held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows are set aside: those with the smallest hashes of (seed, row)."""
+    z = np.arange(rows, dtype=np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    aside = np.zeros(rows, bool)
+    count = max(1, round(share * rows))
+    aside[np.argpartition(z, count - 1)[:count]] = True
+    return aside
+
+
+def rows_of(blocks: Blocks, chosen: NDArray[np.bool_]) -> Blocks:
+    """The same table with some of its rows only; blocks keep their places on the grid."""
+
+    def read(start: int, stop: int) -> dict[str, Any]:
+        kept = chosen[start:stop]
+        return {
+            name: values[kept] if isinstance(values, np.ndarray) else values.filter(_mask(kept))
+            for name, values in blocks.read(start, stop).items()
+        }
+
+    return blocks._replace(read=read)
+
+
+def _mask(kept: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(kept)

@@ -1,0 +1,350 @@
+"""`summula train`: set rows aside, compare candidates on the rest, refit the best, certify it on the rows set aside."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import summula
+from summula.cli.candidates import Candidate, candidates_for
+from summula.cli.comparison import Leaderboard, compare_candidates
+from summula.cli.console import Console
+from summula.cli.costs import read_costs
+from summula.cli.files import output_folder, write_whole
+from summula.cli.metrics import Judged, certified, metric_for, risk_of
+from summula.cli.seen import training_hashes
+from summula.cli.tables import (
+    LEAST_ROWS,
+    Task,
+    as_labels,
+    check_target,
+    held_out,
+    inferred_task,
+    open_table,
+    read_table,
+    target_values,
+)
+from summula.cli.verdicts import verdict
+from summula.core.errors import DataError
+from summula.preprocessing import TableEncoder, TableModel
+from summula.preprocessing.table_encoder import column_sums
+from summula.preprocessing.table_encoder_blocks import table_blocks
+from summula.stats.bounds import check_delta
+
+__all__ = [
+    "COMPARING",
+    "Request",
+    "Trained",
+    "announce",
+    "check_training_target",
+    "encoders_of",
+    "guess_of",
+    "quietly",
+    "table_model",
+    "train",
+    "versions",
+]
+
+Array = NDArray[Any]
+
+COMPARING = 0.7  # share of the time budget; the rest is for the last fit, the certificate and the files
+_COPIES = 6  # how often a table is held in memory: itself, two encodings, and what fits need
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    table: str
+    target: str
+    out: str
+    seconds: float = 60.0
+    models: list[str] | None = None
+    metric: str | None = None
+    costs: str | None = None
+    delta: float = 0.05
+    seed: int = 0
+    task: str | None = None
+    share: float = 0.2
+    stream: bool = False
+    debug: bool = False
+    command: str = ""
+
+
+@dataclass
+class Trained:
+    """All that a report tells."""
+
+    request: Request
+    task: Task
+    metric: str
+    rows: int
+    without_target: int
+    leaderboard: Leaderboard
+    model: TableModel
+    certificate: Any
+    baseline: float
+    sums: dict[str, Any]
+    holdout: Any
+    answers: Array
+    n_training: int
+    seconds: float
+    versions: dict[str, str]
+    streamed: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        return verdict(self)
+
+
+def train(request: Request, console: Console) -> Trained:
+    """Train on a table, write what came out, and say it."""
+    began = time.monotonic()
+    check_delta(request.delta)
+    table = open_table(request.table)
+    check_target(table, request.target)
+    folder = output_folder(request.out)
+    if table.n_rows < LEAST_ROWS:
+        rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
+        raise DataError(f"The table has {rows}, too few to learn from and to judge by; give at least {LEAST_ROWS}.")
+    if request.stream or _too_large(table):
+        from summula.cli.streaming import train_on_files
+
+        trained = train_on_files(request, table, console, began)
+    else:
+        trained = _train_in_memory(request, table, console, began)
+    _write(trained, folder)
+    _say(trained, console, folder)
+    return trained
+
+
+def _too_large(table: Any) -> bool:
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # no such question on this system
+        return False
+    return bool(_COPIES * 8 * table.n_rows * len(table.columns) > free)
+
+
+class Split(NamedTuple):
+    """The rows to learn from and those set aside."""
+
+    training: Any
+    y: Array
+    holdout: Any
+    answers: Array
+
+
+def _train_in_memory(request: Request, table: Any, console: Console, began: float) -> Trained:
+    whole = read_table(table)
+    values, there = target_values(whole[request.target])
+    task = inferred_task(values[there], request.task, request.target)
+    metric = metric_for(task.kind, request.metric)
+    announce(console, request, table.n_rows, task, int((~there).sum()))
+    split = _split(whole, values, there, task, request)
+    sums = column_sums(table_blocks(split.training))
+    encoders = encoders_of(sums, split.training.column_names)
+    for name, why in encoders[False].dropped_.items():
+        console.remark(f"Column {name!r} is left out: {why}.")
+    classes = np.unique(split.y) if task.kind == "classes" else None
+    costs = None if request.costs is None else read_costs(request.costs, classes)
+    judged = Judged(metric, classes, costs)
+    encoded = {codes: encoder.transform(split.training) for codes, encoder in encoders.items()}
+    candidates = candidates_for(task.kind, task.counts, request.models)
+    rounds = list(_rounds(encoded, split.y, encoders, judged, task, request.seed))
+    deadline = began + COMPARING * request.seconds
+    with console.progress(len(rounds) * len(candidates)) as report:
+        board = compare_candidates(candidates, rounds, metric, deadline, report, request.debug)
+    if board.interrupted:
+        console.remark("Stopped by Ctrl-C: going on with what is finished.")
+    best = board.best.candidate
+    left = max(request.seconds - (time.monotonic() - began), 1.0)
+    with quietly():
+        fitted = best.fit(encoders[best.codes], request.seed, left, encoded[best.codes], split.y)
+    model = table_model(encoders[best.codes], fitted, request.target, metric, costs, split.y)
+    model.training_hashes_ = training_hashes(split.training.select(list(model.feature_names_in_)), split.y)
+    with quietly():
+        certificate = certified(model, split.holdout, split.answers, request.delta)
+    guess = guess_of(split.y, task)
+    return Trained(
+        request,
+        task,
+        metric,
+        table.n_rows,
+        int((~there).sum()),
+        board,
+        model,
+        certificate,
+        risk_of(metric, split.answers, np.full(len(split.answers), guess, dtype=split.answers.dtype)),
+        sums,
+        split.holdout,
+        split.answers,
+        len(split.y),
+        time.monotonic() - began,
+        versions(),
+    )
+
+
+def announce(console: Console, request: Request, rows: int, task: Task, missing: int) -> None:
+    """Say what the target is taken for."""
+    console.remark(f"{request.table}: {rows:,} rows; {request.target!r} is taken as {task.kind} ({task.said}).")
+    if missing:
+        console.remark(f"{missing:,} rows without a value of {request.target!r} are left out.")
+
+
+def _split(whole: Any, values: Array, there: Array, task: Task, request: Request) -> Split:
+    import pyarrow as pa
+
+    features = whole.drop_columns([request.target])
+    y = as_labels(values[there]) if task.kind == "classes" else values[there].astype(np.float64)
+    features = features.filter(pa.array(there))
+    if len(y) < LEAST_ROWS:
+        raise DataError(f"Only {len(y)} rows have a value of {request.target!r}; give at least {LEAST_ROWS}.")
+    aside = held_out(len(y), request.share, request.seed)
+    check_training_target(y[~aside], request)
+    return Split(features.filter(pa.array(~aside)), y[~aside], features.filter(pa.array(aside)), y[aside])
+
+
+def check_training_target(y: Array, request: Request) -> None:
+    """Complain when there is nothing to tell apart."""
+    if not (y != y[0]).any():
+        raise DataError(
+            f"All rows to learn from have the same {request.target!r}; give more of other values, or another --seed."
+        )
+
+
+def encoders_of(sums: Any, names: list[str]) -> dict[bool, TableEncoder]:
+    """What trees get (True) and what linear models get (False)."""
+    linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes")
+    return {False: linear.use_sums(sums, names), True: trees.use_sums(sums, names)}
+
+
+Round = Callable[[Candidate, float], float]
+
+
+def _rounds(
+    encoded: dict[bool, Array], y: Array, encoders: dict[bool, TableEncoder], judged: Judged, task: Task, seed: int
+) -> Iterator[Round]:
+    """One function a fold."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    folds = 5 if len(y) <= 50_000 else 3
+    kind = KFold
+    if task.kind == "classes":
+        frequent = int(np.unique(y, return_counts=True)[1].max())
+        kind = StratifiedKFold if frequent >= folds else KFold
+    splitter = kind(min(folds, len(y)), shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a class of a few rows is in a few folds
+        splits = list(splitter.split(encoded[False], y))
+
+    def one(training: Array, rest: Array) -> Round:
+        def fit_and_judge(candidate: Candidate, left: float) -> float:
+            X = encoded[candidate.codes]
+            model = candidate.fit(encoders[candidate.codes], seed, left, X[training], y[training])
+            return judged.of(model, X[rest], y[rest])
+
+        return fit_and_judge
+
+    for training, rest in splits:
+        yield one(training, rest)
+
+
+def table_model(encoder: Any, fitted: Any, target: str, metric: str, costs: Any, y: Array) -> TableModel:
+    """Encoder and fitted model in one; numbers are held within the range of the training target."""
+    numbers = metric in ("absolute", "squared")
+    return TableModel(
+        encoder,
+        fitted,
+        target,
+        low=float(y.min()) if numbers else None,
+        high=float(y.max()) if numbers else None,
+        costs=None if costs is None else costs.tolist(),
+        metric=metric,
+    )
+
+
+def guess_of(y: Array, task: Task) -> Any:
+    """What would be said of every row without any column."""
+    if task.kind == "numbers":
+        return y.mean()
+    values, counts = np.unique(y, return_counts=True)
+    return values[counts.argmax()]
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without warnings: what they would say stands in the leaderboard."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def versions() -> dict[str, str]:
+    """What computed this."""
+    from importlib.metadata import version
+
+    found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")}
+    return {"summula": summula.__version__, "python": platform.python_version(), **found}
+
+
+def _write(trained: Trained, folder: str) -> None:
+    from summula.cli.reporting import content_of
+    from summula.report import render
+
+    # Everything is made before anything is written.
+    page = render(content_of(trained))
+    summula.save(trained.model, os.path.join(folder, "model.summula"))
+    rows = trained.leaderboard.rows()
+    write_whole(os.path.join(folder, "leaderboard.csv"), _as_csv(rows))
+    write_whole(os.path.join(folder, "certificate.json"), trained.certificate.to_json() + "\n")
+    write_whole(os.path.join(folder, "report.html"), page)
+
+
+def _as_csv(rows: list[dict[str, Any]]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: "" if value is None or value != value else value for key, value in row.items()})
+    return text.getvalue()
+
+
+def _say(trained: Trained, console: Console, folder: str) -> None:
+    rows = trained.leaderboard.rows()
+    names = [name for name in rows[0] if name != "rank"]
+    title = f"Compared on {trained.n_training:,} rows, smaller is better"
+    console.table(title, names, [[row[name] for name in names] for row in rows])
+    console.result(trained.verdict)
+    console.result(f"Written to {folder}: model.summula, report.html, leaderboard.csv, certificate.json.")
+    console.document(
+        {
+            "verdict": trained.verdict,
+            "task": trained.task.kind,
+            "metric": trained.metric,
+            "model": trained.leaderboard.best.name,
+            "estimate": trained.certificate.estimate,
+            "lower": trained.certificate.lower,
+            "upper": trained.certificate.upper,
+            "delta": trained.certificate.delta,
+            "rows held out": trained.certificate.n,
+            "baseline": trained.baseline,
+            "leaderboard": rows,
+            "folder": folder,
+            "interrupted": trained.leaderboard.interrupted,
+            "streamed": trained.streamed,
+        }
+    )

@@ -1,0 +1,13 @@
+"""Ensembles of trees.
+
+>>> import numpy as np
+>>> from summula.ensemble import HistGradientBoostingRegressor
+>>> X = np.arange(60.0)[:, None]
+>>> HistGradientBoostingRegressor().fit(X, X[:, 0] > 30).predict([[1.0], [50.0]]).round(2) + 0.0
+array([0., 1.])
+"""
+
+from summula.ensemble.hist_gradient_boosting_classifier import HistGradientBoostingClassifier
+from summula.ensemble.hist_gradient_boosting_regressor import HistGradientBoostingRegressor
+
+__all__ = ["HistGradientBoostingClassifier", "HistGradientBoostingRegressor"]

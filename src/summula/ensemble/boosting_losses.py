@@ -1,0 +1,220 @@
+"""The losses of gradient boosting: value, gradient and curvature in the raw score z, for blocks of rows.
+
+    squared_error     (y - z)^2 / 2             g = z - y                      h = 1
+    absolute_error    |y - z|                   g = sign(z - y)                h = 1
+    quantile          q (y - z)_+ + (1 - q) (z - y)_+       g = [z > y] - q    h = 1
+    poisson           e^z - y z                 g = e^z - y                    h = e^z
+    gamma             z + y e^-z                g = 1 - y e^-z                 h = y e^-z
+    binary log-loss   log(1 + e^z) - y z        g = p - y                      h = p (1 - p),  p = 1 / (1 + e^-z)
+    multiclass        log sum_k e^z_k - z_y     g_k = p_k - [y = k]            h_k = p_k (1 - p_k)
+
+Weights multiply all three. The second and third have no curvature of their own: splits are searched with h = 1, and the
+value of a leaf is the median, or quantile, of what is left of its rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from summula.core.exponentials import exponential, sigmoid
+
+__all__ = ["LOSSES", "Binary", "Loss", "Multiclass", "Pinball", "weighted_quantile"]
+
+Array = NDArray[Any]
+
+
+class Block(NamedTuple):
+    """What a loss says of some rows: values, and slopes of shape (scores, rows); curvature None where it is 1."""
+
+    values: Array
+    gradient: Array
+    curvature: Array | None
+
+
+class Loss(ABC):
+    """A loss of targets and raw scores."""
+
+    scores = 1  # raw scores a row
+    level: float | None = None  # the quantile that leaves take, where they do not take a Newton step
+
+    @abstractmethod
+    def block(self, y: Array, z: Array) -> Block:
+        """Values and slopes of some rows; z has shape (scores, rows)."""
+
+    @abstractmethod
+    def start(self, y: Array, weight: Array | None) -> Array:
+        """The best constant scores."""
+
+    def mean(self, z: Array) -> Array:
+        """What is predicted for raw scores."""
+        return z
+
+    def refusal(self, y: Array) -> str | None:
+        """Why targets cannot be had, or None."""
+        return None
+
+
+class Squared(Loss):
+    """Half the squared error."""
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table."""
+        g = z[0] - y
+        return Block(0.5 * g * g, g[None], None)
+
+    def start(self, y: Array, weight: Array | None) -> Array:
+        """The mean."""
+        return np.array([_mean(y, weight)])
+
+
+class Pinball(Loss):
+    """Absolute errors, those above and below weighted differently."""
+
+    def __init__(self, level: float) -> None:
+        self.level = level
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table."""
+        assert self.level is not None
+        error = y - z[0]
+        above = error < 0
+        return Block(error * (self.level - above), (above - self.level)[None], None)
+
+    def start(self, y: Array, weight: Array | None) -> Array:
+        """The quantile."""
+        assert self.level is not None
+        return np.array([weighted_quantile(y, weight, self.level)])
+
+
+class Absolute(Pinball):
+    """The absolute error: twice the pinball of the median."""
+
+    def __init__(self) -> None:
+        super().__init__(0.5)
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table."""
+        half = super().block(y, z)
+        return Block(2.0 * half.values, 2.0 * half.gradient, None)
+
+
+class _Log(Loss):
+    def mean(self, z: Array) -> Array:
+        return np.asarray(exponential(z.ravel()).reshape(z.shape))
+
+    def start(self, y: Array, weight: Array | None) -> Array:
+        return np.asarray(np.log([_mean(y, weight)]))
+
+
+class Poisson(_Log):
+    """Counts with a logarithmic link."""
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table."""
+        mean = exponential(z[0])
+        return Block(mean - y * z[0], (mean - y)[None], mean[None])
+
+    def refusal(self, y: Array) -> str | None:
+        """No negative counts, and not all 0."""
+        if (y >= 0).all() and y.any():
+            return None
+        return "loss='poisson' requires non-negative y and sum(y) > 0."
+
+
+class Gamma(_Log):
+    """Positive amounts with a logarithmic link."""
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table."""
+        ratio = y * exponential(-z[0])
+        return Block(z[0] + ratio, (1.0 - ratio)[None], ratio[None])
+
+    def refusal(self, y: Array) -> str | None:
+        """Positive amounts only."""
+        return None if (y > 0).all() else "loss='gamma' requires strictly positive y."
+
+
+class Binary(Loss):
+    """The log-loss of two classes; y is 0 or 1."""
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table."""
+        s = sigmoid(np.ascontiguousarray(z[0], np.float64))
+        return Block(s.tail + np.maximum(z[0], 0.0) - y * z[0], (s.p - y)[None], s.spread[None])
+
+    def start(self, y: Array, weight: Array | None) -> Array:
+        """The logit of the share of the second class."""
+        share = _mean(y, weight)
+        least = np.finfo(np.float64).eps  # where all weight is on one class
+        return np.array([special.logit(min(max(share, least), 1.0 - least))])
+
+    def mean(self, z: Array) -> Array:
+        """Probabilities of both classes."""
+        p = sigmoid(np.ascontiguousarray(z[0], np.float64)).p
+        return np.stack([1.0 - p, p])
+
+
+class Multiclass(Loss):
+    """The log-loss of several classes; y is the number of the class."""
+
+    def __init__(self, classes: int) -> None:
+        self.scores = classes
+
+    def block(self, y: Array, z: Array) -> Block:
+        """See the table."""
+        top = z.max(axis=0)
+        e = exponential((z - top).ravel()).reshape(z.shape)
+        total = e.sum(axis=0)
+        p = e / total
+        curvature = p * (1.0 - p)
+        at, rows = y.astype(np.intp), np.arange(len(y))
+        values = np.log(total) + top - z[at, rows]
+        p[at, rows] -= 1.0
+        return Block(values, p, curvature)
+
+    def start(self, y: Array, weight: Array | None) -> Array:
+        """The logarithms of the shares, less their mean."""
+        shares = np.bincount(y.astype(np.intp), weight, self.scores)
+        logs = np.log(np.maximum(shares / shares.sum(), np.finfo(np.float64).eps))
+        return np.asarray(logs - logs.mean())
+
+    def mean(self, z: Array) -> Array:
+        """Probabilities."""
+        return np.asarray(special.softmax(z, axis=0))
+
+
+# Of regression, by name; "quantile" has a level besides.
+LOSSES: dict[str, type[Loss]] = {
+    "squared_error": Squared,
+    "absolute_error": Absolute,
+    "poisson": Poisson,
+    "gamma": Gamma,
+}
+
+
+def _mean(y: Array, weight: Array | None) -> float:
+    if weight is None:
+        return float(y.mean(dtype=np.float64))
+    return float(np.dot(y.astype(np.float64), weight) / weight.sum())
+
+
+def weighted_quantile(values: Array, weight: Array | None, level: float) -> float:
+    """A quantile of some values; without weights that of NumPy, with weights as if rows were repeated."""
+    if weight is None:
+        return float(np.quantile(values, level)) if level != 0.5 else float(np.median(values))
+    there = weight > 0
+    if not there.any():
+        return 0.0
+    values, weight = values[there], weight[there]
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    wanted = level * total[-1]
+    near = 1e-12 * total[-1]
+    below = int(min(np.searchsorted(total, wanted - near), len(values) - 1))
+    above = min(below + 1, len(values) - 1) if abs(total[below] - wanted) <= near else below
+    return float(values[order[below]] + values[order[above]]) / 2

@@ -1,0 +1,131 @@
+"""Reading rows for boosting: two passes, whatever they come from, then one table of bytes in memory.
+
+The first pass takes targets, weights, and the rows that bin edges come from; the second turns rows into bins.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Part
+from summula.core.errors import DataError
+from summula.core.estimator import Run
+from summula.tree.binning import SAMPLE_ROWS, BinMap, counted
+
+__all__ = ["MANY_ROWS", "Survey", "binned", "survey"]
+
+Array = NDArray[Any]
+
+MANY_ROWS = 2**22  # beyond which targets and scores are kept in single precision
+
+
+class Survey(NamedTuple):
+    """What the first pass finds.
+
+    Attributes
+    ----------
+    rows, numbers : rows for bin edges, and their numbers
+    categories : for each column of categories, its different values and how often each occurs
+    y, weight : of all rows
+    """
+
+    rows: Array
+    numbers: Array
+    categories: dict[int, tuple[Array, Array]]
+    y: Array
+    weight: Array | None
+
+
+def survey(run: Run, categorical: Array, seed: int) -> Survey:
+    """The first pass."""
+    source = run.source
+    n = source.n_rows
+    drawn = np.arange(n)
+    if n > SAMPLE_ROWS:
+        drawn = np.sort(np.random.default_rng([seed, 1]).choice(n, SAMPLE_ROWS, replace=False, shuffle=False))
+    coded = tuple(int(j) for j in np.flatnonzero(categorical))
+    rows, ys, weights = [], [], []
+    categories: dict[int, tuple[Array, Array]] = {}
+    kind = np.float32 if n > MANY_ROWS else np.float64
+    for found in run.each(functools.partial(_surveyed, drawn, coded, kind), "bin edges"):
+        rows.append(found.rows)
+        ys.append(found.y)
+        weights.append(found.weight)
+        for j, (values, counts) in found.categories.items():
+            before = categories.get(j, (values[:0], counts[:0]))
+            joined = (np.concatenate([before[0], values]), np.concatenate([before[1], counts]))
+            categories[j] = counted(*joined)
+    weight = np.concatenate(weights) if source.weighted else None
+    if weight is not None and not weight.any():
+        raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
+    if weight is not None and (weight == 1.0).all():
+        weight = None
+    y = np.concatenate(ys)
+    _refuse_missing(run, y)
+    return Survey(np.concatenate(rows), drawn, categories, y, weight)
+
+
+def _surveyed(drawn: Array, coded: tuple[int, ...], kind: Any, part: Part) -> Survey:
+    rows, ys, weights, categories = [], [], [], {}
+    values: dict[int, list[Array]] = {j: [] for j in coded}
+    for chunk in part.chunks():
+        X = chunk.X
+        a, b = np.searchsorted(drawn, [chunk.start, chunk.stop])
+        rows.append(X[drawn[a:b] - chunk.start] if b - a < len(chunk) else np.array(X))
+        for j in coded:
+            values[j].append(X[:, j])
+        if chunk.y is not None:
+            ys.append(chunk.y[:, 0].astype(kind))
+        if chunk.weight is not None:
+            weights.append(np.asarray(chunk.weight, np.float64))
+    categories = {j: counted(np.concatenate(values[j])) for j in coded}
+    y = np.concatenate(ys) if ys else np.empty(0)
+    return Survey(np.concatenate(rows), drawn[:0], categories, y, np.concatenate(weights) if weights else None)
+
+
+def _refuse_missing(run: Run, y: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(y))
+    if not len(bad):
+        return
+    names, row = run.source.target_names, int(bad[0])
+    label = "The target y" if names is None else f"The target {names[0]!r}"
+    missing = np.isnan(y[row])
+    raise DataError(
+        f"{label} has {len(bad)} {'missing' if missing else 'infinite'} value{'s' if len(bad) > 1 else ''} "
+        f"({'NaN' if missing else 'inf'}; first at row {row}); {type(run.estimator).__name__} needs complete targets: "
+        "impute or drop them."
+    )
+
+
+def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array, Array]:
+    """The second pass: the bins of the rows to learn from, and of those held out."""
+    n, d = run.source.n_rows, run.source.n_features
+    held = 0 if held_out is None else int(held_out.sum())
+    kept, other = np.empty((n - held, d), np.uint8), np.empty((held, d), np.uint8)
+    at = row = 0
+    for block in run.each(functools.partial(_binned, bins), "bins"):
+        if held_out is None:
+            kept[row : row + len(block)] = block
+        else:
+            out = held_out[row : row + len(block)]
+            count = int(out.sum())
+            kept[row - at : row - at + len(block) - count] = block[~out]
+            other[at : at + count] = block[out]
+            at += count
+        row += len(block)
+    return kept, other
+
+
+def _binned(bins: BinMap, part: Part) -> Array:
+    out: Array | None = None
+    for chunk in part.chunks():
+        X = chunk.X
+        if out is None:
+            out = np.empty((len(part), X.shape[1]), np.uint8)
+        bins.write(X, out[chunk.start - part.start : chunk.stop - part.start])
+    assert out is not None
+    return out

@@ -1,0 +1,172 @@
+"""What columns contribute to the score of each row: Shapley values of the trees, exactly.
+
+    score(x) = base + sum_j phi_j(x),                                                                              (1)
+
+base being the mean score over the training rows (as their numbers in the nodes have it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+from summula.tree.predictor import Nodes
+from summula.tree.shapley_kernels import add_shapley
+
+__all__ = ["Explanation", "PartialDependence", "Paths", "expected_scores", "shapley_values"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The way from the root to each leaf of all trees: see `add_shapley`."""
+
+    leaves: Array
+    starts: Array
+    steps: Array
+
+    @classmethod
+    def of(cls, nodes: Nodes, scores: int) -> Paths:
+        """The paths of a table of trees."""
+        leaves, starts = [], [0]
+        steps: list[tuple[int, int]] = []
+        for tree in range(nodes.n_trees):
+            below: list[tuple[int, tuple[tuple[int, int], ...]]] = [(int(nodes.roots[tree]), ())]
+            while below:
+                node, path = below.pop()
+                if nodes.column[node] < 0:
+                    leaves.append((node, tree % scores))
+                    steps += path
+                    starts.append(len(steps))
+                    continue
+                child = int(nodes.child[node])
+                below += [(child + 1, (*path, (node, 0))), (child, (*path, (node, 1)))]
+        return cls(
+            np.array(leaves, np.int64).reshape(-1, 2),
+            np.array(starts, np.int64),
+            np.array(steps, np.int64).reshape(-1, 2),
+        )
+
+
+def expected_scores(nodes: Nodes, start: Array) -> Array:
+    """The mean score over the training rows."""
+    base = np.array(start, np.float64)
+    for tree in range(nodes.n_trees):
+        here = slice(int(nodes.roots[tree]), int(nodes.roots[tree + 1]))
+        leaf = nodes.column[here] < 0
+        base[tree % len(base)] += np.average(nodes.value[here][leaf], weights=nodes.rows[here][leaf])
+    return base
+
+
+def shapley_values(nodes: Nodes, paths: Paths, scores: int, X: Array) -> Array:
+    """Equation (1) for a block of rows: shape (rows, columns, scores)."""
+    out = np.zeros((len(X), X.shape[1], scores))
+    add_shapley(np.ascontiguousarray(X), nodes, paths.leaves, paths.starts, paths.steps, 0, len(paths.leaves), out)
+    return out
+
+
+def _named(names: Any, j: int) -> str:
+    return f"x{j}" if names is None else str(names[j])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Contributions of columns to raw scores.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
+    base_values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        What they are added to.
+    feature_names : tuple of str, or None
+    """
+
+    values: Array
+    base_values: Array
+    feature_names: tuple[str, ...] | None = None
+
+    def plot(self, *, row: int | None = None, output: int = 0, most: int = 12, ax: Any = None) -> Any:
+        """Draw bars: the contributions to one row, or their mean size over all rows.
+
+        Parameters
+        ----------
+        row : int, optional
+        output : int, default=0
+            The class, where there are several scores.
+        most : int, default=12
+            Most columns.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.plotting.style import axes, check_installed, colour, dress
+
+        check_installed()
+        values = self.values[..., output] if self.values.ndim == 3 else self.values
+        if row is not None and not -len(values) <= row < len(values):
+            raise DataError(f"There is no row {row}: {len(values)} rows were explained.")
+        sizes = np.abs(values).mean(axis=0) if row is None else values[row]
+        order = np.argsort(-np.abs(sizes), kind="stable")[:most][::-1]
+        ax = axes(ax)
+        ax.barh(
+            [_named(self.feature_names, j) for j in order],
+            sizes[order],
+            color=[colour(0) if sizes[j] >= 0 else colour(5) for j in order],
+        )
+        dress(ax, "mean size of the contribution" if row is None else f"contribution to the score of row {row}", "")
+        return ax
+
+
+@dataclass(frozen=True)
+class PartialDependence:
+    """Predictions as one column changes and the others stay.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (n_points,)
+        Values of the column.
+    individual : ndarray of shape (n_samples, n_points)
+        Raw scores of each row.
+    name : str
+        Of the column.
+    """
+
+    grid: Array
+    individual: Array
+    name: str
+
+    @property
+    def average(self) -> Array:
+        """The mean over the rows at each value."""
+        return np.asarray(self.individual.mean(axis=0))
+
+    def plot(self, *, lines: int = 50, ax: Any = None) -> Any:
+        """Draw the mean, and some of the rows behind it.
+
+        Parameters
+        ----------
+        lines : int, default=50
+            Most rows drawn.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.plotting.style import GREY, axes, check_installed, colour, dress
+
+        check_installed()
+        ax = axes(ax)
+        step = max(1, -(-len(self.individual) // max(lines, 1)))
+        for row in self.individual[::step] if lines > 0 else ():
+            ax.plot(self.grid, row, color=GREY, linewidth=0.4, alpha=0.5)
+        ax.plot(self.grid, self.average, color=colour(0), linewidth=2.0)
+        dress(ax, self.name, "score")
+        return ax

@@ -1,0 +1,479 @@
+"""What both estimators of histogram gradient boosting share: reading, boosting until it is time to stop, naming.
+
+The algorithm is in `boosting.py`, binning and trees in `summula.tree`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator import Estimator, Run
+from summula.core.labels import Labels
+from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, mapping, none, one_of, real
+from summula.core.sources import Source
+from summula.core.validation import as_source
+from summula.ensemble.boosting import Booster, Rows
+from summula.ensemble.boosting_losses import Loss
+from summula.ensemble.boosting_rows import Survey, binned, survey
+from summula.ensemble.columns import Categories, categorical_mask, interaction_groups, monotone_signs
+from summula.ensemble.explaining import Explanation, PartialDependence, Paths, expected_scores, shapley_values
+from summula.ensemble.stopping import Watcher, held_out_rows
+from summula.tree.binning import BinMap, learn_bins
+from summula.tree.nodes import Rules
+from summula.tree.predictor import Nodes
+from summula.tree.predictor_kernels import add_scores, find_leaves
+
+__all__ = ["SHARED_PARAMETERS", "HistGradientBoosting"]
+
+Array = NDArray[Any]
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(0.0 < value < 1.0)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(0.0 < value <= 1.0)
+
+
+_share = Allowed(_is_share, "a float in the range (0.0, 1.0)")
+_part = Allowed(_is_part, "a float in the range (0.0, 1.0]")
+_bins = Allowed(lambda value: integer(2).accepts(value) and value <= 255, "an int in the range [2, 255]")
+_text = Allowed(lambda value: isinstance(value, str), "a str")
+_callable = Allowed(callable, "a callable")
+
+# Of both estimators.
+SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "learning_rate": (real(0.0, open_low=True),),
+    "max_iter": (integer(1),),
+    "max_leaf_nodes": (integer(2), none),
+    "max_depth": (integer(1), none),
+    "min_samples_leaf": (integer(1),),
+    "l2_regularization": (real(0.0),),
+    "max_features": (_part,),
+    "max_bins": (_bins,),
+    "categorical_features": (one_of("from_dtype"), array_like, none),
+    "monotonic_cst": (array_like, mapping, none),
+    "interaction_cst": (
+        Allowed(lambda value: isinstance(value, list | tuple), "a list or tuple"),
+        one_of("pairwise", "no_interactions"),
+        none,
+    ),
+    "warm_start": (boolean,),
+    "early_stopping": (one_of("auto"), boolean),
+    "scoring": (_text, _callable, none),
+    "validation_fraction": (_share, integer(1), none),
+    "n_iter_no_change": (integer(1),),
+    "tol": (real(0.0),),
+    "verbose": (integer(0), boolean),
+    "random_state": (any_value,),
+    "n_jobs": (none, integer()),
+    "max_time": (none, real(0.0)),
+}
+
+
+def raw_scores(nodes: Nodes, bins: BinMap, start: Array, chunk: Chunk) -> Array:
+    """The raw scores of the rows of a chunk, shape (rows, scores)."""
+    X = bins.with_bins(chunk.X)
+    out = np.tile(start, (len(X), 1))
+    add_scores(X, nodes, 0, nodes.n_trees, out)
+    return out
+
+
+def leaves_of(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
+    """The leaf of each tree that the rows of a chunk end in."""
+    X = bins.with_bins(chunk.X)
+    out = np.empty((len(X), nodes.n_trees), np.int64)
+    find_leaves(X, nodes, 0, nodes.n_trees, out)
+    return out
+
+
+class HistGradientBoosting(Estimator):
+    """Boosted trees on binned rows."""
+
+    _accepts_sparse = False
+    _factored = True  # text is categories
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
+
+    loss: str
+    _nodes: Nodes
+    _bins: BinMap
+    _start: Array
+    _seed: int
+    n_iter_: int
+    n_trees_per_iteration_: int
+    n_features_in_: int
+    category_levels_: dict[str, tuple[str, ...]]
+    is_categorical_: Array | None
+    train_score_: Array
+    validation_score_: Array
+    learning_curve_: dict[str, Array]
+
+    # ---------------------------------------------------------------------------------- what subclasses say of targets
+
+    def _make_loss(self) -> Loss:
+        """The loss of the parameters and the targets."""
+        raise NotImplementedError
+
+    def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
+        """Weights of rows, with those of classes."""
+        return weight
+
+    def _check_targets(self, loss: Loss, y: Array) -> None:
+        """Raise a sentence for targets that the loss cannot have."""
+        said = loss.refusal(y)
+        if said is not None:
+            raise DataError(said)
+
+    # -------------------------------------------------------------------------------------------------------- reading
+
+    def _listed_columns(self, X: Any) -> Any:
+        """The names of columns that may hold categories; None for any."""
+        given = self.categorical_features
+        if isinstance(given, str):
+            return None
+        if given is None:
+            return ()
+        chosen, names = np.asarray(given), [str(name) for name in getattr(X, "columns", ())]
+        names = [str(name) for name in getattr(X, "column_names", names)]
+        if chosen.dtype.kind in "UO":
+            return tuple(chosen.tolist())
+        mask = np.zeros(len(names), bool)
+        if len(names) and chosen.size and (chosen.dtype.kind == "b") <= (chosen.shape == mask.shape):
+            mask[chosen[chosen < len(names)] if chosen.dtype.kind in "iu" else chosen] = True
+        return tuple(name for name, there in zip(names, mask, strict=True) if there)
+
+    def _source(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        needs_y: bool = True,
+        reset: bool = False,
+        unknown: float | None = None,
+    ) -> Source:
+        name = type(self).__name__
+        labels = Labels(name, None if reset else self.classes_, unknown) if self._labelled else None
+        if not reset:
+            X = self._without_others(X, [c for c in (y, sample_weight) if isinstance(c, str)])
+        listed = self._listed_columns(X) if reset else None
+        categories = Categories(name, None if reset else self.category_levels_, listed)
+        source = as_source(
+            self,
+            X,
+            y,
+            sample_weight,
+            needs_y=needs_y,
+            reset=reset,
+            accept_sparse=False,
+            labels=labels,
+            factors=categories,
+        )
+        if reset:
+            self.category_levels_ = dict(categories.texts)
+            found = [*categories.found, *categories.texts]
+            mask = categorical_mask(self.categorical_features, source.n_features, source.names, found)
+            self.is_categorical_ = mask if mask.any() else None
+        if labels is not None:
+            self.classes_ = labels.classes
+        return source
+
+    def _reading(self, X: Any, **options: Any) -> Source:
+        check_is_fitted(self)
+        X = self._without_others(X, ())
+        categories = Categories(type(self).__name__, self.category_levels_)
+        return as_source(self, X, needs_y=False, reset=False, accept_sparse=False, factors=categories)
+
+    # -------------------------------------------------------------------------------------------------------- fitting
+
+    def _draw_seed(self) -> int:
+        if isinstance(self.random_state, np.random.Generator):
+            return int(self.random_state.integers(2**32 - 1))
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
+
+    def _rules(self, groups: tuple[frozenset[int], ...] | None) -> Rules:
+        return Rules(
+            max_leaves=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            min_rows=int(self.min_samples_leaf),
+            l2=float(self.l2_regularization),
+            rate=float(self.learning_rate),
+            groups=groups,
+            share=float(self.max_features),
+        )
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
+        given = X_val is not None or y_val is not None
+        if given and y_val is None:
+            raise ParameterError("X_val is provided, but y_val was not provided.")
+        if given and X_val is None:
+            raise ParameterError("y_val is provided, but X_val was not provided.")
+        if given and self.early_stopping is False:
+            raise ParameterError(
+                "X_val and y_val are passed to fit while at the same time early_stopping is False. When passing X_val "
+                "and y_val to fit, early_stopping should be set to either 'auto' or True."
+            )
+        warm = self.warm_start and hasattr(self, "_nodes")
+        before = getattr(self, "classes_", None)
+        with self._fitting(X, y, sample_weight) as run:
+            if warm and before is not None and not np.array_equal(before, self.classes_):
+                raise DataError(
+                    f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
+                    "warm_start=True goes on from; give the same classes, or set warm_start=False."
+                )
+            if run.source.n_targets != 1:
+                raise DataError(
+                    f"y should be a 1d array: {type(self).__name__} has one target, not {run.source.n_targets}."
+                )
+            if not self._labelled and not run.source.one_target and getattr(y, "ndim", 1) == 2:
+                warn(
+                    "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                    "(n_samples,), for example using ravel().",
+                    DataConversionWarning,
+                )
+            validation = (X_val, y_val, sample_weight_val) if given else None
+            self._boost(run, validation, warm=warm)
+        return self
+
+    def _boost(self, run: Run, validation: Any, *, warm: bool) -> None:
+        d, names = run.source.n_features, run.source.names
+        categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
+        loss = self._make_loss()
+        monotone = monotone_signs(self.monotonic_cst, d, names, categorical, type(self).__name__)
+        if loss.scores > 1 and monotone.any():
+            raise ParameterError("monotonic constraints are not supported for multiclass classification.")
+        rules = self._rules(interaction_groups(self.interaction_cst, d))
+        seed = self._seed if warm else self._draw_seed()
+        stops = self.early_stopping if isinstance(self.early_stopping, bool) else run.source.n_rows > 10_000
+        stops = bool(stops or validation is not None)
+
+        found = survey(run, categorical, seed)
+        self._check_targets(loss, found.y)
+        weight = self._row_weights(found.y, found.weight)
+        out = None
+        if stops and validation is None and self.validation_fraction is not None:
+            out = held_out_rows(self, found.y, seed)
+        bins = self._bins if warm else _learnt(found, weight, out, self.max_bins)
+        rows, held = _divided(run, bins, found.y, weight, out)
+        del found
+        start = self._start if warm else loss.start(rows[1], rows[2])
+        learnt = Rows.at(rows[0], rows[1], rows[2], start)
+        if validation is not None:
+            held = self._validation_rows(loss, bins, *validation)
+        watched = None if held is None else Rows.at(held[0], held[1], held[2], start)
+        watcher = Watcher(self, loss, learnt, watched, stops=stops, warm=warm)
+        booster = Booster(loss, learnt, bins, monotone, rules, seed, self.n_jobs)
+        self._add_trees(run, booster, watcher, [self._nodes] if warm else [], start)
+
+    def _add_trees(self, run: Run, booster: Booster, watcher: Watcher, tables: list[Nodes], start: Array) -> None:
+        """Boost until there are enough trees, or more do not help."""
+        scores = booster.loss.scores
+        iteration = sum(table.n_trees for table in tables) // scores
+        if iteration > self.max_iter:
+            raise ParameterError(
+                f"max_iter={self.max_iter} must be larger than or equal to n_iter_={iteration} when warm_start==True"
+            )
+        if tables:
+            for rows in (booster.rows, watcher.watched):
+                if rows is not None:
+                    rows.add_trees(tables[0], 0, booster.threads)
+        mean, tops = booster.slopes()
+        if not tables:
+            watcher.note(mean)
+
+        def assign() -> None:
+            self._bins, self._seed, self._start = booster.bins, booster.seed, start
+            self._nodes = Nodes.joined(tables)
+            self.n_trees_per_iteration_ = scores
+            self.n_iter_ = self._nodes.n_trees // scores
+            self.do_early_stopping_ = watcher.stops
+            watcher.name(self)
+
+        while iteration < self.max_iter:
+            new = booster.add_trees(iteration, tops)
+            mean, tops = booster.slopes()
+            if watcher.watched is not None:
+                watcher.watched.add_trees(Nodes.joined(new), 0, booster.threads)
+            tables += new
+            iteration += 1
+            watcher.note(mean)
+            run.offer(assign)
+            if run.step() or watcher.is_enough():
+                break
+        assign()
+
+    def _validation_rows(self, loss: Loss, bins: BinMap, X: Any, y: Any, sample_weight: Any) -> Any:
+        """The rows a user gives to stop by, binned."""
+        source = self._source(X, y, sample_weight, reset=False)
+        try:
+            run = Run(self, source, quiet=True)
+            found = survey(run, np.zeros(source.n_features, bool), 0)
+            self._check_targets(loss, found.y)
+            return binned(run, bins)[0], found.y, found.weight
+        finally:
+            source.release()
+
+    # ------------------------------------------------------------------------------------------------------ predicting
+
+    def _scores(self, X: Any, finish: Any) -> Any:
+        """A function of the raw scores, shape (scores, rows), of the rows: stacked or batch by batch."""
+        source = self._reading(X)
+        given = functools.partial(raw_scores, self._nodes, self._bins, self._start)
+        found = self._map_rows(given, source, complete=False)
+        return finish(found.T) if isinstance(found, np.ndarray) else (finish(batch.T) for batch in found)
+
+    def _staged(self, X: Any, finish: Any) -> Iterator[Any]:
+        """The same after each iteration."""
+        source = self._in_memory(X, "A staged prediction")
+        X = self._bins.with_bins(source.chunk(0, source.n_rows).X)
+        out = np.tile(self._start, (len(X), 1))
+        for k in range(self.n_iter_):
+            add_scores(X, self._nodes, k * out.shape[1], (k + 1) * out.shape[1], out)
+            yield finish(out.T.copy())
+
+    def apply(self, X: Any) -> Any:
+        """The leaf of each tree that rows end in.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees) of node numbers within the tree; batches for a scan
+        """
+        source = self._reading(X)
+        return self._map_rows(functools.partial(leaves_of, self._nodes, self._bins), source, complete=False)
+
+    def explain(self, X: Any) -> Explanation:
+        """What each column contributes to the raw score of each row: exact Shapley values of the trees.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            `values` and `base_values` add up to the raw score; `plot()` draws them.
+        """
+        source = self._in_memory(X, "explain")
+        scores = self.n_trees_per_iteration_
+        given = functools.partial(_shapley_rows, self._nodes, Paths.of(self._nodes, scores), scores, self._bins)
+        values = self._map_rows(given, source, complete=False)
+        base = np.tile(expected_scores(self._nodes, self._start), (len(values), 1))
+        names = None if source.names is None else tuple(source.names)
+        if scores == 1:
+            values, base = values[:, :, 0], base[:, 0]
+        return Explanation(values, base, names)
+
+    def partial_dependence(self, X: Any, column: int | str, *, points: int = 50, output: int = 0) -> PartialDependence:
+        """Raw scores of rows as one numeric column changes and the others stay as they are.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+        column : int or str
+            Its number or name.
+        points : int, default=50
+            Most values of the column: its quantiles among the rows of X.
+        output : int, default=0
+            The class, where there are several scores.
+
+        Returns
+        -------
+        PartialDependence
+            `grid`, `average` and `individual`; `plot()` draws them.
+        """
+        source = self._in_memory(X, "partial_dependence")
+        names = source.names
+        if isinstance(column, str) and (names is None or column not in names):
+            raise DataError(f"There is no column {column!r}; give its number or one of the names of the columns.")
+        j = list(names or ()).index(column) if isinstance(column, str) else int(column)
+        if not 0 <= j < source.n_features:
+            raise DataError(f"There is no column {j}: there are {source.n_features}, and the first is 0.")
+        if self._bins.categorical[j]:
+            raise DataError(
+                f"{source.column(j)} holds categories, which have no order to go along; take a numeric one."
+            )
+        rows = np.array(self._bins.with_bins(source.chunk(0, source.n_rows).X))
+        there = rows[np.isfinite(rows[:, j]), j]
+        if not len(there):
+            raise DataError(f"{source.column(j)} has no values in X; give rows that have some.")
+        grid = np.unique(np.quantile(there, np.linspace(0.0, 1.0, points)))
+        individual = np.empty((len(rows), len(grid)))
+        for k, value in enumerate(grid):
+            rows[:, j] = value
+            out = np.tile(self._start, (len(rows), 1))
+            add_scores(rows, self._nodes, 0, self._nodes.n_trees, out)
+            individual[:, k] = out[:, output]
+        return PartialDependence(grid, individual, f"column {j}" if names is None else names[j])
+
+    def _in_memory(self, X: Any, what: str) -> Source:
+        source = self._reading(X)
+        if source.streams:
+            raise DataError(f"{what} keeps its rows in memory: give an array or a frame of some of them.")
+        return source
+
+    def importances(self, kind: str = "gain") -> Array:
+        """How much each column contributes to the trees.
+
+        Parameters
+        ----------
+        kind : {"gain", "split"}, default="gain"
+            The sum of the gains of its splits, or how many there are. (For what columns contribute to predictions use
+            scikit-learn's `permutation_importance`.)
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
+        check_is_fitted(self)
+        if kind not in ("gain", "split"):
+            raise ParameterError(f"kind must be 'gain' or 'split', got {kind!r}.")
+        return self._nodes.importances(self.n_features_in_, by_gain=kind == "gain")
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The gains of the splits on each column, as shares of all."""
+        gains = self.importances("gain")
+        return gains / gains.sum() if gains.any() else gains
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: Chunk) -> Array:
+    return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
+
+
+def _learnt(found: Survey, weight: Array | None, out: Array | None, max_bins: int) -> BinMap:
+    """Bins from the rows that are not held out."""
+    weight = None if weight is None else weight[found.numbers]
+    rows = found.rows
+    if out is not None:
+        kept = ~out[found.numbers]
+        rows, weight = rows[kept], None if weight is None else weight[kept]
+    return learn_bins(rows, weight, found.categories, max_bins)
+
+
+def _divided(run: Run, bins: BinMap, y: Array, weight: Array | None, out: Array | None) -> tuple[Any, Any]:
+    """Bins, targets and weights of the rows to learn from, and of those held out."""
+    kept, other = binned(run, bins, out)
+    if out is None:
+        return (kept, y, weight), None
+    w = (None, None) if weight is None else (weight[~out], weight[out])
+    return (kept, y[~out], w[0]), (other, y[out], w[1])

@@ -1,0 +1,133 @@
+"""Gradients as integers, for the search of splits only.
+
+A row's gradient g and curvature h become
+
+    q = floor(g m / s + u),   clipped to -m .. m,        r = floor(h c / t + v),   clipped to 0 .. c,            (1)
+
+with m and c what the packing of `tree.histogram_kernels` has room for, s and t the largest |g| and h, and u, v uniform
+on [0, 1), so that q and r are right on average. Where a few rows are far from all others, s is m / 64 times the 99 %
+quantile instead: one outlier must not round everybody else to nothing. u and v are a hash of the row's number,
+the tree's and the seed: chunks and threads are nothing to them. Leaf values never see q and r.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.compile import kernel
+from summula.tree.growing import together
+from summula.tree.histogram_kernels import COUNT_BITS
+from summula.tree.nodes import Slopes
+
+__all__ = ["pack", "quantised", "warmup"]
+
+Array = NDArray[Any]
+
+_LOOKED_AT = 10_000  # rows a quantile is taken from
+_FINE = 64.0  # what the quantile becomes, at least
+_SPLIT_AMONG_THREADS = 50_000
+
+
+@kernel
+def _hashed(number: Any) -> Any:
+    """64 bits that look random, of a number (the finaliser of MurmurHash3)."""
+    x = number
+    x ^= x >> np.uint64(33)
+    x *= np.uint64(0xFF51AFD7ED558CCD)
+    x ^= x >> np.uint64(33)
+    x *= np.uint64(0xC4CEB9FE1A85EC53)
+    return x ^ (x >> np.uint64(33))
+
+
+@kernel
+def pack(
+    gradients: Any,
+    curvatures: Any,
+    start: int,
+    stop: int,
+    key: int,
+    factors: Any,
+    most: Any,
+    count_bits: int,
+    bits: int,
+    packed: Any,
+) -> None:
+    """Equation (1) for the rows from `start` up to `stop`, packed.
+
+    factors : m / s and c / t.
+    most : m and c.
+    """
+    part = 1.0 / 4294967296.0
+    for i in range(start, stop):
+        random = _hashed(np.uint64(i) + np.uint64(key))
+        u = np.float64(random >> np.uint64(32)) * part
+        q = np.floor(np.float64(gradients[i]) * factors[0] + u)
+        q = min(max(q, -most[0]), most[0])
+        if bits == 0:
+            packed[i] = (np.int64(q) << np.int64(count_bits)) + 1
+        else:
+            v = np.float64(random & np.uint64(0xFFFFFFFF)) * part
+            r = min(np.floor(np.float64(curvatures[i]) * factors[1] + v), most[1])
+            packed[i] = (
+                (np.int64(q) << np.int64(2 * count_bits + bits)) + (np.int64(r) << np.int64(count_bits)) + np.int64(1)
+            )
+
+
+def quantised(
+    gradients: Array, curvatures: Array, tops: tuple[float, float], key: tuple[int, int], packed: Array, threads: int
+) -> Slopes:
+    """What a tree is grown for.
+
+    Parameters
+    ----------
+    gradients, curvatures : ndarray of shape (n,), float32
+        No curvatures mean that all are 1.
+    tops : tuple of float
+        The largest |g| and the largest h.
+    key : tuple of int
+        Seed and number of the tree.
+    packed : ndarray of shape (n,), int64
+        Space.
+    threads : int
+        Most threads.
+    """
+    n = len(gradients)
+    count_bits = min(COUNT_BITS, max(4, n.bit_length()))
+    room = 64 - 3 * count_bits - 1
+    bits = min(room * 9 // 21, 24) if len(curvatures) else 0
+    gradient_bits = min(room - bits, 30) if bits else min(64 - 2 * count_bits - 1, 36)
+    most = 2.0**gradient_bits - 1, 2.0**bits - 1
+    scales = _scale(gradients, tops[0], most[0]), _scale(curvatures, tops[1], most[1])
+    factors = most[0] / scales[0], most[1] / scales[1]
+    number = int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    pieces = threads if n > _SPLIT_AMONG_THREADS else 1
+    cuts = [n * k // pieces for k in range(pieces + 1)]
+    together(
+        [
+            functools.partial(pack, gradients, curvatures, a, b, number, factors, most, count_bits, bits, packed)
+            for a, b in itertools.pairwise(cuts)
+        ]
+    )
+    unit = scales[1] / most[1] if bits else 1.0
+    return Slopes(gradients, curvatures, max(tops), packed, count_bits, bits, scales[0] / most[0], unit)
+
+
+def _scale(values: Array, top: float, most: float) -> float:
+    """What the largest integer stands for."""
+    if not len(values) or top == 0:
+        return 1.0
+    few = np.abs(values[:: max(1, len(values) // _LOOKED_AT)])
+    at = int(0.99 * (len(few) - 1))
+    usual = float(np.partition(few, at)[at])
+    return min(top, most / _FINE * usual) if usual > 0 else top
+
+
+def warmup() -> None:
+    """Compile for the types people use."""
+    g, packed = np.zeros(1, np.float32), np.zeros(1, np.int64)
+    pack(g, g, 0, 1, 1, (1.0, 1.0), (1.0, 1.0), 14, 9, packed)

@@ -1,0 +1,151 @@
+"""When boosting is to stop: losses and scores of the trees so far, on the rows learnt from and on others.
+
+Boosting stops when none of the last `n_iter_no_change` scores is better, by more than `tol`, than the one before them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import train_test_split
+
+from summula.core.errors import DataError
+from summula.ensemble.boosting import Rows
+from summula.ensemble.boosting_losses import Loss
+
+__all__ = ["Watcher", "held_out_rows", "should_stop"]
+
+Array = NDArray[Any]
+
+_LISTED_ROWS = 5_000_000  # beyond which rows are held out one by one, not so many of all
+_SCORED_ROWS = 10_000  # of those learnt from
+
+
+def held_out_rows(estimator: Any, y: Array, seed: int) -> Array:
+    """Which rows to stop by: those scikit-learn draws, unless there are very many."""
+    n, share = len(y), estimator.validation_fraction
+    if n > _LISTED_ROWS:
+        return np.asarray(np.random.default_rng([seed, 3]).random(n) < (share if share < 1 else share / n))
+    try:
+        options = {"stratify": y if estimator._labelled else None, "random_state": seed}
+        _, held = train_test_split(np.arange(n), test_size=share, **options)
+    except ValueError as error:
+        raise DataError(
+            f"Holding out validation_fraction={share!r} of {n} rows fails ({error}); change validation_fraction, give "
+            "more rows, or set early_stopping=False."
+        ) from None
+    mask = np.zeros(n, bool)
+    mask[held] = True
+    return mask
+
+
+def should_stop(scores: list[float], patience: int, tol: float) -> bool:
+    """Whether none of the last scores is better than the one before them."""
+    if len(scores) < patience + 1:
+        return False
+    return not any(score > scores[-patience - 1] + tol for score in scores[-patience:])
+
+
+class _Present(BaseEstimator):
+    """Stands for the model so far where a scorer asks it of rows: X are their numbers."""
+
+    def __init__(self, owner: Any = None, rows: Any = None) -> None:
+        self.owner = owner
+        self.rows = rows
+
+    def _z(self, X: Array) -> Array:
+        return np.asarray(self.rows.z[:, X[:, 0]])
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Array) -> Array:
+        return np.asarray(self.owner._predicted(self._z(X)))
+
+
+class _PresentRegressor(RegressorMixin, _Present):
+    pass
+
+
+class _PresentClassifier(ClassifierMixin, _Present):
+    @property
+    def classes_(self) -> Array:
+        return np.asarray(self.owner.classes_)
+
+    def predict_proba(self, X: Array) -> Array:
+        return np.asarray(self.owner._probabilities(self._z(X)))
+
+    def decision_function(self, X: Array) -> Array:
+        return np.asarray(self.owner._decided(self._z(X)))
+
+
+class Watcher:
+    """Notes losses and scores after each iteration.
+
+    Parameters
+    ----------
+    owner : estimator
+    loss : Loss
+    learnt, watched : Rows
+        Learnt from, and held out (or None).
+    stops : bool
+        Whether there is early stopping.
+    warm : bool
+        Whether earlier notes of the estimator go on.
+    """
+
+    def __init__(self, owner: Any, loss: Loss, learnt: Rows, watched: Rows | None, *, stops: bool, warm: bool) -> None:
+        self.owner, self.loss, self.stops = owner, loss, stops
+        self.learnt, self.watched = learnt, watched
+        curve = owner.learning_curve_ if warm else {"train": np.empty(0), "validation": np.empty(0)}
+        self._train, self._validation = list(curve["train"]), list(curve["validation"])
+        self._scores = list(owner.train_score_) if warm else []
+        self._watched_scores = list(owner.validation_score_) if warm else []
+        self._scorer: Any = None
+        if stops and owner.scoring != "loss":
+            self._scorer = check_scoring(owner, owner.scoring)
+        self._few = np.arange(len(learnt.y))
+        if self._scorer is not None and len(self._few) > _SCORED_ROWS:
+            few = np.random.default_rng([4, len(self._few)]).choice(len(self._few), _SCORED_ROWS, replace=False)
+            self._few = np.sort(few)
+
+    def note(self, mean: float) -> None:
+        """Note what the trees so far are worth; `mean` is their mean loss on the rows learnt from."""
+        self._train.append(mean)
+        if self.watched is not None:
+            self._validation.append(self.watched.loss(self.loss))
+        if not self.stops:
+            return
+        if self._scorer is None:
+            self._scores.append(-mean)
+            if self.watched is not None:
+                self._watched_scores.append(-self._validation[-1])
+            return
+        self._scores.append(self._scored(self.learnt, self._few))
+        if self.watched is not None:
+            self._watched_scores.append(self._scored(self.watched, np.arange(len(self.watched.y))))
+
+    def _scored(self, rows: Rows, which: Array) -> float:
+        labelled = self.owner._labelled
+        model = (_PresentClassifier if labelled else _PresentRegressor)(self.owner, rows)
+        y = self.owner.classes_[rows.y[which].astype(np.intp)] if labelled else rows.y[which]
+        weight = {} if rows.weight is None else {"sample_weight": rows.weight[which]}
+        return float(self._scorer(model, which[:, None], y, **weight))
+
+    def is_enough(self) -> bool:
+        """Whether more trees do not help."""
+        scores = self._scores if self.watched is None else self._watched_scores
+        return self.stops and should_stop(scores, self.owner.n_iter_no_change, self.owner.tol)
+
+    def name(self, model: Any) -> None:
+        """Give the notes to the estimator."""
+        model.train_score_ = np.array(self._scores)
+        model.validation_score_ = np.array(self._watched_scores)
+        model.learning_curve_ = {"train": np.array(self._train), "validation": np.array(self._validation)}

@@ -1,0 +1,133 @@
+"""Dense rows in memory with many columns: the sums of a likelihood on a few of them, and the slope of all.
+
+    eta = o + b + sum of the columns in use,      slope_j = sum_i w_i s_i (x_ij - o_j)                          (1)
+
+X stays as it is. Columns are copied, less their origins, when they first come into use, so the sums of
+`glm_sums.py` on a working set touch nothing else; (1) for all columns is one product with X, and the origins are a
+correction of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.statistics import product
+from summula.linear_model.glm_solver import GlmProblem, Objective
+from summula.linear_model.glm_sums import Slopes, dense_sums, derivatives_at, inner_of, weighted_rows
+from summula.linear_model.problem import solving
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["HeldColumns"]
+
+Array = NDArray[Any]
+Columns = NDArray[np.intp]
+
+
+class HeldColumns(Objective):
+    """J on dense rows in memory; `on` gives it on some of the columns."""
+
+    def __init__(self, run: Run, problem: GlmProblem, origin: Array) -> None:
+        super().__init__(run, problem, origin)
+        chunk = run.source.chunk(0, run.source.n_rows)
+        self.chunk, self.weight = weighted_rows(chunk, problem.class_weight)
+        self.X: Array = self.chunk.X
+        self._place = np.full(self.X.shape[1], -1, np.intp)
+        self._held: Array = np.empty((len(self.X), 0), self.X.dtype, order="F")
+
+    def on(self, columns: Columns, moving: NDArray[np.bool_]) -> FewColumns:
+        """J on some of the columns; of several outputs only the slopes that are `moving`, (K, columns), may."""
+        return FewColumns(self, columns, moving)
+
+    def block(self, columns: Columns) -> Array:
+        """Some columns less their origins, after one of ones for the intercept."""
+        new = columns[self._place[columns] < 0]
+        if len(new):
+            k = self._held.shape[1]
+            self._place[new] = np.arange(k, k + len(new))
+            more = np.asarray(self.X[:, new] - self.origin[new].astype(self.X.dtype), order="F")
+            self._held = np.concatenate([self._held.T, more.T]).T  # stays in Fortran order
+        order: Literal["C", "F"] = "F" if self.problem.outputs == 1 else "C"  # (softmax goes row by row)
+        block = np.empty((len(self.X), self.first + len(columns)), self.X.dtype, order=order)
+        block[:, : self.first] = 1.0
+        block[:, self.first :] = self._held[:, self._place[columns]]
+        return block
+
+    def sum(self, x: Array, order: int) -> Slopes:
+        """Value and slope at x, whose columns in use are held; there is no Hessian of all columns."""
+        theta = self.theta(x)
+        used = np.flatnonzero(theta[self.first :].any(axis=1))
+        few = np.concatenate([theta[: self.first], theta[self.first :][used]])
+        point = self.at(x, 1)
+        eta = predictor(self, self.block(used), few)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, slope, curvature = derivatives_at(point, self.target, eta, self.weight)
+        gradient = np.empty_like(theta)
+        total = slope.sum(axis=0)
+        gradient[: self.first] = total
+        S = np.asfortranarray(slope.astype(self.X.dtype))
+        for k in range(S.shape[1]):  # a product with a vector reads X at the speed of memory
+            gradient[self.first :, k] = self.X.T @ S[:, k] - self.origin * total[k]
+        return Slopes(value, gradient, None, inner_of(curvature), np.zeros(0), self.total_weight)
+
+    @property
+    def target(self) -> Array:
+        """What is predicted."""
+        assert self.chunk.y is not None
+        return np.asarray(self.chunk.y[:, 0])
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of weights."""
+        return float(len(self.chunk) if self.weight is None else self.weight.sum())
+
+
+class FewColumns(Objective):
+    """J on some of the columns of rows in memory."""
+
+    def __init__(self, whole: HeldColumns, columns: Columns, moving: NDArray[np.bool_]) -> None:
+        super().__init__(whole.run, whole.problem, whole.origin[columns])
+        self.whole, self.p = whole, self.first + len(columns)
+        self.held = whole.block(columns)
+        if self.problem.outputs > 1:
+            intercepts = np.ones((self.problem.outputs, self.first), bool)
+            self.free = np.flatnonzero(np.hstack([intercepts, moving]))
+
+    def sum(self, x: Array, order: int) -> Slopes:
+        """The sums at x."""
+        whole, point = self.whole, self.at(x, order)
+        some = self.problem.outputs > 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = predictor(whole, self.held, point.theta)
+            value, slope, curvature = derivatives_at(point, whole.target, eta, whole.weight)
+            block = self.held.copy(order="K") if order == 2 and not some else self.held  # (a Hessian scales it)
+            first = point._replace(order=1) if some else point
+            gradient, hessian, largest = dense_sums(whole.chunk, block, slope, curvature, first)
+            if some and order == 2:
+                hessian = self._hessian(*curvature)
+        return Slopes(value, gradient, hessian, inner_of(curvature), largest, whole.total_weight)
+
+    def _hessian(self, w: Array, p: Array) -> Array:
+        """Sum of w (diag(p) - p p') (x) z z', for the parameters that move."""
+        output, column = np.divmod(self.free, self.p)
+        wide = np.sqrt(w)[:, None] * p
+        wide = np.asarray(wide[:, output] * self.held[:, column], self.held.dtype)
+        H = -np.asarray(wide.T @ wide, np.float64)
+        with solving(len(self.free) // self.problem.outputs):
+            for k in range(self.problem.outputs):
+                mine = np.flatnonzero(output == k)
+                scaled = self.held[:, column[mine]] * np.sqrt(w * p[:, k]).astype(self.held.dtype)[:, None]
+                H[np.ix_(mine, mine)] += scaled.T @ scaled
+        return H
+
+
+def predictor(whole: HeldColumns, block: Array, theta: Array) -> Array:
+    """eta of all rows."""
+    eta = product(block, theta.astype(block.dtype)).astype(np.float64, copy=False)
+    y = whole.chunk.y
+    assert y is not None
+    return eta + y[:, 1:2] if y.shape[1] > 1 else eta

@@ -1,0 +1,458 @@
+"""Likelihoods with an L1 or elastic-net penalty, by proximal Newton steps on a working set of columns.
+
+    P(b, V) = J(b, V) + a |V|_1,     J(b, V) = sum_i w_i l(y_i, b + V'x_i + offset_i) + lambda/2 ||V||^2        (1)
+
+1. **Newton.** At x = (b, V), with slope g and Hessian H of J, the step goes to the minimiser of
+
+       g'(z - x) + 1/2 (z - x)'H (z - x) + a |V_z|_1                                                            (2)
+
+   Intercepts carry no penalty and are eliminated: G = H_VV - H_Vb H_bb^+ H_bV is what is left of H, and (2) an L1
+   quadratic in V, solved by `optimize/l1_quadratic.py`. Steps are halved until P falls by a share of what the slope
+   promises, D = g'p + a (|V + P|_1 - |V|_1) <= 0:
+
+       P(x + t p) <= P(x) + c t D                                                                               (3)
+
+   Near the end the old Hessian serves. Columns may have any scale: coordinate descent does not see it.
+
+2. **Working set.** Where V_j = 0 and |g_j| <= a nothing is to be gained. With many columns (1) is solved on those that
+   are in use or violate this most, g is computed for all, and the set is renewed until no column violates it. So a
+   step costs n |set|^2, and no d x d matrix is ever formed; each look at all columns is one pass.
+
+3. **How good.** The duality gap (4) of `glm_dual.py`; where the loss is not convex, D of the last step.
+
+References: Lee, Sun, Saunders (2014), Proximal Newton-type methods; Johnson and Guestrin (2015), Blitz.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.engine import engine, local_engine
+from summula.core.errors import DataError
+from summula.core.solution import Solution
+from summula.core.sources import MappedSource, MemorySource
+from summula.linear_model.glm_dual import bound_of, penalty_gap
+from summula.linear_model.glm_solver import GlmFit, GlmProblem, Objective, first_guess, representative
+from summula.linear_model.glm_sums import ClassTotals
+from summula.linear_model.held_columns import HeldColumns
+from summula.linear_model.problem import solving
+from summula.optimize.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1, newton_on_face
+from summula.optimize.newton_method import Factor, Local
+
+if TYPE_CHECKING:
+    from summula.core.estimator import Run
+
+__all__ = ["at_once", "decrement_of", "solve_l1"]
+
+Array = NDArray[Any]
+Columns = NDArray[np.intp]
+
+_WHOLE = 300  # parameters up to which all columns are worked on at once, and
+_WHOLE_STREAM = 1_000  # where each pass reads files
+_FIRST = 100  # columns that join a working set at once, at least
+_NEARLY = 0.05  # of the penalty: slopes so close to it may move
+_MANY_NEW = 0.05  # share of a working set: with more new columns it is not worth solving well
+_ROUNDS = 200
+_LEVEL = 8  # as in glm_solver
+_FEWEST = 2_048
+_ROUGH = 1e-4
+_SHARE = 1e-3  # of what a quadratic (2) has to give may be left
+_SWEPT, _MOST_SWEEPS = 1e-14, 1_000  # how exactly coordinate descent solves it, at most
+_FACED = 1e-6  # and from where on the face of the support is solved exactly
+_UNBALANCED = 4.0  # weight of the rows to the sum of their slopes of one sign, at least about
+_ARMIJO = 1e-3
+_HALVINGS = 40
+_CHORD = 1e-4  # promised share of the objective below which the Hessian is not computed anew
+_LEAST = {"float64": 2e-15, "float32": 2e-9}  # gap below which nothing is left but rounding, as a share of P
+_NOISE = {"float64": 1e-13, "float32": 1e-7}
+
+
+class Point(NamedTuple):
+    """A point, J there, and P."""
+
+    x: Array
+    here: Local
+    value: float
+
+
+class Model:
+    """The quadratic (2) about a point, intercepts eliminated."""
+
+    def __init__(self, objective: Objective, hessian: Array) -> None:
+        problem, p = objective.problem, objective.p
+        self.free = objective.free  # what the Hessian is of; the rest stays
+        places = np.arange(problem.outputs * p)[self.free]
+        self.l1, self.l2 = problem.l1, problem.penalty
+        self.inner = np.flatnonzero(places % p == 0) if problem.intercept else np.zeros(0, np.intp)
+        self.slopes = np.setdiff1d(np.arange(len(places)), self.inner)
+        G = hessian[np.ix_(self.slopes, self.slopes)]
+        G[np.diag_indices(len(G))] -= self.l2
+        self.lift = np.zeros((len(self.inner), len(self.slopes)))
+        self.factor: Factor | None = None
+        if problem.intercept:
+            H = hessian[np.ix_(self.inner, self.inner)]
+            several = H.trace() if problem.outputs > 1 else 0.0  # all intercepts alike: softmax cannot see that
+            self.factor = Factor.of(H + several)
+            self.lift = self.factor.solve(hessian[np.ix_(self.inner, self.slopes)])
+            G -= hessian[np.ix_(self.slopes, self.inner)] @ self.lift
+        self.G = np.ascontiguousarray((G + G.T) / 2)
+
+    def step(self, at: Point, loss: float, share: float) -> Array:
+        """The step to the minimiser of (2), up to a share of what there is to gain."""
+        x, g = at.x[self.free], at.here.gradient[self.free]
+        v = x[self.slopes]
+        shift = np.zeros(0)
+        if self.factor is not None:
+            shift = self.factor.solve(g[self.inner])
+        slope = g[self.slopes] - self.l2 * v - self.lift.T @ g[self.inner]
+        Gv = self.G[:, v != 0] @ v[v != 0]
+        # The constant makes the quadratic about as large as the loss, against which its tolerance is set.
+        c = 2 * loss + max(float((Gv - 2 * slope) @ v), 0.0)
+        quadratic = GramQuadratic(self.G, Gv - slope, c)
+        penalty = Penalty(self.l1, self.l2)
+        tolerance = max(2 * share * judged(v, -slope, quadratic, penalty)[1] / c, _SWEPT)
+        with solving(len(v)):
+            goal = minimise_l1(quadratic, penalty, start=v, tolerance=tolerance, max_sweeps=_MOST_SWEEPS).v
+            if tolerance < _FACED:  # a linear system knows more digits than sweeps
+                newton_on_face(self.G, quadratic.q, goal, penalty, 1)
+        moved = goal - v
+        part = np.empty_like(x)
+        part[self.slopes] = moved
+        part[self.inner] = -shift - self.lift @ moved
+        step = np.zeros_like(at.x)
+        step[self.free] = part
+        return step
+
+
+def _slopes(objective: Objective, x: Array) -> Array:
+    return x.reshape(objective.problem.outputs, objective.p)[:, objective.first :].ravel()
+
+
+def _promise(objective: Objective, at: Point, step: Array) -> float:
+    """-D of (3)."""
+    V, P = _slopes(objective, at.x), _slopes(objective, step)
+    more = float(np.abs(V + P).sum() - np.abs(V).sum())
+    return -(float(at.here.gradient @ step) + objective.problem.l1 * more)
+
+
+def _evaluated(objective: Objective, x: Array, order: int) -> Point:
+    here = objective(x, order)
+    return Point(x, here, here.value + objective.problem.l1 * float(np.abs(_slopes(objective, x)).sum()))
+
+
+def _gap(objective: Objective, at: Point) -> float:
+    """About the bound (4) of `glm_dual.py`, from the sums at hand."""
+    assert objective.sums is not None
+    problem = objective.problem
+    moving = np.zeros(len(at.x))
+    moving[objective.free] = 1.0
+    moves = _slopes(objective, moving) > 0
+    v = _slopes(objective, at.x)[moves]
+    g = problem.penalty * v - _slopes(objective, at.here.gradient)[moves]
+    loss = objective.sums.value
+    gap = penalty_gap(v, g, lambda t: (1 - t) * loss, problem.l1, problem.penalty)[0]
+    if problem.intercept:
+        # To balance slopes that do not yet sum to 0 costs about such a share of the losses.
+        rest = at.here.gradient.reshape(problem.outputs, objective.p)[:, 0]
+        gap += _UNBALANCED * float(np.abs(rest).sum()) / objective.sums.weight * loss
+    return gap
+
+
+@dataclass
+class Goal:
+    """When to stop: the gap as a share of P, the most steps, and who is told of each."""
+
+    tolerance: float
+    max_steps: int
+    least: float
+    noise: float
+    told: Callable[[Objective, Point, float], bool] | None = None
+    steps: int = 0
+
+
+def descend(objective: Objective, x: Array, goal: Goal) -> Solution:
+    """Steps (2) from x until the gap is small enough."""
+    at = _evaluated(objective, x, 2)
+    if not np.isfinite(at.value):
+        return Solution(x, np.inf, np.inf, "unbounded", False, goal.steps)
+    assert at.here.hessian is not None
+    model, fresh, best, status = Model(objective, at.here.hessian), True, np.inf, "max_iter"
+    convex = objective.problem.loss.convex
+    trace = []
+    while True:
+        assert objective.sums is not None
+        gap = _gap(objective, at)
+        enough = max(goal.tolerance, goal.least) * abs(at.value)
+        noise = goal.noise * (abs(at.value) + 1e-2 * objective.sums.weight)  # (a row of no loss has rounding too)
+        last = goal.steps >= goal.max_steps
+        step, promise, left = np.zeros(0), 0.0, gap
+        if not convex or not (gap <= enough or last):
+            step = model.step(at, objective.sums.value, _SHARE)
+            promise = _promise(objective, at, step)
+            left = gap if convex else promise
+        trace.append(left)
+        if goal.told is not None and goal.told(objective, at, left):
+            status = "stopped"
+            break
+        if left <= enough:
+            status = "converged"
+            break
+        if last:
+            break
+        if promise <= 10 * noise:  # differences of P are rounding from here on: the gap tells
+            there = _evaluated(objective, at.x + step, 1) if convex else at
+            if convex and _gap(objective, there) < left / 2:
+                at, fresh, best = there, False, left
+            elif fresh:
+                status = "converged" if left <= 1e-9 * abs(at.value) else "stalled"
+                break
+            else:
+                at, model, fresh = _renewed(objective, at)
+            continue
+        slow, best = left > best / 10, min(best, left)
+        more = promise > _CHORD * abs(at.value) or (slow and fresh)
+        order = 2 if more and goal.steps + 1 < goal.max_steps else 1  # (the last step needs no Hessian after it)
+        if slow and not fresh:
+            at, model, fresh = _renewed(objective, at)
+            continue
+        found = _backtracked(objective, at, step, promise, order, noise)
+        if found is None:
+            if fresh:
+                status = "converged" if left <= 1e-9 * abs(at.value) else "stalled"
+                break
+            at, model, fresh = _renewed(objective, at)
+            continue
+        goal.steps += 1
+        at, fresh = found, found.here.hessian is not None
+        if found.here.hessian is not None:
+            model = Model(objective, found.here.hessian)
+    return Solution(at.x, at.value, trace[-1], status, status == "converged", goal.steps, tuple(trace))
+
+
+def _renewed(objective: Objective, at: Point) -> tuple[Point, Model, bool]:
+    """The same point with its own Hessian."""
+    at = _evaluated(objective, at.x, 2)
+    assert at.here.hessian is not None
+    return at, Model(objective, at.here.hessian), True
+
+
+def _backtracked(
+    objective: Objective, at: Point, step: Array, promise: float, order: int, noise: float
+) -> Point | None:
+    """Rule (3); None when no step helps."""
+    t = 1.0
+    for _ in range(_HALVINGS):
+        there = _evaluated(objective, at.x + t * step, order)
+        if there.value <= at.value - _ARMIJO * t * promise + noise:
+            return there
+        t /= 2
+    return None
+
+
+def decrement_of(objective: Objective, x: Array) -> float:
+    """-D of a whole step from x: what is left to gain, if the quadratic (2) tells the truth."""
+    at = _evaluated(objective, x, 2)
+    assert at.here.hessian is not None
+    assert objective.sums is not None
+    step = Model(objective, at.here.hessian).step(at, objective.sums.value, 0.0)
+    return max(_promise(objective, at, step), 0.0)
+
+
+# --------------------------------------------------------------------------------------------------------- many columns
+
+
+def _selected(columns: Columns, block: Array) -> Array:
+    return np.asarray(block[:, columns])
+
+
+def restricted(run: Run, columns: Columns) -> Run:
+    """A run over the same rows with some of the columns, which are copied if the rows are sparse."""
+    from summula.core.estimator import Run
+
+    source = run.source
+    if source.streams:
+        few = copy.copy(run)
+        few.use(MappedSource(source, functools.partial(_selected, columns), len(columns)))
+        return few
+    chunk = source.chunk(0, source.n_rows)
+    X = chunk.rows.csr()[:, columns]
+    held = MemorySource(X, chunk.y, chunk.weight, source.dtype, one_target=source.one_target)
+    with engine(local_engine()):
+        return Run(run.estimator, held, quiet=True, deadline=run._deadline)
+
+
+def _on(full: Objective, columns: Columns, moving: NDArray[np.bool_]) -> Objective:
+    """J on some of the columns; those of their slopes that are not `moving` may stay as they are."""
+    if isinstance(full, HeldColumns):
+        return full.on(columns, moving)
+    return Objective(restricted(full.run, columns), full.problem._replace(family=None), full.origin[columns])
+
+
+def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
+    """Solve on working sets until no column outside has anything to give."""
+    problem, d = full.problem, full.p - full.first
+    K, steps, best = problem.outputs, goal.max_steps, np.inf
+    columns = np.zeros(0, np.intp)
+    solution = Solution(x, np.inf, np.inf, "max_iter", False, 0)
+    for rounds in range(_ROUNDS):
+        at = _evaluated(full, x, 1)
+        if not np.isfinite(at.value):
+            return replace(solution, x=x, value=at.value, status="unbounded")
+        gap = _gap(full, at)
+        enough = max(goal.tolerance, goal.least) * abs(at.value)
+        stuck = rounds > 2 and gap > best / 2 and gap <= 1e-9 * abs(at.value)
+        solution = replace(solution, x=x, value=at.value, gap=gap, n_steps=goal.steps)
+        if goal.told is not None and goal.told(full, at, gap):
+            return replace(solution, status="stopped")
+        if (gap <= enough and rounds) or stuck:
+            return replace(solution, status="converged", converged=True)
+        if goal.steps >= steps:
+            return replace(solution, status="max_iter")
+        best = min(best, gap)
+        theta = x.reshape(K, full.p)
+        V = theta[:, full.first :]
+        wrong = np.abs(problem.penalty * V - _slopes(full, at.here.gradient).reshape(K, d)) - problem.l1
+        columns, new = _renewed_set(columns, np.asarray(V.any(axis=0)), wrong.max(axis=0))
+        part = _on(full, columns, ((V != 0) | (wrong > -_NEARLY * problem.l1))[:, columns])
+        inside = np.hstack([theta[:, : full.first], V[:, columns]]).ravel()
+        # While the set still grows one step will do, and later a rough answer.
+        share = max(enough / 2, 0.05 * gap if new else 0.0) / abs(at.value)
+        most = goal.steps + 1 if new > _MANY_NEW * len(columns) else steps
+        mine = replace(goal, tolerance=share, max_steps=min(most, steps), told=None)
+        found = descend(part, inside, mine)
+        goal.steps, full.stop = mine.steps, full.stop or part.stop
+        theta = np.zeros((K, full.p))
+        theta[:, : full.first] = found.x.reshape(K, -1)[:, : full.first]
+        theta[:, full.first + columns] = found.x.reshape(K, -1)[:, full.first :]
+        x = theta.ravel()
+    return solution
+
+
+def _renewed_set(columns: Columns, used: NDArray[np.bool_], wrong: Array) -> tuple[Columns, int]:
+    """The columns in use and the worst violators, at most as many as are in use; how many are new."""
+    here = np.flatnonzero(used)
+    new = np.flatnonzero(~used & (wrong > 0))
+    room = max(_FIRST, len(here))
+    if len(new) > room:
+        new = new[np.argpartition(-wrong[new], room)[:room]]
+    if not len(here) and not len(new):
+        new = np.array([int(wrong.argmax())])
+    chosen = np.union1d(here, new)
+    return chosen, len(np.setdiff1d(chosen, columns))
+
+
+# ------------------------------------------------------------------------------------------------------------ the whole
+
+
+def solve_l1(
+    run: Run,
+    problem: GlmProblem,
+    offer: Callable[[GlmFit], None] | None = None,
+    start: tuple[Array, Array] | None = None,
+) -> GlmFit:
+    """Minimise (1) on the rows of a run.
+
+    `offer` is told of points a later pass would improve; `start` are intercepts and slopes to begin with.
+    """
+    run.keep_rows()
+    source, first = run.source, int(problem.intercept)
+    d = source.n_features
+    origin = run.origin()[:d] if problem.intercept and not source.is_sparse else np.zeros(d)
+    if start is None:
+        x = _started(run, problem, origin, source.n_rows)
+    else:
+        x = np.hstack([(start[0] + start[1] @ origin)[:, None][:, :first], start[1]]).ravel()
+    whole = at_once(run, problem)
+    held = not (whole or source.streams or source.is_sparse)
+    objective = HeldColumns(run, problem, origin) if held else Objective(run, problem, origin)
+
+    def told(now: Objective, at: Point, gap: float) -> bool:
+        if offer is not None and now is objective and now.sums is not None:
+            offer(_fit(objective, Solution(at.x, at.value, gap, "stopped", False, 0), "local", None))
+        return now.stop
+
+    name = source.dtype.name
+    # With an L2 penalty the gap is a square, without it is not.
+    least = _LEAST[name] ** (1.4 if problem.penalty > 0 else 1.0)
+    goal = Goal(problem.tolerance, problem.max_steps, least, _NOISE[name], told)
+    solution = descend(objective, x, goal) if whole else _by_columns(objective, x, goal)
+    if not np.isfinite(solution.value):
+        run.complain_of_missing()
+        raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
+    bound = bound_of(run, objective.at(solution.x, 1), problem.l1, problem.penalty)
+    kind = "global" if np.isfinite(bound.gap) else "local"
+    gap = bound.gap if kind == "global" else float(abs(solution.gap))
+    objective.stop = False
+    settled = solution.converged or (kind == "global" and gap <= 1e-9 * abs(bound.value))
+    solution = replace(solution, value=bound.value, gap=gap, converged=settled)
+    return _fit(objective, solution, kind, bound.zeros, bound.loss, bound.weight)
+
+
+def at_once(run: Run, problem: GlmProblem) -> bool:
+    """Whether all columns are worked on at once."""
+    parameters = problem.outputs * (int(problem.intercept) + run.source.n_features)
+    return parameters <= (_WHOLE_STREAM if run.source.streams else _WHOLE)
+
+
+def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
+    """A point near the answer from the leading rows, where they can tell; else no slopes."""
+    parameters = problem.outputs * (int(problem.intercept) + run.source.n_features)
+    fewer = rows // _LEVEL
+    guess = _constant(run, problem, origin, rows)
+    if not at_once(run, problem) or fewer < max(_FEWEST, 4 * parameters) or not problem.max_steps:
+        return guess
+    few = run.leading(fewer)
+    if not representative(few, problem):
+        return guess
+    share = rows / fewer
+    part = problem._replace(penalty=problem.penalty / share, l1=problem.l1 / share, family=None)
+    x = _started(run, problem, origin, fewer)
+    solution = descend(Objective(few, part, origin), x, Goal(_ROUGH, 10, 1e-12, 1e-9))
+    return np.asarray(solution.x) if np.isfinite(solution.value) else guess
+
+
+def _constant(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
+    """No slopes, and intercepts that fit the mean, or the classes."""
+    x = first_guess(run, problem, origin, min(rows, 65_536))
+    if problem.outputs > 1 and problem.intercept and problem.max_steps:
+        totals = run.leading(min(rows, 65_536)).sum(ClassTotals, problem.outputs).totals
+        totals = totals if problem.class_weight is None else totals * problem.class_weight
+        theta = x.reshape(problem.outputs, -1)
+        level = np.log(np.maximum(totals, 1e-3 * totals.max()))
+        theta[:, 0] = level - level.mean()
+        x = theta.ravel()
+    return x
+
+
+def _fit(
+    objective: Objective, solution: Solution, kind: str, zeros: Array | None, loss: float = np.nan, weight: float = 0.0
+) -> GlmFit:
+    problem = objective.problem
+    assert objective.sums is not None
+    theta = solution.x.reshape(problem.outputs, objective.p)
+    coef = theta[:, objective.first :]
+    intercept = theta[:, 0] - coef @ objective.origin if problem.intercept else np.zeros(problem.outputs)
+    if problem.outputs > 1:  # softmax sees differences only
+        intercept = intercept - intercept.mean()
+    return GlmFit(
+        coef=coef,
+        intercept=intercept,
+        value=solution.value,
+        loss=objective.sums.value if np.isnan(loss) else loss,
+        gap=solution.gap,
+        kind=kind,
+        weight=weight or objective.sums.weight,
+        n_iter=solution.n_steps,
+        converged=solution.converged,
+        status=solution.status,
+        trace=solution.trace,
+        origin=objective.origin,
+        zeros=zeros,
+    )

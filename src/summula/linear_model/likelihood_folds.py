@@ -1,0 +1,226 @@
+"""The splits of a cross-validated likelihood: models along penalties, fitted on some rows and judged on others.
+
+Rows stay where they are, in memory, files or a cluster: each sum goes over all of them, with weights times how often
+the split trains on a row,
+
+    sum over a split = sum_i c_i w_i (...),       c_i = 0 or 1, unless a splitter repeats rows                  (1)
+
+With many columns, rows in memory are taken out of the data instead. Models along a path start from the one before, the
+strongest penalty first. A class of which a split has no training row has the probability 0 in the limit: the others are
+fitted among themselves, and its score is far below theirs.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk
+from summula.core.engine import engine, local_engine
+from summula.core.errors import DataError
+from summula.core.estimator import Run
+from summula.core.sources import MemorySource, Source
+from summula.linear_model.folds import Batch
+from summula.linear_model.glm_solver import GlmFit, GlmProblem, solve
+from summula.linear_model.glm_sums import ClassTotals
+from summula.linear_model.l1_likelihood import at_once, solve_l1
+from summula.losses import Multinomial
+
+__all__ = ["Codes", "FoldRun", "Judged", "Scores", "Split", "path_of", "train_of", "with_labels"]
+
+Array = NDArray[Any]
+
+_NEVER = 50.0  # log-odds of a class that a split has no row of, below the lowest of the others
+
+
+class Split(NamedTuple):
+    """One split, by the places of its rows, and by how often each is trained on and tested: `number` of `batch`."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    batch: Batch
+    number: int
+
+
+class OnFold(NamedTuple):
+    """A statistic of the rows a split trains on, as equation (1) has it."""
+
+    statistic: Any
+    batch: Batch
+    number: int
+
+    def map(self, chunk: Chunk, params: Any) -> Any:
+        """The statistic of one chunk."""
+        return self.statistic.map(self.weighted(chunk), params)
+
+    def merge(self, a: Any, b: Any) -> Any:
+        """The statistic of both sets of rows."""
+        return self.statistic.merge(a, b)
+
+    def weighted(self, chunk: Chunk) -> Chunk:
+        """The chunk with the weights of the split."""
+        times = self.batch.train[self.number][self.batch.of(chunk.start, chunk.stop)].astype(np.float64)
+        return replace(chunk, weight=times if chunk.weight is None else times * chunk.weight)
+
+
+class FoldRun(Run):
+    """A run whose sums go over the rows a split trains on, wherever the rows are."""
+
+    def __init__(self, whole: Run, split: Split) -> None:
+        self.__dict__.update(vars(whole))
+        self._whole, self._fold = copy.copy(whole), OnFold(None, split.batch, split.number)
+        self._context = self._whole._context = None  # several splits run at a time
+
+    def use(self, source: Source) -> None:
+        """Go on with another source of the same rows."""
+        super().use(source)
+        self._whole = copy.copy(self._whole)
+        self._whole.use(source)
+
+    def sum(self, statistic: Any, params: Any, task: str = "pass over the rows") -> Any:
+        """The statistic of the rows of the split."""
+        return self._whole.sum(cast(Any, self._fold._replace(statistic=statistic)), params, task)
+
+    def leading(self, rows: int) -> Run:
+        """A quiet run over the first rows alone, held in memory."""
+        few = self._whole.leading(rows)
+        source = few.source
+        assert isinstance(source, MemorySource)
+        weight = self._fold.weighted(source.chunk(0, source.n_rows)).weight
+        with engine(local_engine()):
+            return Run(self.estimator, replace(source, weight=weight), quiet=True, deadline=self._deadline)
+
+
+def train_of(run: Run, split: Split, problem: GlmProblem) -> Run:
+    """A run over the rows a split trains on."""
+    if run.source.streams or at_once(run, problem):  # arrays of few columns too: so their bits are those of files
+        return FoldRun(run, split)
+    source = run.source
+    chunk = source.chunk(0, source.n_rows).take(split.train)
+    rows = chunk.rows.csr() if chunk.is_sparse else chunk.X
+    held = MemorySource(rows, chunk.y, chunk.weight, source.dtype, source.names, source.target_names)
+    with engine(local_engine()):
+        return Run(run.estimator, held, quiet=True, deadline=run._deadline)
+
+
+def path_of(run: Run, problems: Sequence[GlmProblem], number: int) -> list[GlmFit]:
+    """The fits of some problems on the rows of a split, each started from the one before."""
+    problem = problems[0]
+    there = run.sum(ClassTotals, max(problem.outputs, 2), "classes").totals > 0
+    if problem.intercept and there.sum() < 2:
+        raise DataError(
+            f"Split {number} trains on rows of one class only, and there is nothing to tell apart; use fewer splits, "
+            "or a splitter that keeps the shares of the classes, such as StratifiedKFold."
+        )
+    if problem.intercept and not there.all():
+        return _without_class(run, problems, number, there)
+    fits: list[GlmFit] = []
+    for problem in problems:
+        start = (fits[-1].intercept, fits[-1].coef) if fits else None
+        fits.append((solve_l1 if problem.l1 else solve)(run, problem, None, start))
+    return fits
+
+
+def _without_class(run: Run, problems: Sequence[GlmProblem], number: int, there: Array) -> list[GlmFit]:
+    """The fits when a class has no rows."""
+    if isinstance(run, FoldRun) and run.source.streams:
+        raise DataError(
+            f"Split {number} trains on no row of some class; use fewer splits, or a splitter that keeps the shares of "
+            "the classes, such as StratifiedKFold."
+        )
+    run = run.leading(run.source.n_rows)
+    source = run.source
+    assert isinstance(source, MemorySource)
+    assert source.y is not None
+    kept = np.flatnonzero(there)
+    code = np.zeros(len(there))
+    code[kept] = np.arange(len(kept))
+    fewer = Run(run.estimator, replace(source, y=code[source.y.astype(np.intp)]), quiet=True, deadline=run._deadline)
+    weights = problems[0].class_weight
+    mine = None if weights is None else weights[kept]
+    part = [p._replace(loss=Multinomial(len(kept)), outputs=len(kept), class_weight=mine, link=None) for p in problems]
+    fits = []
+    for fit in path_of(fewer, part, number):
+        coef = np.zeros((len(there), source.n_features))
+        intercept = np.full(len(there), fit.intercept.min() - _NEVER)
+        coef[kept], intercept[kept] = fit.coef, fit.intercept
+        fits.append(replace(fit, coef=coef, intercept=intercept))
+    return fits
+
+
+# -------------------------------------------------------------------------------------------------------------- scores
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The class codes of all rows, in pieces; for splitters that keep classes together."""
+
+    pieces: tuple[Array, ...]
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: None) -> Self:
+        """The codes of one chunk."""
+        assert chunk.y is not None
+        return cls((chunk.y[:, 0].copy(),))
+
+    def merge(self, other: Self) -> Self:
+        """The codes of both sets of rows."""
+        return replace(self, pieces=self.pieces + other.pieces)
+
+
+class Judged(NamedTuple):
+    """Models (slopes side by side, intercepts) and the split whose test rows they are to score."""
+
+    batch: Batch
+    number: int
+    coef: Array
+    intercept: Array
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The linear scores of several models on the test rows of a split, with codes and weights, in pieces."""
+
+    pieces: tuple[tuple[Array, Array, Array | None], ...]
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Judged) -> Self:
+        """The pieces of one chunk."""
+        assert chunk.y is not None
+        times = params.batch.test[params.number][params.batch.of(chunk.start, chunk.stop)]
+        rows = np.repeat(np.arange(len(times)), times)
+        if not len(rows):
+            return cls(())
+        some = chunk.take(rows)
+        scores = np.asarray(some.X @ params.coef + params.intercept, np.float64)
+        return cls(((scores, chunk.y[rows, 0], None if chunk.weight is None else chunk.weight[rows]),))
+
+    def merge(self, other: Self) -> Self:
+        """The pieces of both sets of rows."""
+        return replace(self, pieces=self.pieces + other.pieces)
+
+
+def with_labels(scorer: Any, classes: Array) -> Any:
+    """A scorer that knows all classes, where its metric can be told: test rows may be of some of them only."""
+    from sklearn.metrics import make_scorer
+
+    metric = getattr(scorer, "_score_func", None)
+    if metric is None:
+        return scorer
+    takes = inspect.signature(metric).parameters
+    if "labels" not in takes:
+        return scorer
+    options: dict[str, Any] = {"labels": classes}
+    given: Mapping[str, Any] = getattr(scorer, "_kwargs", {})
+    of_one = given.get("average", takes["average"].default) == "binary" if "average" in takes else True
+    if len(classes) == 2 and "pos_label" in takes and of_one:
+        options["pos_label"] = classes[-1]
+    better = getattr(scorer, "_sign", 1) == 1
+    response = getattr(scorer, "_response_method", "predict")
+    return make_scorer(metric, greater_is_better=better, response_method=response, **{**options, **given})

@@ -1,0 +1,548 @@
+"""Logistic and softmax regression whose penalty is chosen by cross-validation along warm-started paths.
+
+    (C_, l1_ratio_) = argmax over the grid of the mean, over splits, of the score on rows left out              (1)
+
+Each split fits its path of penalties (`likelihood_folds.py`), several splits at a time; the model is then fitted on
+all rows with what was chosen. The one-standard-error rule takes the smallest C (the strongest penalty) whose mean score
+is within one standard error of the best: se = std of the scores of the splits / sqrt(number of splits).        (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
+
+from summula.core.engine import local_engine
+from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator import Run
+from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.linear_model.folds import batches_of, most_groups
+from summula.linear_model.glm_quality import quality_of_classes
+from summula.linear_model.glm_solver import GlmFit
+from summula.linear_model.likelihood_folds import Codes, Judged, Scores, Split, path_of, train_of, with_labels
+from summula.linear_model.logistic_regression import LogisticRegression
+from summula.linear_model.ridge_cv import CV, callable_value, scorer_name, takes_weights
+
+__all__ = ["LogisticRegressionCV"]
+
+Array = NDArray[Any]
+
+
+class Grid(NamedTuple):
+    """What is tried: Cs, shares of the L1 penalty, and how those were asked for (None: not at all)."""
+
+    Cs: Array
+    ratios: tuple[float, ...]
+    asked: Any
+
+
+class Path(NamedTuple):
+    """The models of one split and one share of the L1 penalty, in the order of the Cs, and their scores."""
+
+    coef: Array  # (Cs, K, d)
+    intercept: Array  # (Cs, K)
+    steps: Array
+    scores: Array
+
+
+class LogisticRegressionCV(LogisticRegression):
+    """Logistic regression with C, and the share of the L1 penalty, chosen by cross-validation.
+
+    Parameters
+    ----------
+    Cs : int or array-like, default=10
+        How many C to try, evenly spaced in their logarithm from 1e-4 to 1e4, or which.
+    l1_ratios : array-like, default="warn"
+        Shares of the L1 penalty to try. The default tries 0 and warns, as scikit-learn's does.
+    fit_intercept : bool, default=True
+        Whether scores have a constant term.
+    cv : int, splitter or iterable of (train, test), default=None
+        None is 5 folds that keep the shares of the classes.
+    dual, intercept_scaling, random_state, verbose
+        For compatibility: hints that never change the answer.
+    penalty : {"l1", "l2", "elasticnet"}, default="deprecated"
+        For compatibility; use `l1_ratios`.
+    scoring : str or callable, default="warn"
+        What to choose by; None is the accuracy. The default is None and warns, as scikit-learn's does.
+    solver : {"auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="auto"
+        For compatibility: a hint that never changes the answer and never fails.
+    tol : float, default=1e-4
+        How exactly to solve, as in `LogisticRegression`.
+    max_iter : int, default=100
+        Most steps of the solver for each fit.
+    class_weight : dict of label to weight, "balanced" or None, default=None
+        Weights of the classes; "balanced" gives every class the same total over all rows.
+    n_jobs : int, optional
+        At most so many threads.
+    refit : bool, default=True
+        Whether the model is fitted on all rows with what was chosen; else the best models of the splits are averaged.
+    use_legacy_attributes : bool, default="warn"
+        Whether attributes have scikit-learn's older shapes. The default is True and warns, as scikit-learn's does.
+    select : {"min", "1se"}, default="min"
+        The C with the best mean score, or the smallest within one standard error of it.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    C_, l1_ratio_ : float, or ndarray with one value a class
+        What was chosen.
+    Cs_, l1_ratios_ : ndarray
+        What was tried.
+    scores_ : ndarray of shape (n_splits, n_l1_ratios, n_cs)
+        Scores on the rows left out; with older shapes a dict of labels to arrays.
+    coefs_paths_ : ndarray of shape (n_splits, n_l1_ratios, n_cs, n_classes or 1, n_features + 1)
+        Models of the splits, the intercept last; with older shapes a dict of labels to arrays.
+    n_iter_ : ndarray of shape (n_splits, n_l1_ratios, n_cs)
+        Steps of each fit.
+    classes_, coef_, intercept_, certificate_
+        Of the model with these on all rows, as in `LogisticRegression`; averages of models have no certificate.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, sections 4.4 and 7.10.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import LogisticRegressionCV
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.normal(size=(200, 8))
+    >>> y = X[:, 0] + rng.logistic(size=200) > 0
+    >>> options = {"l1_ratios": (1.0,), "scoring": "neg_log_loss", "use_legacy_attributes": False}
+    >>> model = LogisticRegressionCV(Cs=np.geomspace(0.01, 1.0, 20), select="1se", **options).fit(X, y)
+    >>> np.flatnonzero(model.coef_).tolist()
+    [0]
+    """
+
+    # The weights that `score` takes are the scorer's to ask for.
+    __metadata_request__score: ClassVar[dict[str, str]] = {"sample_weight": UNUSED}
+    C_: Any
+    l1_ratio_: Any
+    scores_: Any
+    coefs_paths_: Any
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **{k: v for k, v in LogisticRegression._parameters.items() if k not in ("C", "l1_ratio", "warm_start")},
+        "penalty": (one_of("l1", "l2", "elasticnet", "deprecated"),),
+        "Cs": (integer(1), array_like),
+        "l1_ratios": (none, one_of("warn"), array_like),
+        "cv": CV,
+        "scoring": (none, callable_value, scorer_name, one_of("warn")),
+        "refit": (boolean,),
+        "random_state": (any_value,),
+        "use_legacy_attributes": (boolean, one_of("warn")),
+        "select": (one_of("min", "1se"),),
+        "max_time": (none, real(0.0)),
+    }
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        l1_ratios: Any = "warn",
+        fit_intercept: bool = True,
+        cv: Any = None,
+        dual: bool = False,
+        penalty: Any = "deprecated",
+        scoring: Any = "warn",
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        refit: bool = True,
+        intercept_scaling: float = 1.0,
+        random_state: Any = None,
+        use_legacy_attributes: Any = "warn",
+        select: str = "min",
+        max_time: float | None = None,
+    ) -> None:
+        self.Cs = Cs
+        self.l1_ratios = l1_ratios
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.dual = dual
+        self.penalty = penalty
+        self.scoring = scoring
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.refit = refit
+        self.intercept_scaling = intercept_scaling
+        self.random_state = random_state
+        self.use_legacy_attributes = use_legacy_attributes
+        self.select = select
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
+        """Choose the penalty and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights, of the rows left out too.
+        **params
+            `groups`, for splitters that need them. With scikit-learn's metadata routing enabled, whatever scorer and
+            splitter ask for.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            grid = self._grid()
+            scoring, legacy = self._defaults()
+            to_scorer, to_splitter = self._routed(sample_weight, params)
+            run.keep_rows()
+            weights = self._class_weights(run)
+            splits = self._splits(run, X, to_splitter)
+            paths = self._paths(run, grid, splits, weights, scoring, to_scorer)
+            scores = np.array([[path.scores for path in of_ratio] for of_ratio in paths])  # (ratios, splits, Cs)
+            if self.refit:
+                place, ratio = self._chosen(grid, scores)
+                best = paths[ratio]
+                start = (
+                    np.mean([path.intercept[place] for path in best], axis=0),
+                    np.mean([path.coef[place] for path in best], axis=0),
+                )
+                C = float(grid.Cs[place])
+                problem = self._problem_at(0.0 if np.isinf(C) else 1.0 / C, grid.ratios[ratio], weights)
+                self._solved(run, problem, (X, y, sample_weight), self.classes_, start)
+                if not problem.penalised:
+                    self._quality = quality_of_classes(run, self._fit, problem)
+                chosen = C, grid.ratios[ratio]
+            else:
+                chosen = self._averaged(grid, scores, paths, run.source.dtype.name)
+            self._name_paths(grid, scores, paths, chosen, legacy)
+        return self
+
+    # ---------------------------------------------------------------------------------------------------- parameters
+
+    def _grid(self) -> Grid:
+        """Cs and shares of the L1 penalty, from the parameters scikit-learn has had for them, with its warnings."""
+        ratios = self.l1_ratios
+        if isinstance(ratios, str):
+            warn(
+                "The default value for l1_ratios will change from None to (0.0,) in version 1.10. From version 1.10 "
+                "onwards, only array-like with values in [0, 1] will be allowed, None will be forbidden. To avoid this "
+                "warning, explicitly set a value, e.g. l1_ratios=(0,).",
+                FutureWarning,
+            )
+            ratios = None
+        elif ratios is None and self.penalty == "deprecated":
+            warn(
+                "'l1_ratios=None' was deprecated in version 1.8 and will trigger an error in 1.10. Use an array-like "
+                "with values in [0, 1] instead.",
+                FutureWarning,
+            )
+        if self.penalty != "deprecated":
+            warn(
+                "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this warning, leave "
+                "'penalty' set to its default value and use 'l1_ratios' and 'Cs' instead. Use l1_ratios=(0,) instead "
+                "of penalty='l2', l1_ratios=(1,) instead of penalty='l1', l1_ratios set to floats between 0 and 1 "
+                "instead of penalty='elasticnet', and Cs=(np.inf,) instead of penalty=None.",
+                FutureWarning,
+            )
+            if self.penalty != "elasticnet" and ratios is not None:
+                warn(
+                    f"l1_ratios parameter is only used when penalty is 'elasticnet'. Got (penalty={self.penalty})",
+                    UserWarning,
+                )
+        if ratios is not None or self.penalty == "elasticnet":
+            _check_ratios(ratios)
+        if ratios is None or self.penalty in ("l1", "l2"):
+            used = [1.0 if self.penalty == "l1" else 0.0] * (1 if ratios is None else len(ratios))
+        else:
+            used = [float(ratio) for ratio in ratios]
+        return Grid(self._checked_Cs(), tuple(used), ratios)
+
+    def _checked_Cs(self) -> Array:
+        if np.ndim(self.Cs) == 0:
+            return np.logspace(-4, 4, int(self.Cs))
+        Cs = list(self.Cs)
+        if not Cs:
+            raise ParameterError("Cs must be a list of numbers above 0, at least one, or how many; got an empty list.")
+        for place, C in enumerate(Cs):
+            if not isinstance(C, Real | np.number) or isinstance(C, bool | np.bool_) or not float(C) > 0:
+                raise ParameterError(f"Cs[{place}] is {C!r}; Cs must be numbers above 0 (inf for no penalty).")
+        return np.asarray(Cs, np.float64)
+
+    def _defaults(self) -> tuple[Any, bool]:
+        """What to choose by, and whether attributes have the older shapes; scikit-learn's warnings for defaults."""
+        if isinstance(self.scoring, str) and self.scoring == "warn":
+            warn(
+                "The default value of the parameter 'scoring' will change from None, i.e. accuracy, to 'neg_log_loss' "
+                "in version 1.11. To silence this warning, explicitly set the scoring parameter: "
+                "scoring='neg_log_loss' for the new, scoring='accuracy' or scoring=None for the old default.",
+                FutureWarning,
+            )
+        legacy = self.use_legacy_attributes
+        if isinstance(legacy, str):
+            name = type(self).__name__
+            warn(
+                f"The fitted attributes of {name} will be simplified in scikit-learn 1.10 to remove redundancy. Set"
+                "`use_legacy_attributes=False` to enable the new behavior now, or set it to `True` to silence this "
+                "warning during the transition period while keeping the deprecated behavior for the time being. The "
+                "default value of use_legacy_attributes will change from True to False in scikit-learn 1.10. See the "
+                f"docstring of {name} for more details.",
+                FutureWarning,
+            )
+        if self.select == "1se" and not self.refit:
+            raise ParameterError("select='1se' chooses one model for all splits, so it needs refit=True.")
+        return self._get_scorer(), bool(legacy)
+
+    def _get_scorer(self) -> Any:
+        from sklearn.metrics import get_scorer
+
+        unset = self.scoring is None or (isinstance(self.scoring, str) and self.scoring == "warn")
+        if unset and sklearn.get_config()["enable_metadata_routing"]:
+            return get_scorer("accuracy").set_score_request(sample_weight=True)
+        return get_scorer("accuracy" if unset else self.scoring)
+
+    def get_metadata_routing(self) -> Any:
+        """What scorer and splitter ask of `fit` and `score`, for scikit-learn's metadata routing."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(
+                scorer=self._get_scorer(),
+                method_mapping=MethodMapping().add(caller="score", callee="score").add(caller="fit", callee="score"),
+            )
+        )
+
+    def _routed(self, sample_weight: Any, params: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """What goes to the scorer and what to the splitter."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **weights, **params)
+            return routed.scorer.score, routed.splitter.split
+        if unknown := sorted(params.keys() - {"groups"}):
+            raise self._unrouted("fit", unknown)
+        if weights and not takes_weights(self.scoring, self._get_scorer()):
+            warn(
+                f"scoring={self.scoring!r} takes no sample_weight, so the rows left out count alike; "
+                "give the scorer a sample_weight argument to weight them.",
+                UserWarning,
+            )
+            weights = {}
+        return weights, params
+
+    def _class_weights(self, run: Run) -> Array | None:
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in self.classes_.tolist()]
+            if unknown:
+                raise ParameterError(
+                    "The given class_weight dict must have the class labels as keys; "
+                    f"classes={self.classes_} but key={self.class_weight.keys()}"
+                )
+        return super()._class_weights(run)
+
+    # ------------------------------------------------------------------------------------------------------ the paths
+
+    def _splits(self, run: Run, X: Any, to_splitter: Mapping[str, Any]) -> list[Split]:
+        from sklearn.model_selection import check_cv
+
+        source = run.source
+        n = source.n_rows
+        if source.streams:
+            codes = np.concatenate(run.sum(Codes, None, "labels").pieces)
+        else:
+            y = source.chunk(0, n).y
+            assert y is not None
+            codes = y[:, 0]
+        labels = self.classes_[codes.astype(np.intp)]
+        rows = np.broadcast_to(np.zeros(1), (n, 1)) if source.streams or not hasattr(X, "shape") else X
+        given: Iterable[tuple[Any, Any]] = check_cv(self.cv, labels, classifier=True).split(rows, labels, **to_splitter)
+        found = [(np.arange(n)[np.asarray(train)], np.arange(n)[np.asarray(test)]) for train, test in given]
+        if not found:
+            raise DataError("The splitter gives no splits; cross-validation needs at least one.")
+        batches = batches_of(found, n, most_groups(1))
+        numbered = [(batch, k) for batch in batches for k in range(len(batch.train))]
+        return [Split(*rows, batch, k) for rows, (batch, k) in zip(found, numbered, strict=True)]
+
+    def _paths(
+        self,
+        run: Run,
+        grid: Grid,
+        splits: list[Split],
+        weights: Array | None,
+        scorer: Any,
+        to_scorer: Mapping[str, Any],
+    ) -> list[list[Path]]:
+        """The path of every share of the L1 penalty and every split."""
+        jobs = [(ratio, k) for ratio in range(len(grid.ratios)) for k in range(len(splits))]
+        known = with_labels(scorer, self.classes_)
+        if "sample_weight" in to_scorer and not run.source.streams:
+            to_scorer = {**to_scorer, "sample_weight": run.source.chunk(0, run.source.n_rows).weight}
+        order = np.argsort(grid.Cs, kind="stable")
+        strengths = np.where(np.isinf(grid.Cs[order]), 0.0, 1.0 / grid.Cs[order])
+
+        def one(job: tuple[int, int]) -> Path:
+            ratio, k = job
+            problems = [self._problem_at(strength, grid.ratios[ratio], weights) for strength in strengths]
+            fits = path_of(train_of(run, splits[k], problems[0]), problems, k)
+            ranked: list[GlmFit] = [fits[place] for place in np.argsort(order)]
+            coef, intercept = np.array([fit.coef for fit in ranked]), np.array([fit.intercept for fit in ranked])
+            steps = np.array([fit.n_iter for fit in ranked], np.int32)
+            return Path(coef, intercept, steps, self._scored(run, splits[k], coef, intercept, known, to_scorer))
+
+        # Sums over files share the threads among themselves; splits of rows in memory take one each.
+        results = map(one, jobs) if run.source.streams else local_engine().map_ordered(one, jobs, n_jobs=self.n_jobs)
+        paths: list[list[Path]] = [[] for _ in grid.ratios]
+        for (ratio, _), path in zip(jobs, results, strict=True):
+            paths[ratio].append(path)
+            run.step()
+        return paths
+
+    def _scored(
+        self, run: Run, split: Split, coef: Array, intercept: Array, scorer: Any, to_scorer: Mapping[str, Any]
+    ) -> Array:
+        """The score of each model on the rows a split left out."""
+        n = run.source.n_rows
+        if not run.source.streams:
+            chunk = run.source.chunk(0, n).take(split.test)
+            assert chunk.y is not None
+            X, y = chunk.X, self.classes_[chunk.y[:, 0].astype(np.intp)]
+            params = {name: _of_rows(value, split.test, n) for name, value in to_scorer.items()}
+            models = [self._model(v, b) for v, b in zip(coef, intercept, strict=True)]
+            return np.array([float(scorer(model, X, y, **params)) for model in models])
+        if set(to_scorer) - {"sample_weight"}:
+            raise DataError("The rows come from files, so a scorer can be given nothing but their weights.")
+        m, K, d = coef.shape
+        judged = Judged(split.batch, split.number, coef.reshape(m * K, d).T, intercept.ravel())
+        pieces = run.sum(Scores, judged, "scores").pieces
+        scores = np.concatenate([piece[0] for piece in pieces]).reshape(-1, m, K)
+        y = self.classes_[np.concatenate([piece[1] for piece in pieces]).astype(np.intp)]
+        params = {"sample_weight": np.concatenate([piece[2] for piece in pieces])} if to_scorer else {}
+        # The scorer sees scores that exist already as the columns of a model that passes them on.
+        plain = self._model(np.eye(K), np.zeros(K))
+        return np.array([float(scorer(plain, scores[:, k], y, **params)) for k in range(m)])
+
+    def _model(self, coef: Array, intercept: Array) -> LogisticRegression:
+        """The model a scorer would have been given, had the split been fitted on its own."""
+        model = LogisticRegression(fit_intercept=self.fit_intercept)
+        model.classes_, model.coef_, model.intercept_ = self.classes_, coef, intercept
+        model.n_features_in_ = coef.shape[1]
+        return model
+
+    # ------------------------------------------------------------------------------------------------------- choosing
+
+    def _chosen(self, grid: Grid, scores: Array) -> tuple[int, int]:
+        """Places of C and of the share of the L1 penalty; `scores` has the shape (ratios, splits, Cs)."""
+        means = scores.mean(axis=1)
+        # Ties go to the first C, then to the first share, as in scikit-learn.
+        place, ratio = np.unravel_index(int(means.T.argmax()), means.T.shape)
+        m = scores.shape[1]
+        if self.select == "1se" and m > 1:
+            error = scores[ratio, :, place].std(ddof=1) / np.sqrt(m)
+            near = np.flatnonzero(means[ratio] >= means[ratio, place] - error)
+            place = near[grid.Cs[near].argmin()]
+        return int(place), int(ratio)
+
+    def _averaged(self, grid: Grid, scores: Array, paths: list[list[Path]], dtype: str) -> tuple[float, float]:
+        """The mean of the best models of the splits, and of their parameters."""
+        coef, intercept, Cs, ratios = [], [], [], []
+        for k in range(scores.shape[1]):
+            mine = scores[:, k].T
+            place, ratio = np.unravel_index(int(mine.argmax()), mine.shape)
+            coef.append(paths[ratio][k].coef[place])
+            intercept.append(paths[ratio][k].intercept[place])
+            Cs.append(grid.Cs[place])
+            ratios.append(grid.ratios[ratio])
+        for name in ("certificate_", "_fit", "_quality", "_training"):
+            self.__dict__.pop(name, None)
+        self.coef_ = np.mean(coef, axis=0).astype(dtype)
+        self.intercept_ = np.mean(intercept, axis=0).astype(dtype)
+        return float(np.mean(Cs)), float(np.mean(ratios))
+
+    def _name_paths(
+        self, grid: Grid, scores: Array, paths: list[list[Path]], chosen: tuple[float, float], legacy: bool
+    ) -> None:
+        """scikit-learn's attributes, in its older or newer shapes."""
+        self.Cs_ = grid.Cs
+        self.l1_ratios_ = np.asarray([None] if grid.asked is None else grid.asked)
+        coefs = np.array([[path.coef for path in of_ratio] for of_ratio in paths])  # (ratios, splits, Cs, K, d)
+        if self.fit_intercept:
+            last = np.array([[path.intercept for path in of_ratio] for of_ratio in paths])
+            coefs = np.concatenate([coefs, last[..., None]], axis=-1)
+        steps = np.array([[path.steps for path in of_ratio] for of_ratio in paths])
+        coefs, scores, steps = (np.swapaxes(values, 0, 1) for values in (coefs, scores, steps))
+        if not legacy:
+            self.C_, self.l1_ratio_ = chosen
+            self.coefs_paths_, self.scores_, self.n_iter_ = coefs, scores, steps
+            return
+        K = coefs.shape[3]
+        labels = self.classes_[1:] if K == 1 else self.classes_
+        C, ratio = chosen
+        shown = None if grid.asked is None and self.refit else ratio
+        self.C_, self.l1_ratio_ = np.full(K, C), np.array([shown] * K)
+        by_C = np.swapaxes(scores, 1, 2)  # (splits, Cs, ratios)
+        of_class = np.moveaxis(coefs, (3, 1), (0, 3))  # (K, splits, Cs, ratios, d)
+        each = np.swapaxes(steps, 1, 2)[None]
+        if grid.asked is None:
+            by_C, of_class, each = by_C[..., 0], of_class[:, :, :, 0], each[..., 0]
+        self.scores_ = {label: by_C.copy() for label in labels}
+        self.coefs_paths_ = dict(zip(labels, of_class, strict=True))
+        self.n_iter_ = each
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+        """The score by `scoring`: the accuracy, unless another is asked for.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or name of a column of X
+            The true labels.
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+        **params
+            With scikit-learn's metadata routing enabled, what the scorer asks for.
+
+        Returns
+        -------
+        float
+        """
+        given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            given = process_routing(self, "score", **given).scorer.score
+        elif params:
+            raise self._unrouted("score", params)
+        accuracy = self.scoring is None or (isinstance(self.scoring, str) and self.scoring in ("warn", "accuracy"))
+        if accuracy and not given.keys() - {"sample_weight"}:
+            return float(super().score(X, y, **given))
+        return float(self._get_scorer()(self, X, y, **given))
+
+    def _unrouted(self, method: str, params: Iterable[str]) -> ParameterError:
+        return ParameterError(
+            f"Passing {', '.join(params)} to {type(self).__name__}.{method} is only supported if "
+            "enable_metadata_routing=True: call sklearn.set_config(enable_metadata_routing=True)."
+        )
+
+
+def _check_ratios(ratios: Any) -> None:
+    numbers = [] if ratios is None or np.ndim(ratios) == 0 else list(ratios)
+    if not numbers or any(not isinstance(r, Real | np.number) or not 0 <= float(r) <= 1 for r in numbers):
+        raise ParameterError(f"l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios={ratios!r}).")
+
+
+def _of_rows(value: Any, rows: NDArray[np.intp], n_rows: int) -> Any:
+    """Those values of a parameter of a scorer that belong to some rows, if it has one a row."""
+    one_a_row = hasattr(value, "__len__") and len(value) == n_rows
+    return np.asarray(value)[rows] if one_a_row else value

@@ -1,0 +1,419 @@
+"""The perceptron: rows on the wrong side of a hyperplane pull it over, until none is.
+
+With labels y of -1 and 1 and the constant feature 1 where there is an intercept, x~ = (x, 1) and w~ = (w, b),
+
+    stochastic   for each row in turn:  if y w~'x~ <= 0:   w~ <- w~ + eta0 y x~                                    (1)
+    batch        w~ <- w~ + eta0 (sum of y x~ over all rows with y w~'x~ <= 0)                                     (2)
+
+(2) is descent on the perceptron risk, the sum of max(0, -y w~'x~) over the rows (`summula.losses.perceptron_risk`). A
+row exactly on the hyperplane counts as wrong, so that w~ = 0 is left.
+
+**Mistake bound** (Novikoff 1962). Let |u| = 1 and y u'x~ >= gamma > 0, |x~| <= R for all rows. Each step of (1) from 0
+adds at least eta0 gamma to u'w~, and at most eta0^2 R^2 to |w~|^2, since y w~'x~ <= 0. After M steps
+eta0 gamma M <= u'w~ <= |w~| <= eta0 R sqrt(M), so
+
+    M <= (R / gamma)^2                                                                                             (3)
+
+whatever the order of the rows and eta0. The u of a fit that separates is w~ / |w~| itself, so its own margin bounds the
+steps that led to it: the certificate has both. Where no u separates, (1) goes on for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.certificate import Certificate, Verification
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator import Run, Unnamed
+from summula.core.labels import Labels
+from summula.core.parameters import Allowed, boolean, integer, mapping, none, one_of, real
+from summula.core.validation import as_source
+from summula.linear_model.sgd_certificate import DescentProblem
+from summula.linear_model.sgd_classifier import StochasticClassifier
+from summula.linear_model.sgd_model import SHARED_PARAMETERS, dense
+from summula.linear_model.sgd_rows import rows_in_order, squared_lengths
+from summula.linear_model.sgd_rule import INTERCEPT, LOSS, UPDATES
+from summula.linear_model.sgd_solver import Column, Settings
+
+__all__ = ["Perceptron", "PerceptronCertificate"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class WrongSide:
+    """Of every score: the pull (2) of the rows on its wrong side, how many, and their risk."""
+
+    pull: Array  # (K, d)
+    shift: Array
+    wrong: Array
+    risk: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
+        """The sums of one chunk."""
+        problem, coef, intercept = params
+        X = rows_in_order(chunk)
+        margins, y, weight = _signed(X, chunk, problem, coef, intercept)
+        wrong = (margins <= 0) & (weight > 0)
+        push = np.where(wrong, weight * y, 0.0)
+        pull = np.asarray(X.T @ push, np.float64).T
+        return cls(pull, push.sum(axis=0), wrong.sum(axis=0), (weight * np.maximum(-margins, 0.0)).sum(axis=0))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Of every score the smallest y w~'x~, rows on the wrong side and their risk; the largest |x|^2.
+
+    Rows of weight 0 do not count.
+    """
+
+    least: Array
+    wrong: Array
+    risk: Array
+    largest: float
+    equal: bool  # whether all weights are 1
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
+        """Of one chunk."""
+        X = rows_in_order(chunk)
+        margins, _, weight = _signed(X, chunk, *params)
+        counts = weight > 0
+        largest = np.where(counts.any(axis=1), squared_lengths(X).astype(np.float64), 0.0)
+        return cls(
+            np.where(counts, margins, np.inf).min(axis=0),
+            ((margins <= 0) & counts).sum(axis=0),
+            (weight * np.maximum(-margins, 0.0)).sum(axis=0),
+            float(largest.max()),
+            bool((weight == 1).all()),
+        )
+
+    def merge(self, other: Self) -> Self:
+        """Of both sets of rows."""
+        least, largest = np.minimum(self.least, other.least), max(self.largest, other.largest)
+        return replace(
+            self,
+            least=least,
+            wrong=self.wrong + other.wrong,
+            risk=self.risk + other.risk,
+            largest=largest,
+            equal=self.equal and other.equal,
+        )
+
+
+def _signed(X: Any, chunk: Chunk, problem: DescentProblem, coef: Array, intercept: Array) -> tuple[Array, Array, Array]:
+    """y w~'x~ of every row and score, the labels y of -1 and 1, and the weights."""
+    assert chunk.y is not None
+    mine = chunk.y[:, :1] == problem.positive
+    y = np.where(mine, 1.0, -1.0)
+    weight = np.where(mine, problem.inside, problem.outside)
+    if chunk.weight is not None:
+        weight = weight * chunk.weight[:, None]
+    scores = np.asarray(X @ coef.T + intercept, np.float64)
+    return y * scores, y, weight
+
+
+@dataclass(frozen=True)
+class PerceptronCertificate(Certificate):
+    """Whether a perceptron separates its rows, by how much, and how many mistakes that allows.
+
+    Attributes
+    ----------
+    separated : bool
+        Whether no row is on the wrong side (or on the hyperplane), for any score.
+    primal, gap : float
+        The perceptron risk, summed over the scores. Its least is 0, so the gap is the risk.
+    functional_margin : ndarray
+        The smallest y w~'x~ of each score (one for two classes).
+    geometric_margin : ndarray
+        The same, divided by |w~|: the distance of the nearest row, with the constant feature as a dimension.
+    radius : float
+        R, the largest |x~|.
+    mistakes : ndarray of int
+        Steps (1) of each score.
+    mistake_bound : ndarray
+        (R / gamma)^2 of equation (3), gamma being the geometric margin; inf where a score does not separate.
+    bound_applies : bool
+        Whether (3) is about these steps: stochastic ones from 0, unweighted and without a penalty.
+    """
+
+    separated: bool
+    functional_margin: Array
+    geometric_margin: Array
+    radius: float
+    mistakes: Array
+    mistake_bound: Array
+    bound_applies: bool
+    coef: Array
+    intercept: Array
+    problem: DescentProblem
+    classes: Array
+    unit: float
+
+    @property
+    def bound_holds(self) -> bool:
+        """Whether no score made more mistakes than (3) allows."""
+        return bool((self.mistakes <= self.mistake_bound).all())
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        problem: DescentProblem,
+        coef: Array,
+        intercept: Array,
+        classes: Array,
+        mistakes: Array,
+        plain: bool,
+    ) -> Self:
+        """Judge a point in one pass; `plain` is whether it was reached by steps (1) from 0, weights aside."""
+        margins = run.sum(Margins, (problem, coef, intercept), "certificate")
+        extra = float(problem.fit_intercept)
+        w, b = np.asarray(coef, np.float64), np.asarray(intercept, np.float64)
+        length = np.sqrt((w**2).sum(axis=1) + extra * b**2)
+        geometric = margins.least / np.where(length > 0, length, 1.0)
+        radius = float(np.sqrt(margins.largest + extra))
+        bound = np.where(geometric > 0, (radius / np.where(geometric > 0, geometric, 1.0)) ** 2, np.inf)
+        risk = float(margins.risk.sum())
+        return cls(
+            kind="global",
+            primal=risk,
+            gap=risk,
+            separated=bool(margins.wrong.sum() == 0),
+            functional_margin=margins.least,
+            geometric_margin=geometric,
+            radius=radius,
+            mistakes=mistakes,
+            mistake_bound=bound,
+            bound_applies=plain and margins.equal,
+            coef=coef,
+            intercept=intercept,
+            problem=problem,
+            classes=classes,
+            unit=1e-4 if run.source.dtype == np.float32 else 1e-9,
+        )
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute sides, margins, radius, bound and risk from the data, without the solver."""
+        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=Labels("the certificate", self.classes))
+        run = Run(Unnamed(), source)
+        again = type(self).of(
+            run, self.problem, self.coef, self.intercept, self.classes, self.mistakes, self.bound_applies
+        )
+        close = all(
+            np.allclose(getattr(self, name), getattr(again, name), rtol=self.unit, atol=self.unit * (1 + self.radius))
+            for name in ("functional_margin", "geometric_margin", "radius", "primal")
+        )
+        bounded = not (self.bound_applies and again.separated) or again.bound_holds
+        confirms = close and bounded and self.separated == again.separated
+        return Verification(again.primal, again.gap, bool(confirms))
+
+    def __str__(self) -> str:
+        if not self.separated:
+            return f"not separated: risk {self.primal:.6g} after {int(self.mistakes.sum())} mistakes"
+        said = f"separated: geometric margin {self.geometric_margin.min():.4g}, radius {self.radius:.4g}"
+        if not self.bound_applies:
+            return f"{said}, {int(self.mistakes.sum())} mistakes"
+        return f"{said}, {int(self.mistakes.sum())} mistakes of at most {self.mistake_bound.sum():.6g}"
+
+
+class Perceptron(StochasticClassifier):
+    """Rosenblatt's perceptron, with its mistake bound.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1", "elasticnet", None}, default=None
+    alpha : float, default=0.0001
+        Strength of the penalty.
+    l1_ratio : float, default=0.15
+        Share of |w|_1 in "elasticnet".
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+        Most epochs, passes over the rows.
+    tol : float or None, default=1e-3
+        Stop when the mean risk of an epoch has not been this much below the best for `n_iter_no_change` epochs; None
+        does not. An epoch without a mistake stops any fit without a penalty.
+    shuffle : bool, default=True
+        Whether rows come in a new random order in every epoch.
+    verbose : int, default=0
+        For compatibility; use scikit-learn's callbacks for progress.
+    eta0 : float, default=1.0
+        The length of a step; without a penalty it changes the length of the weights only.
+    n_jobs : int, optional
+        At most so many threads; the scores of several classes are fitted on as many.
+    random_state : int, Generator, RandomState or None, default=0
+    early_stopping : bool, default=False
+        Whether to stop by the accuracy on rows held out.
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=5
+    class_weight : dict of label to weight, "balanced" or None, default=None
+    warm_start : bool, default=False
+    batch : bool, default=False
+        Whether a step is the sum over all rows on the wrong side, (2), and not one row, (1).
+    require_separation : bool, default=False
+        Whether to go on until no row is on the wrong side, whatever `tol`, and to raise an error when `max_iter` epochs
+        do not get there.
+    max_time : float, optional
+        Seconds after which a fit stops with the weights it has.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    mistakes_ : int
+        Rows that were found on the wrong side and moved the weights, over all epochs and scores of the fit.
+    mistakes_per_epoch_ : ndarray of shape (n_iter_,)
+        The same, epoch by epoch. The last is 0 when the fit stopped because the rows are separated.
+    n_iter_ : int
+    t_ : float
+        The number of the next step.
+    certificate_ : PerceptronCertificate
+        Whether the rows are separated, margins, radius, and the mistake bound (3).
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Rosenblatt (1958), The perceptron. Novikoff (1962), On convergence proofs on perceptrons.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import Perceptron
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = Perceptron(shuffle=False).fit(X, [0, 0, 0, 1])  # "and"
+    >>> model.mistakes_, model.certificate_.separated, model.certificate_.bound_holds
+    (18, True, True)
+    """
+
+    mistakes_: int
+    mistakes_per_epoch_: Array
+    loss = "perceptron"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        name: kinds
+        for name, kinds in SHARED_PARAMETERS.items()
+        if name not in ("learning_rate", "power_t", "average", "epsilon", "batch_size")
+    } | {
+        "l1_ratio": (real(0.0, 1.0),),
+        "n_jobs": (none, integer()),
+        "class_weight": (none, one_of("balanced"), mapping),
+        "batch": (boolean,),
+        "require_separation": (boolean,),
+    }
+
+    def __init__(
+        self,
+        *,
+        penalty: str | None = None,
+        alpha: float = 0.0001,
+        l1_ratio: float = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        eta0: float = 1.0,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        batch: bool = False,
+        require_separation: bool = False,
+        max_time: float | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.eta0 = eta0
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.batch = batch
+        self.require_separation = require_separation
+        self.max_time = max_time
+
+    def _check_settings(self, *, by_parts: bool = False) -> None:
+        super()._check_settings(by_parts=by_parts)
+        for name in ("batch", "require_separation"):
+            if getattr(self, name) and (self.penalty is not None or self.early_stopping):
+                what = "a penalty" if self.penalty is not None else "early_stopping"
+                raise ParameterError(f"{name}=True goes without {what}: set penalty=None and early_stopping=False.")
+
+    def _settings(self, whole: bool) -> Settings:
+        settings = replace(super()._settings(whole), clean=self.penalty is None and not self.early_stopping)
+        return replace(settings, clean_only=True) if whole and self.require_separation else settings
+
+    def _epochs(
+        self,
+        run: Run,
+        problem: DescentProblem,
+        columns: list[Column],
+        settings: Settings,
+        after_epoch: Callable[[], None],
+    ) -> None:
+        if not self.batch:
+            super()._epochs(run, problem, columns, settings, after_epoch)
+            return
+        for _ in range(settings.max_epochs):
+            coef, intercept = np.array([c.coef for c in columns]), np.array([c.intercept for c in columns])
+            wrong = run.sum(WrongSide, (problem, coef, intercept), "rows on the wrong side")
+            for k, column in enumerate(columns):
+                if column.done:
+                    continue
+                # Equation (2); what the epoch met is what it began with.
+                numbers = column.state.numbers
+                numbers[LOSS], numbers[UPDATES] = wrong.risk[k], wrong.wrong[k]
+                column.state.v[:] += self.eta0 * wrong.pull[k]
+                numbers[INTERCEPT] += self.eta0 * wrong.shift[k] * float(self.fit_intercept)
+                column.end_epoch(run.source.n_rows)
+                column.judge(settings, column.trace[-1])
+            after_epoch()
+            if run.step("epoch") or all(column.done for column in columns):
+                return
+
+    def _name(self, run: Run, columns: list[Column], before: float) -> None:
+        super()._name(run, columns, before)
+        per_epoch = np.zeros(self.n_iter_, np.int64)
+        for column in columns:
+            per_epoch[: column.n_epochs] += column.updates
+        seen = before > 1.0 and hasattr(self, "mistakes_")
+        self.mistakes_per_epoch_ = np.append(self.mistakes_per_epoch_, per_epoch) if seen else per_epoch
+        self.mistakes_ = int(self.mistakes_per_epoch_.sum())
+
+    def _certified(self, run: Run, problem: DescentProblem, columns: list[Column]) -> Any:
+        coef, intercept = np.atleast_2d(dense(self.coef_)), np.atleast_1d(self.intercept_)
+        mistakes = np.array([sum(column.updates) for column in columns])
+        plain = self.penalty is None and not self.batch and all(column.from_zero for column in columns)
+        return PerceptronCertificate.of(run, problem, coef, intercept, self.classes_, mistakes, plain)
+
+    def _refuse(self) -> None:
+        certificate = getattr(self, "certificate_", None)
+        if self.require_separation and certificate is not None and not certificate.separated:
+            raise DataError(
+                f"No hyperplane that separates the classes was found in {self.n_iter_} epochs (max_iter="
+                f"{self.max_iter}) and {self.mistakes_} mistakes; raise max_iter, add columns (such as products of "
+                "columns), or set require_separation=False."
+            )

@@ -1,0 +1,185 @@
+"""How far stochastic descent stopped from the best, in one pass over the rows.
+
+For F of `sgd_solver.py` and any slopes theta_i that satisfy sum_i theta_i = 0 (where there is an intercept)
+
+    min F >= -1/n sum_i c_i l*(theta_i / c_i) - R*(-X'theta / n)                                                (1)
+
+by Fenchel. All losses here are convex with least value 0, so l*(0) = 0 and l*(f theta) <= f l*(theta) for 0 <= f <= 1:
+slopes may be scaled down, and at the slopes of the fit, theta_i = c_i l'(p_i), the conjugate is known by itself:
+
+    c_i l*(theta_i / c_i) = theta_i p_i - c_i l(p_i)                                                            (2)
+
+So positive and negative slopes are scaled to sum to 0, then all of them to where (1) is largest (L2) or defined (L1).
+The bound is never below 0, which is all that is known without a penalty. A sum over rows, like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from summula.core.certificate import Certificate, Verification
+from summula.core.chunks import Chunk
+from summula.core.estimator import Run, Unnamed
+from summula.core.labels import Labels
+from summula.core.validation import as_source
+from summula.linear_model.sgd_rows import rows_in_order
+from summula.linear_model.sgd_rule import LOSSES
+
+__all__ = ["DescentCertificate", "DescentProblem", "DualSums", "losses_and_slopes"]
+
+Array = NDArray[Any]
+
+
+class DescentProblem(NamedTuple):
+    """Which objective: the loss and its margin or epsilon, the penalties, the class of each score, class weights.
+
+    `positive` holds the code of the class that a score tells from the rest, -1 where targets are numbers.
+    """
+
+    loss: str
+    bend: float
+    l2: float
+    l1: float
+    fit_intercept: bool
+    positive: Array
+    inside: Array
+    outside: Array
+
+
+def losses_and_slopes(loss: str, bend: float, y: Array, p: Array) -> tuple[Array, Array]:
+    """The losses of scores and their slopes, entry by entry."""
+    tag = LOSSES[loss]
+    z = y * p
+    if tag == 0:
+        bend = 0.0 if loss == "perceptron" else bend
+        return np.maximum(bend - z, 0.0), np.where(z <= bend, -y, 0.0)
+    if tag == 1:
+        short = np.maximum(1.0 - z, 0.0)
+        return short**2, -2.0 * y * short
+    if tag == 2:
+        return -special.log_expit(z), -y * special.expit(-z)
+    if tag == 3:
+        short = np.clip(1.0 - z, 0.0, 2.0)
+        return np.where(z < -1.0, -4.0 * z, short**2), -2.0 * y * short
+    r = p - y
+    if tag == 4:
+        return r**2 / 2, r
+    if tag == 5:
+        cut = np.clip(r, -bend, bend)
+        return cut * r - cut**2 / 2, cut
+    over = np.maximum(np.abs(r) - bend, 0.0)
+    if tag == 6:
+        return over, np.where(over > 0.0, np.sign(r), 0.0)
+    return over**2, 2.0 * over * np.sign(r)
+
+
+def _products(X: Any, theta: Array) -> Array:
+    """X'theta, one row a column of theta."""
+    if not hasattr(X, "indptr"):
+        return np.asarray(X.T @ theta.astype(X.dtype), np.float64).T
+    from summula.linear_model.sgd_kernels import add_products
+
+    out = np.zeros((theta.shape[1], X.shape[1]))
+    add_products(X.indptr, X.indices, X.data, theta, out)
+    return out
+
+
+@dataclass(frozen=True)
+class DualSums:
+    """What (1) and (2) need: the losses of every score; of negative and of positive slopes sum, conjugate, X'theta."""
+
+    rows: int
+    loss: Array
+    total: Array  # (2, K)
+    conjugate: Array  # (2, K)
+    product: Array  # (2, K, d)
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
+        """The sums of one chunk."""
+        problem, coef, intercept = params
+        X, y = rows_in_order(chunk), chunk.y
+        assert y is not None
+        y = y[:, :1].astype(np.float64)
+        weight = np.ones((len(y), len(coef))) if chunk.weight is None else np.tile(chunk.weight[:, None], len(coef))
+        p = np.asarray(X @ coef.T.astype(chunk.dtype) + intercept, np.float64)
+        targets = np.broadcast_to(y, p.shape)
+        if problem.positive[0] >= 0:
+            mine = targets == problem.positive
+            weight *= np.where(mine, problem.inside, problem.outside)
+            targets = np.where(mine, 1.0, -1.0)
+        value, slope = losses_and_slopes(problem.loss, problem.bend, targets, p)
+        value, theta = weight * value, weight * slope
+        conjugate, sides = theta * p - value, (np.minimum(theta, 0.0), np.maximum(theta, 0.0))
+        kinds = (theta < 0, theta > 0)
+        return cls(
+            len(y),
+            value.sum(axis=0),
+            np.array([side.sum(axis=0) for side in sides]),
+            np.array([np.where(kind, conjugate, 0.0).sum(axis=0) for kind in kinds]),
+            _products(X, np.hstack(sides)).reshape(2, len(coef), -1),
+        )
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    def judged(self, problem: DescentProblem, coef: Array) -> tuple[float, float]:
+        """Objective and gap, summed over the scores."""
+        primal = gap = 0.0
+        for k, w in enumerate(np.asarray(coef, np.float64)):
+            penalty = problem.l2 * float(w @ w) / 2 + problem.l1 * float(np.abs(w).sum())
+            value = float(self.loss[k]) / self.rows + penalty
+            primal, gap = primal + value, gap + value - max(self._bound(problem, k), 0.0)
+        return primal, gap
+
+    def _bound(self, problem: DescentProblem, k: int) -> float:
+        """The right side of (1)."""
+        scale = np.ones(2)
+        if problem.fit_intercept:
+            sizes = np.abs(self.total[:, k])
+            scale = np.minimum(1.0, sizes[::-1] / np.where(sizes > 0, sizes, 1.0))
+        slope = scale @ self.product[:, k] / self.rows
+        conjugate = float(scale @ self.conjugate[:, k]) / self.rows
+        largest = float(np.abs(slope).max(initial=0.0))
+        if problem.l2 == 0.0:
+            return -conjugate * (min(1.0, problem.l1 / largest) if largest > 0 else 1.0)
+        square = float(slope @ slope)
+        best = np.clip(-conjugate * problem.l2 / square, 0.0, 1.0) if square > 0 else 1.0
+        inner = min(1.0, problem.l1 / largest) if largest > 0 else 1.0
+        return max(
+            -conjugate * f - float((np.maximum(f * np.abs(slope) - problem.l1, 0.0) ** 2).sum()) / (2 * problem.l2)
+            for f in (best, inner, 1.0)
+        )
+
+
+@dataclass(frozen=True)
+class DescentCertificate(Certificate):
+    """The objective where descent stopped, and an upper bound on how far that is above the least."""
+
+    coef: Array
+    intercept: Array
+    problem: DescentProblem
+    classes: Array | None
+    unit: float
+
+    @classmethod
+    def of(cls, run: Run, problem: DescentProblem, coef: Array, intercept: Array, classes: Array | None) -> Self:
+        """Judge a point in one pass."""
+        primal, gap = run.sum(DualSums, (problem, coef, intercept), "certificate").judged(problem, coef)
+        unit = 1e-4 if run.source.dtype == np.float32 else 1e-9
+        return cls("global", primal, gap, coef, intercept, problem, classes, unit)
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute objective and gap from the data, without the solver."""
+        labels = None if self.classes is None else Labels("the certificate", self.classes)
+        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels)
+        sums = Run(Unnamed(), source).sum(DualSums, (self.problem, self.coef, self.intercept))
+        primal, gap = sums.judged(self.problem, self.coef)
+        same = abs(primal - self.primal) <= self.unit * abs(self.primal)
+        return Verification(primal, gap, bool(same and gap <= self.gap + self.unit * abs(self.primal)))

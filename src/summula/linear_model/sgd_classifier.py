@@ -1,0 +1,456 @@
+"""Linear classifiers fitted by stochastic gradient descent, one score a class against the rest.
+
+The objective, the steps and the rule that stops them are in `sgd_solver.py`, the losses in `sgd_kernels.py`. Two
+classes need one score, w'x + b, positive for the second; K > 2 classes have one each, fitted apart on targets +1 (this
+class) and -1 (any other), and the class with the largest score wins. Of classes whose scores tie exactly the first in
+`classes_` wins; a single score of exactly 0 is the first class.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.callback import with_callbacks
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.chunks import Chunk
+from summula.core.errors import DataError, ParameterError
+from summula.core.labels import Labels
+from summula.core.output import write_batches
+from summula.core.parameters import Allowed, integer, mapping, none, one_of
+from summula.core.scoring import AccuracyScore, RowFunction
+from summula.core.sources import Source
+from summula.core.validation import as_source, collection_reader
+from summula.linear_model.sgd_certificate import DescentProblem
+from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel, dense
+from summula.linear_model.sgd_rule import LOSSES
+
+__all__ = ["SGDClassifier", "StochasticClassifier"]
+
+Array = NDArray[Any]
+
+_PROBABLE = ("log_loss", "modified_huber")
+
+
+class StochasticClassifier(AccuracyScore, StochasticModel):
+    """What SGDClassifier and Perceptron share."""
+
+    _labelled = True
+    class_weight: Any
+    n_jobs: int | None
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind.
+        coef_init : array-like of shape (n_classes, n_features), or (n_features,) for two classes, optional
+            Where descent begins.
+        intercept_init : array-like of shape (n_classes,), or (1,) for two classes, optional
+            The same for the intercepts.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights: they multiply the steps, as do class weights.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            self._check_settings()
+            K = len(self.classes_)
+            sizes = self._survey(run, K)
+            problem = self._class_problem(sizes.counts)
+            start = self._start(run, len(problem.positive), coef_init, intercept_init)
+            self._forget_averages()
+            self.t_ = 1.0
+            self._descend(run, problem, start, sizes, whole=True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """One epoch over some rows, from where the model is.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Some of the training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Their labels.
+        classes : array-like of shape (n_classes,), optional
+            All classes there will ever be; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "coef_")
+        if first:
+            self._check_settings(by_parts=True)
+        known = self._classes_of_parts(classes)
+        try:
+            self._asked_classes = known
+            with self._fitting(X, y, sample_weight, reset=first) as run:
+                if first:
+                    if self.class_weight == "balanced":
+                        raise ParameterError(_NOT_BALANCED)
+                    self.t_ = 1.0
+                sizes = self._survey(run, len(known))
+                problem = self._class_problem(sizes.counts)
+                start = self._present(run, len(problem.positive))
+                self._descend(run, problem, start, sizes, whole=False)
+        finally:
+            self.__dict__.pop("_asked_classes", None)
+        return self
+
+    def _classes_of_parts(self, classes: Any) -> Array:
+        """The classes of all parts; the first call has to say which they are."""
+        if not hasattr(self, "classes_"):
+            if classes is None:
+                raise ParameterError("classes must be passed on the first call to partial_fit.")
+            found = unique_labels(classes)
+            if len(found) < 2:
+                raise DataError(
+                    f"The number of classes has to be greater than one; got {len(found)} class: name all classes."
+                )
+            return np.asarray(found)
+        if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
+            raise ParameterError(
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
+            )
+        return np.asarray(self.classes_)
+
+    def _source(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        needs_y: bool = True,
+        reset: bool = False,
+        unknown: float | None = None,
+    ) -> Source:
+        known = self.__dict__.get("_asked_classes")
+        if known is None:
+            return super()._source(X, y, sample_weight, needs_y=needs_y, reset=reset, unknown=unknown)
+        labels = Labels(type(self).__name__, known)
+        source = as_source(self, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels)
+        self.classes_ = known
+        return source
+
+    def _class_problem(self, counts: Array) -> DescentProblem:
+        """Targets and weights of every score; `counts` are the rows of each class."""
+        K = len(self.classes_)
+        weights = self._class_weights(counts)
+        if K == 2:
+            return self._problem(np.array([1.0]), weights[1:], weights[:1])
+        return self._problem(np.arange(K, dtype=float), weights, np.ones(K))
+
+    def _class_weights(self, counts: Array) -> Array:
+        K = len(self.classes_)
+        if self.class_weight is None:
+            return np.ones(K)
+        if isinstance(self.class_weight, str):
+            return np.asarray(counts.sum() / (K * np.maximum(counts, 1)))
+        known = self.classes_.tolist()
+        unknown = [label for label in self.class_weight if label not in known]
+        if unknown and not any(label in known for label in self.class_weight):
+            raise ParameterError(
+                f"The classes, {unknown}, are not in class_weight's data: class_weight names labels that y does not "
+                f"have; its labels are {known}."
+            )
+        return np.array([float(self.class_weight.get(label, 1.0)) for label in known])
+
+    # ------------------------------------------------------------------------------------------------------ predicting
+
+    def _scores(self, X: Any, finish: Callable[[Array], Array]) -> Any:
+        """A function of the scores (n, K) of the rows, stacked or batch by batch."""
+        source = self._reading(X)
+        scores = self._map_rows(functools.partial(_linear_scores, *self._linear()), source)
+        return finish(scores) if isinstance(scores, np.ndarray) else (finish(batch) for batch in scores)
+
+    def _linear(self) -> tuple[Array, Array]:
+        return dense(self.coef_).T, self.intercept_
+
+    def decision_function(self, X: Any) -> Any:
+        """The linear scores: positive for the second of two classes, or one a class.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
+        """
+        return self._scores(X, lambda s: s[:, 0] if s.shape[1] == 1 else s)
+
+    def predict(self, X: Any) -> Any:
+        """The class with the largest score; of several with exactly this score the first.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) of labels; batches for a scan
+        """
+        check_is_fitted(self)
+        classes = self.classes_
+        return self._scores(X, lambda s: classes[_winner(s)])
+
+    def _row_function(self) -> RowFunction:
+        return functools.partial(_codes, *self._linear())
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
+        """Predict and write the labels to a Parquet or CSV file, batch by batch; it appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. The column is called "prediction".
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        results = self.predict(X)
+        if (reader := collection_reader(results)) is not None:
+            results = reader.batches(results)
+        return write_batches([results] if isinstance(results, np.ndarray) else results, ("prediction",), path)
+
+
+_NOT_BALANCED = (
+    "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
+    "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough sample of the "
+    "full training set target to properly estimate the class frequency distributions. Pass the resulting weights as "
+    "the class_weight parameter."
+)
+
+
+def _has_probabilities(model: Any) -> bool:
+    if model.loss not in _PROBABLE:
+        raise AttributeError(f"probability estimates are not available for loss={model.loss!r}")
+    return True
+
+
+class SGDClassifier(StochasticClassifier):
+    """Linear classifiers (SVM, logistic regression, perceptron, ...) fitted by stochastic gradient descent.
+
+    Each score minimises the mean of its loss over the rows plus alpha times the penalty. Columns are taken as they are:
+    scale them first (`StandardScaler`).
+
+    Parameters
+    ----------
+    loss : str, default="hinge"
+        "hinge" (linear SVM), "log_loss" (logistic regression), "modified_huber", "squared_hinge", "perceptron", or a
+        loss of regression on targets -1 and 1: "squared_error", "huber", "epsilon_insensitive",
+        "squared_epsilon_insensitive".
+    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+    alpha : float, default=0.0001
+        Strength of the penalty; also what the steps of learning_rate="optimal" depend on.
+    l1_ratio : float, default=0.15
+        Share r of |w|_1 in "elasticnet"; |w|^2 / 2 has the rest.
+    fit_intercept : bool, default=True
+        Whether scores have a constant term (which is not penalised).
+    max_iter : int, default=1000
+        Most epochs, passes over the rows.
+    tol : float or None, default=1e-3
+        Stop when the mean objective of an epoch has not been this much below the best for `n_iter_no_change` epochs;
+        None never stops early.
+    shuffle : bool, default=True
+        Whether rows come in a new random order in every epoch.
+    verbose : int, default=0
+        For compatibility; use scikit-learn's callbacks for progress.
+    epsilon : float, default=0.1
+        Where "huber" turns linear, and the errors that the epsilon-insensitive losses forgive.
+    n_jobs : int, optional
+        At most so many threads; the scores of several classes are fitted on as many.
+    random_state : int, Generator, RandomState or None, default=None
+        For the order of the rows, and the choice of those held out.
+    learning_rate : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default="optimal"
+        How long steps are: 1 / (alpha (t0 + t)); eta0; eta0 / t^power_t; eta0, divided by 5 when epochs stop helping;
+        or passive-aggressive, with eta0 as the limit (loss="hinge").
+    eta0 : float, default=0.01
+    power_t : float, default=0.5
+    early_stopping : bool, default=False
+        Whether to stop by the accuracy on rows held out.
+    validation_fraction : float, default=0.1
+        The share of these.
+    n_iter_no_change : int, default=5
+    class_weight : dict of label to weight, "balanced" or None, default=None
+        Steps of rows are multiplied by the weight of their class.
+    warm_start : bool, default=False
+        Whether a fit starts from the one before.
+    average : bool or int, default=False
+        Whether `coef_` is the average of the weights over all steps, or over those from this step on.
+    batch_size : int, optional
+        Rows whose slopes are averaged for one step; one row when None.
+    max_time : float, optional
+        Seconds after which a fit stops with the weights it has.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    n_iter_ : int
+        Epochs; of several scores the most.
+    t_ : float
+        The number of the next step.
+    certificate_ : DescentCertificate
+        The objective, summed over the scores, and a bound on how far it is above its least.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Bottou (2012), Stochastic gradient descent tricks. Shalev-Shwartz and Ben-David, Understanding Machine Learning,
+    chapter 14.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import SGDClassifier
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> SGDClassifier(random_state=0).fit(X, ["no", "no", "yes", "yes"]).predict([[-0.8, -1.0], [3.0, 2.0]])
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "loss": (one_of(*LOSSES),),
+        **SHARED_PARAMETERS,
+        "n_jobs": (none, integer()),
+        "class_weight": (none, one_of("balanced"), mapping),
+    }
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 0.0001,
+        l1_ratio: float | None = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        epsilon: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        learning_rate: str = "optimal",
+        eta0: float = 0.01,
+        power_t: float = 0.5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        average: bool | int = False,
+        batch_size: int | None = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.average = average
+        self.batch_size = batch_size
+        self.max_time = max_time
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class, with loss="log_loss" or "modified_huber".
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes); batches for a scan
+            Of several classes: the probabilities of each against the rest, divided by their sum.
+        """
+        check_is_fitted(self)
+        return self._scores(X, _logistic if self.loss == "log_loss" else _clipped)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes); batches for a scan
+        """
+        check_is_fitted(self)
+        shares = _logistic if self.loss == "log_loss" else _clipped
+
+        def logarithms(scores: Array) -> Array:
+            with np.errstate(divide="ignore"):  # a share may be 0
+                return np.asarray(np.log(shares(scores)))
+
+        return self._scores(X, logarithms)
+
+
+def _linear_scores(coef: Array, intercept: Array, chunk: Chunk) -> Array:
+    return np.asarray(chunk.X @ coef + intercept)
+
+
+def _codes(coef: Array, intercept: Array, chunk: Chunk) -> Array:
+    return _winner(_linear_scores(coef, intercept, chunk))
+
+
+def _winner(scores: Array) -> Array:
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def _logistic(scores: Array) -> Array:
+    p = special.expit(scores)
+    return np.column_stack([1 - p[:, 0], p[:, 0]]) if scores.shape[1] == 1 else _divided(p)
+
+
+def _clipped(scores: Array) -> Array:
+    """The estimate that belongs to the modified Huber loss (Zhang 2004)."""
+    p = (np.clip(scores, -1, 1) + 1) / 2
+    return np.column_stack([1 - p[:, 0], p[:, 0]]) if scores.shape[1] == 1 else _divided(p)
+
+
+def _divided(shares: Array) -> Array:
+    """Shares divided by their sum; where all are 0, equal ones."""
+    total = shares.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1]), shares.dtype)

@@ -1,0 +1,366 @@
+"""The compiled steps of stochastic gradient descent on one linear score.
+
+The score of a row is p = w'x + b, its loss l(y, p) with slope l'(y, p). With the step size eta of step t and the
+penalty l2 |w|^2 / 2 + l1 |w|_1, a step over a batch B of rows with weights c_i is
+
+    w <- (1 - eta l2) w - eta / |B| sum_i c_i l'_i x_i,      b <- b - eta / |B| sum_i c_i l'_i                     (1)
+    u <- u + eta l1;   w_j > 0: w_j <- max(0, w_j - (u + q_j)),   w_j < 0: w_j <- min(0, w_j + (u - q_j))          (2)
+
+where u is the L1 penalty due so far and q_j what w_j has paid of it (Tsuruoka, Tsujii and Ananiadou 2009). Three
+devices keep a step as cheap as the stored values of its rows:
+
+    w = s v           a shrinkage by L2 is one product, s <- (1 - eta l2) s                                        (3)
+    (2) when touched  a column pays what has come due when a row next looks at it: without L2, paying in one or in
+                      many parts comes to the same
+    sum of s v        = S v + a, where S is the sum of s so far and a <- a - S delta when v <- v + delta           (4)
+
+A buffer of rows is dense (`indices` None: d values a row) or CSR. The branches on None are decided by the compiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from summula.core.compile import kernel, summing_kernel
+from summula.linear_model.sgd_rule import DUE, SCALE, SCALES, Rule, State
+
+__all__ = [
+    "add_products",
+    "add_squares",
+    "descend",
+    "loss_of_score",
+    "settle",
+    "slope_of_score",
+    "warmup",
+]
+
+Array = NDArray[Any]
+
+_STEEPEST = 1e12  # slopes are cut off here, so that a first step that is too long can be recovered from
+_SMALLEST_SCALE = 1e-9
+_AHEAD = 8  # rows that are asked for before they are needed
+
+
+def _prefetch(typing: Any, data: Any, place: Any) -> Any:
+    """Ask for a number of an array before it is needed: rows in random order would each be waited for."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, given[0])
+        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        pointer = builder.bitcast(builder.gep(view.data, [given[1]]), byte)
+        shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
+        builder.call(prefetch, [pointer, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(data, types.intp), generate
+
+
+_fetch: Any = intrinsic(_prefetch)
+
+
+@kernel
+def _fetch_row(data: Array, first: int, last: int) -> None:
+    """Ask for the cache lines (of 64 bytes) of a row."""
+    for k in range(first, last, 64 // data.itemsize):
+        _fetch(data, k)
+
+
+@kernel
+def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
+    """The loss of a score; y is -1 or 1 for the first four losses, any number for the rest."""
+    z, size = y * p, abs(p - y)
+    if loss == 0:
+        return max(bend - z, 0.0)
+    if loss == 1 or (loss == 3 and z >= -1.0):
+        return max(1.0 - z, 0.0) ** 2
+    if loss == 2:
+        return np.log1p(np.exp(-abs(z))) + max(-z, 0.0)
+    if loss == 3:
+        return -4.0 * z
+    if loss == 4 or (loss == 5 and size <= bend):
+        return 0.5 * size * size
+    if loss == 5:
+        return bend * size - 0.5 * bend * bend
+    over = max(size - bend, 0.0)
+    return over if loss == 6 else over * over
+
+
+@kernel
+def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
+    """The derivative of the loss in p."""
+    if loss <= 3:
+        z = y * p
+        if loss == 0:
+            return -y if z <= bend else 0.0
+        if loss == 2:
+            return -y / (1.0 + np.exp(z)) if z < 700.0 else 0.0
+        if z >= 1.0:
+            return 0.0
+        return -2.0 * y * (1.0 - z) if loss == 1 or z >= -1.0 else -4.0 * y
+    r = p - y
+    if loss == 4 or (loss == 5 and abs(r) <= bend):
+        return r
+    if loss == 5:
+        return bend * np.sign(r)
+    if abs(r) <= bend:
+        return 0.0
+    return np.sign(r) if loss == 6 else 2.0 * (r - bend * np.sign(r))
+
+
+# Loops over a row may add in any order (every call does so in the same one), which lets them use vector instructions;
+# NaN and infinities keep their meaning. Dense rows are slices. Those of CSR, which are often shorter, are not: a slice
+# is a reference, and counting two a row costs as much as a dozen entries.
+
+
+@summing_kernel
+def _dot(data: Array, v: Array) -> float:
+    total = 0.0
+    for k in range(len(data)):
+        total += v[k] * data[k]
+    return total
+
+
+@summing_kernel
+def _sparse_dot(data: Array, indices: Array, first: int, last: int, v: Array) -> float:
+    total = 0.0
+    for k in range(np.uint64(first), np.uint64(last)):
+        total += v[np.uint64(indices[k])] * data[k]
+    return total
+
+
+@summing_kernel
+def _sparse_add(data: Array, indices: Array, first: int, last: int, step: float, v: Array) -> None:
+    """v += step x, and nothing else."""
+    for k in range(np.uint64(first), np.uint64(last)):
+        v[np.uint64(indices[k])] += step * data[k]
+
+
+@summing_kernel
+def _square(data: Array) -> float:
+    total = 0.0
+    for k in range(len(data)):
+        total += data[k] * data[k]
+    return total
+
+
+@summing_kernel
+def _add(data: Array, indices: Array | None, step: float, before: float, v: Array, a: Array, judged: int) -> float:
+    """v += step x, and (4); returns by how much |v|^2 has grown, where that is asked for."""
+    grown = 0.0
+    if indices is None:
+        if judged:
+            for k in range(len(data)):
+                old = v[k]
+                v[k] = old + step * data[k]
+                grown += step * data[k] * (v[k] + old)
+        else:
+            for k in range(len(data)):
+                v[k] += step * data[k]
+        if len(a) > 0:
+            for k in range(len(data)):
+                a[k] -= step * before * data[k]
+        return grown
+    for k in range(len(data)):
+        j = np.uint64(indices[k])
+        old = v[j]
+        new = old + step * data[k]
+        v[j] = new
+        grown += (new - old) * (new + old)
+    if len(a) > 0:
+        for k in range(len(data)):
+            a[np.uint64(indices[k])] -= step * before * data[k]
+    return grown
+
+
+@kernel
+def _pay(
+    count: int, indices: Array | None, due: float, scale: float, before: float, v: Array, a: Array, q: Array
+) -> float:
+    """Equation (2) for the columns of a row; returns by how much |v|^2 has grown."""
+    averages = len(a) > 0
+    grown = 0.0
+    for k in range(count):
+        j = np.uint64(k) if indices is None else np.uint64(indices[k])
+        old = v[j]
+        if old > 0.0:
+            new = max(0.0, old - (due + q[j]) / scale)
+        elif old < 0.0:
+            new = min(0.0, old + (due - q[j]) / scale)
+        else:
+            continue
+        q[j] += scale * (new - old)
+        v[j] = new
+        grown += (new - old) * (new + old)
+        if averages:
+            a[j] -= before * (new - old)
+    return grown
+
+
+@kernel
+def add_squares(starts: Array, data: Array, out: Array) -> None:
+    """out += |x|^2 of every CSR row."""
+    for i in range(len(out)):
+        for k in range(starts[i], starts[i + 1]):
+            out[i] += data[k] * data[k]
+
+
+@kernel
+def add_products(starts: Array, indices: Array, data: Array, theta: Array, out: Array) -> None:
+    """out[c] += X'theta[:, c], over CSR rows."""
+    for i in range(len(theta)):
+        for c in range(theta.shape[1]):
+            if theta[i, c] != 0.0:
+                for k in range(starts[i], starts[i + 1]):
+                    out[c, np.uint64(indices[k])] += data[k] * theta[i, c]
+
+
+@kernel
+def descend(
+    data: Array,
+    indices: Any,
+    starts: Any,
+    width: int,
+    y: Array,
+    weight: Array,
+    order: Array,
+    rule: Rule,
+    state: State,
+) -> None:
+    """Steps (1) to (4) over the rows of a buffer in the given order; `state` is changed in place.
+
+    Dense rows are `width` consecutive numbers of `data` each; of CSR rows `starts` says where they begin. An empty
+    `weight` means none.
+    """
+    v, a, q, numbers = state
+    scale, b, t, eta = numbers[0], numbers[1], numbers[2], numbers[3]
+    losses, penalties, updates = numbers[4], numbers[5], numbers[6]
+    due, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
+    square = _square(v)
+    weighted = len(weight) > 0
+    steps = np.empty(rule.batch)
+    n = len(order)
+    for at in range(0, n, rule.batch):
+        size = min(rule.batch, n - at)
+        part = 1.0 / size if size > 1 else 1.0
+        if rule.schedule == 1:
+            eta = 1.0 / (rule.alpha * (rule.early + t - 1.0))
+        elif rule.schedule == 2:
+            eta = rule.eta0 / t**rule.power
+        for r in range(size):
+            i = order[at + r]
+            if at + r + _AHEAD < n:
+                later = order[at + r + _AHEAD]
+                if indices is None:
+                    _fetch_row(data, later * width, (later + 1) * width)
+                else:
+                    _fetch_row(data, starts[later], starts[later + 1])
+                    _fetch_row(indices, starts[later], starts[later + 1])
+            if indices is None:
+                p = scale * _dot(data[i * width : (i + 1) * width], v) + b
+            else:
+                if rule.l1 > 0.0:
+                    columns = indices[starts[i] : starts[i + 1]]
+                    square += _pay(len(columns), columns, due, scale, scales, v, a, q)
+                p = scale * _sparse_dot(data, indices, starts[i], starts[i + 1], v) + b
+            target, share = y[i], 1.0
+            if rule.positive >= 0.0:
+                inside = target == rule.positive
+                target, share = (1.0, rule.inside) if inside else (-1.0, rule.outside)
+            if weighted:
+                share *= weight[i]
+            slope = slope_of_score(rule.loss, rule.bend, target, p)
+            value = loss_of_score(rule.loss, rule.bend, target, p) if rule.judged or rule.schedule >= 3 else 0.0
+            losses += value
+            if rule.schedule >= 3:
+                # Passive-aggressive steps: as far as it takes, and no farther than eta0 allows.
+                first, last = (i * width, (i + 1) * width) if indices is None else (starts[i], starts[i + 1])
+                norm = _square(data[first:last])
+                if rule.schedule == 3:
+                    step = min(rule.eta0, value / norm) if norm > 0.0 else 0.0
+                else:
+                    step = value / (norm + 0.5 / rule.eta0)
+                step *= -np.sign(slope)
+            else:
+                step = -eta * min(max(slope, -_STEEPEST), _STEEPEST)
+            steps[r] = share * step * part
+            if steps[r] != 0.0:
+                updates += 1.0
+        if rule.judged and rule.l2 > 0.0 and rule.schedule < 3:
+            penalties += size * 0.5 * rule.l2 * scale * scale * square
+        if rule.l2 > 0.0:
+            scale *= max(0.0, 1.0 - eta * rule.l2)
+            if scale < _SMALLEST_SCALE:
+                for k in range(len(a)):
+                    a[k] += scales * v[k]
+                scales = 0.0
+                for k in range(len(v)):
+                    v[k] *= scale
+                square, scale = _square(v), 1.0
+        for r in range(size):
+            if steps[r] == 0.0:
+                continue
+            i = order[at + r]
+            if indices is None:
+                square += _add(data[i * width : (i + 1) * width], None, steps[r] / scale, scales, v, a, rule.judged)
+            elif rule.judged or len(a) > 0:
+                x, columns = data[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
+                square += _add(x, columns, steps[r] / scale, scales, v, a, rule.judged)
+            else:
+                _sparse_add(data, indices, starts[i], starts[i + 1], steps[r] / scale, v)
+            if rule.intercept:
+                b += steps[r]
+        if rule.average > 0.0 and t >= rule.average:
+            scales += scale
+            intercepts += b
+            averaged += 1.0
+        if rule.l1 > 0.0:
+            due += eta * rule.l1
+            for r in range(size):
+                i = order[at + r]
+                if indices is not None:
+                    columns = indices[starts[i] : starts[i + 1]]
+                    square += _pay(len(columns), columns, due, scale, scales, v, a, q)
+                elif r == 0:  # one row touches every column
+                    square += _pay(width, None, due, scale, scales, v, a, q)
+        t += 1.0
+    if rule.l1 > 0.0 and rule.schedule < 3:
+        # Columns that were not looked at owe a part of it; so all pay, and what the penalty is in the end counts.
+        _pay(len(v), None, due, scale, scales, v, a, q)
+        for k in range(len(v)):
+            penalties += n * rule.l1 * scale * abs(v[k])
+    numbers[0], numbers[1], numbers[2], numbers[3] = scale, b, t, eta
+    numbers[4], numbers[5], numbers[6] = losses, penalties, updates
+    numbers[7], numbers[8], numbers[9], numbers[10] = due, scales, intercepts, averaged
+
+
+def settle(state: State) -> None:
+    """Let every column pay what is due by (2), and bring the sum of (4) up to date."""
+    v, a, q, numbers = state
+    if len(q):
+        _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
+    if len(a):
+        a += numbers[SCALES] * v
+        numbers[SCALES] = 0.0
+
+
+def warmup() -> None:
+    """Compile the kernels for the types people use."""
+    rule = Rule(0, 1.0, 1.0, 1.0, 1.0, 1, 0.1, 0.1, 0, 0.1, 0.5, 0.1, 1.0, 0.0, 1, 1)
+    one, order = np.ones(1), np.zeros(1, np.int64)
+    for dtype in (np.float64, np.float32):
+        state = State.at(np.zeros(1), 0.0, 1.0, 0.1, averages=True, l1=True)
+        x, at = np.ones(1, dtype), np.zeros(1, np.int32)
+        descend(x, None, None, 1, one, one, order, rule, state)
+        descend(x, at, np.array([0, 1]), 1, one, one, order, rule, state)
+        for index in (np.int32, np.int64):
+            ends = np.array([0, 1], index)
+            add_squares(ends, x, np.zeros(1))
+            add_products(ends, at.astype(index), x, np.ones((1, 1)), np.zeros((1, 1)))
+    settle(state)

@@ -1,0 +1,421 @@
+"""What the models fitted by stochastic descent share: starting points, epochs, comments, names of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.chunks import Part
+from summula.core.engine import watched
+from summula.core.errors import ClusterError, DataError, ParameterError, warn
+from summula.core.estimator import Estimator, Run
+from summula.core.parameters import Allowed, any_value, boolean, integer, none, one_of, real
+from summula.core.sources import MemorySource
+from summula.linear_model.sgd_certificate import DescentCertificate, DescentProblem, DualSums
+from summula.linear_model.sgd_rows import HeldOut, RowSizes, Visits
+from summula.linear_model.sgd_rule import LOSSES, SCHEDULES, Rule, State
+from summula.linear_model.sgd_solver import Column, Settings, descend_epochs, safe_step
+
+__all__ = ["SHARED_PARAMETERS", "StochasticModel", "dense"]
+
+Array = NDArray[Any]
+
+_LISTED_ROWS = 2**20  # up to so many rows those held out are drawn as scikit-learn does, with a list
+# Descent that ends at so many times the loss at the start has diverged. The first steps of "optimal" are long on
+# purpose, and the later ones make up for them.
+_GROWN = {"optimal": 1e6}
+_LOOKED_AT = 1_000  # rows that the loss at the start is known from
+
+
+def _within(kind: Allowed, words: str, *, below: float = np.inf) -> Allowed:
+    """Numbers of a kind that are below a limit."""
+    return Allowed(lambda value: kind.accepts(value) and -np.inf < value < below, words)
+
+
+_share = _within(real(0.0, open_low=True), "a float in the range (0.0, 1.0)", below=1.0)
+_finite = _within(real(), "a float in the range (-inf, inf)")
+_not_negative = _within(real(0.0), "a float in the range [0.0, inf)")
+_positive = _within(real(0.0, open_low=True), "a float in the range (0.0, inf)")
+
+SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "penalty": (none, one_of("l2", "l1", "elasticnet")),
+    "alpha": (_not_negative,),
+    "l1_ratio": (real(0.0, 1.0), none),
+    "fit_intercept": (boolean,),
+    "max_iter": (integer(1),),
+    "tol": (real(0.0), none),
+    "shuffle": (boolean,),
+    "verbose": (integer(0), boolean),
+    "epsilon": (_not_negative,),
+    "random_state": (any_value,),
+    "learning_rate": (one_of("constant", "optimal", "invscaling", "adaptive", "pa1", "pa2"),),
+    "eta0": (_positive,),
+    "power_t": (_finite,),
+    "early_stopping": (boolean,),
+    "validation_fraction": (_share,),
+    "n_iter_no_change": (integer(1),),
+    "warm_start": (boolean,),
+    "average": (boolean, integer(1)),
+    "batch_size": (none, integer(1)),
+    "max_time": (none, real(0.0)),
+}
+
+
+class StochasticModel(Estimator):
+    """A linear score, or one a class, fitted by stochastic descent."""
+
+    coef_: Any
+    intercept_: Any
+    t_: float
+    # What the fit of a subclass has as fixed settings and others as parameters.
+    loss: str
+    average: Any = False
+    batch_size: int | None = None
+    learning_rate: str = "constant"
+    power_t: float = 0.5
+    epsilon: float = 0.1
+    _averages: ClassVar[tuple[str, ...]] = (
+        "_standard_coef",
+        "_standard_intercept",
+        "_average_coef",
+        "_average_intercept",
+    )
+
+    # ------------------------------------------------------------------------------------------------- settings
+
+    def _check_settings(self, *, by_parts: bool = False) -> None:
+        """Raise a sentence for parameters that do not go together."""
+        if self.early_stopping and by_parts:
+            raise ParameterError("early_stopping should be False with partial_fit: it sees some of the rows only.")
+        if self.learning_rate == "optimal" and self.alpha == 0:
+            raise ParameterError(
+                "alpha must be > 0 since learning_rate is 'optimal', whose steps are 1 / (alpha (t0 + t)); "
+                "use learning_rate='constant' or 'invscaling' without a penalty."
+            )
+        passive = "hinge" if self._labelled else "epsilon_insensitive"
+        if self.learning_rate in ("pa1", "pa2") and self.loss != passive:
+            raise ParameterError(f"Learning rate '{self.learning_rate}' only works with loss '{passive}'.")
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
+            raise ParameterError("l1_ratio must be set when penalty is 'elasticnet'")
+
+    @property
+    def _penalties(self) -> tuple[float, float]:
+        """Strengths of |w|^2 / 2 and of |w|_1."""
+        ratio = float(self.l1_ratio) if self.penalty == "elasticnet" else float(self.penalty == "l1")
+        strength = 0.0 if self.penalty is None else float(self.alpha)
+        return strength * (1.0 - ratio), strength * ratio
+
+    @property
+    def _bend(self) -> float:
+        """The margin of a hinge, or epsilon."""
+        return {"hinge": 1.0, "perceptron": 0.0}.get(self.loss, float(self.epsilon))
+
+    def _problem(self, positive: Array, inside: Array, outside: Array) -> DescentProblem:
+        l2, l1 = self._penalties
+        return DescentProblem(self.loss, self._bend, l2, l1, bool(self.fit_intercept), positive, inside, outside)
+
+    def _rules(self, problem: DescentProblem) -> list[Rule]:
+        alpha = float(self.alpha)
+        return [
+            Rule(
+                loss=LOSSES[self.loss],
+                bend=self._bend,
+                positive=float(positive),
+                inside=float(inside),
+                outside=float(outside),
+                intercept=int(self.fit_intercept),
+                l2=problem.l2,
+                l1=problem.l1,
+                schedule=SCHEDULES[self.learning_rate],
+                eta0=float(self.eta0),
+                power=float(self.power_t),
+                alpha=alpha,
+                early=alpha**-0.75 if alpha else 0.0,  # 1 / (alpha alpha^(-1/4))
+                average=float(self.average),
+                batch=int(self.batch_size or 1),
+                judged=int(self.tol is not None and not self.early_stopping),
+            )
+            for positive, inside, outside in zip(problem.positive, problem.inside, problem.outside, strict=True)
+        ]
+
+    def _seed(self) -> int:
+        """A number from whatever random_state is."""
+        if isinstance(self.random_state, np.random.Generator):
+            return int(self.random_state.integers(2**31))
+        if isinstance(self.random_state, int | np.integer) and self.random_state >= 0:
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    # ----------------------------------------------------------------------------------------------------- rows
+
+    def _survey(self, run: Run, n_classes: int) -> RowSizes:
+        """The first pass: complains of missing values, keeps rows of files decoded."""
+        run.keep_rows(scattered=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = run.sum(RowSizes, n_classes)
+        if not np.isfinite(sizes.total):
+            run.complain_of_missing()
+        return sizes
+
+    def _held_out(self, run: Run) -> HeldOut | None:
+        """Rows to stop by, drawn as scikit-learn draws them unless there are very many."""
+        if not self.early_stopping:
+            return None
+        n = run.source.n_rows
+        if n > _LISTED_ROWS:
+            return HeldOut(None, float(self.validation_fraction), self._seed())
+        from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+
+        splitter = StratifiedShuffleSplit if self._labelled else ShuffleSplit
+        y = _targets(run)
+        state = self._seed() if isinstance(self.random_state, np.random.Generator) else self.random_state
+        try:
+            _, out = next(splitter(test_size=self.validation_fraction, random_state=state).split(np.zeros((n, 1)), y))
+        except ValueError as error:
+            raise DataError(
+                f"Splitting {n} samples with validation_fraction={self.validation_fraction!r} fails ({error}); change "
+                "validation_fraction, give more rows, or set early_stopping=False."
+            ) from None
+        listed = np.zeros(n, bool)
+        listed[out] = True
+        return HeldOut(listed, float(self.validation_fraction), 0)
+
+    # -------------------------------------------------------------------------------------------------- descent
+
+    def _start(self, run: Run, K: int, coef_init: Any, intercept_init: Any) -> tuple[Array, Array]:
+        """Where descent begins: given, at the last fit, or at 0."""
+        d = run.source.n_features
+        if self.warm_start and hasattr(self, "coef_"):
+            coef_init = self.coef_ if coef_init is None else coef_init
+            intercept_init = self.intercept_ if intercept_init is None else intercept_init
+        coef, intercept = np.zeros((K, d)), np.zeros(K)
+        if coef_init is not None:
+            given = np.asarray(dense(coef_init), np.float64)
+            if given.size != K * d or (K > 1 and given.shape != (K, d)):
+                raise DataError(
+                    f"Provided coef_init does not match dataset: it has shape {given.shape}, and {(K, d)} is needed."
+                )
+            coef = given.reshape(K, d).copy()
+        if intercept_init is not None:
+            given = np.asarray(intercept_init, np.float64)
+            if given.size != K or (K > 1 and given.shape != (K,)):
+                raise DataError(
+                    f"Provided intercept_init does not match dataset: it has shape {given.shape}, and {(K,)} is needed."
+                )
+            intercept = given.reshape(K).copy()
+        return coef, intercept
+
+    def _present(self, run: Run, K: int) -> tuple[Array, Array]:
+        """Where the last part left off: not at an average."""
+        d = run.source.n_features
+        if not hasattr(self, "coef_"):
+            return np.zeros((K, d)), np.zeros(K)
+        coef = getattr(self, "_standard_coef", self.coef_)
+        intercept = getattr(self, "_standard_intercept", self.intercept_)
+        return dense(coef).astype(np.float64).reshape(K, d), np.array(intercept, np.float64).reshape(K)
+
+    def _columns(self, problem: DescentProblem, coef: Array, intercept: Array) -> list[Column]:
+        """One column a score, at these weights and the present step."""
+        columns = []
+        averages = getattr(self, "_average_coef", None)
+        for k, rule in enumerate(self._rules(problem)):
+            state = State.at(
+                coef[k], float(intercept[k]), self.t_, rule.eta0, averages=rule.average > 0, l1=rule.l1 > 0
+            )
+            if rule.average and averages is not None and self.t_ > rule.average:
+                count = self.t_ - rule.average
+                state.a[:] = count * np.reshape(averages, coef.shape)[k]
+                state.numbers[-2:] = count * np.reshape(self._average_intercept, len(coef))[k], count
+            from_zero = self.t_ == 1.0 and not coef[k].any() and not intercept[k]
+            columns.append(Column(rule, state, from_zero))
+        return columns
+
+    def _descend(
+        self, run: Run, problem: DescentProblem, start: tuple[Array, Array], sizes: RowSizes, *, whole: bool
+    ) -> None:
+        """Descend from a starting point and name what was found; a whole fit is judged, too."""
+        settings, before = self._settings(whole), self.t_
+        columns = self._columns(problem, *start)
+
+        def assign(over: Run) -> None:
+            for column in columns:
+                column.tidy()
+            self._name(run, columns, before)
+            self.__dict__.pop("certificate_", None)
+            if whole:
+                self.certificate_ = self._certified(over, problem, columns)
+
+        def cut_short() -> None:
+            # The clock is over, or the cluster gone: the last pass has no limit, and may fail.
+            with watched(lambda: None), suppress(ClusterError):
+                assign(Run(self, run.source, quiet=True))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                self._epochs(run, problem, columns, settings, lambda: run.offer(cut_short))
+            except OverflowError as error:
+                raise DataError(self._diverged(int(error.args[0]), sizes)) from None
+            assign(run)
+        if not np.isfinite(dense(self.coef_)).all() or (whole and not np.isfinite(self.certificate_.primal)):
+            raise DataError(self._diverged(columns[0].n_epochs, sizes))
+        self._refuse()
+        self._comment(run, columns, settings, problem, start, sizes)
+
+    def _refuse(self) -> None:
+        """Raise when the whole fit is not what was asked for."""
+
+    def _epochs(
+        self,
+        run: Run,
+        problem: DescentProblem,
+        columns: list[Column],
+        settings: Settings,
+        after_epoch: Callable[[], None],
+    ) -> None:
+        held_out = self._held_out(run)
+        visits = Visits(run, self._seed(), shuffle=self.shuffle, held_out=held_out)
+        descend_epochs(run, columns, visits, settings, int(self.t_) - 1, after_epoch)
+
+    def _settings(self, whole: bool) -> Settings:
+        tol = self.tol if whole else None
+        adaptive = self.learning_rate == "adaptive"
+        epochs = self.max_iter if whole else 1
+        return Settings(epochs, tol, self.n_iter_no_change, adaptive, n_jobs=getattr(self, "n_jobs", None))
+
+    def _certified(self, run: Run, problem: DescentProblem, columns: list[Column]) -> Any:
+        coef, intercept = np.atleast_2d(dense(self.coef_)), np.atleast_1d(self.intercept_)
+        return DescentCertificate.of(run, problem, coef, intercept, getattr(self, "classes_", None))
+
+    def _name(self, run: Run, columns: list[Column], before: float) -> None:
+        dtype = run.source.dtype
+        standard = np.array([column.coef for column in columns]), np.array([column.intercept for column in columns])
+        coef, intercept = standard
+        self.n_iter_ = max(column.n_epochs for column in columns)
+        # scikit-learn counts rows held out, too.
+        self.t_ = before + self.n_iter_ * run.source.n_rows
+        if (self.batch_size or 1) > 1:
+            self.t_ = max(column.steps for column in columns)
+        if self.average:
+            means = np.array([column.mean_coef for column in columns]), np.array([c.mean_intercept for c in columns])
+            self._standard_coef, self._standard_intercept = standard
+            self._average_coef, self._average_intercept = means
+            if columns[0].averaged:
+                coef, intercept = means
+        with np.errstate(over="ignore"):
+            self.coef_ = self._shaped(coef.astype(dtype))
+            self.intercept_ = intercept.astype(dtype)
+
+    def _shaped(self, coef: Array) -> Array:
+        """The weights in the shape of `coef_`."""
+        return coef
+
+    def _forget_averages(self) -> None:
+        for name in self._averages:
+            self.__dict__.pop(name, None)
+
+    # ------------------------------------------------------------------------------------------------- comments
+
+    def _comment(
+        self,
+        run: Run,
+        columns: list[Column],
+        settings: Settings,
+        problem: DescentProblem,
+        start: tuple[Array, Array],
+        sizes: RowSizes,
+    ) -> None:
+        """Warn of descent that did not converge, or went the wrong way."""
+        if self.power_t < 0:
+            warn(
+                "Negative values for `power_t` are deprecated in version 1.8 and will raise an error in 1.10. "
+                "Use values in the range [0.0, inf) instead.",
+                FutureWarning,
+            )
+        safe = safe_step(self.loss, sizes.largest, bool(self.fit_intercept))
+        longest = float(self.alpha) ** -0.25 if self.learning_rate == "optimal" else float(self.eta0)
+        if safe is not None and longest > safe:
+            few = run.source.chunk(0, min(_LOOKED_AT, run.source.n_rows))
+            here = np.array([column.coef for column in columns]), np.array([column.intercept for column in columns])
+            then, now = (DualSums.map(few, (problem, *point)).loss / len(few) for point in (start, here))
+            grown = now / np.maximum(then, 1e-300)
+            worst = int(grown.argmax())
+            if grown[worst] > _GROWN.get(self.learning_rate, 10.0):
+                warn(
+                    f"{type(self).__name__} diverged: the mean loss of the first {len(few)} rows was {then[worst]:.3g} "
+                    f"at the start and is {now[worst]:.3g} at the end; {self._cure(safe)}.",
+                    ConvergenceWarning,
+                )
+                return
+        if settings.tol is not None and not all(column.done for column in columns) and self.n_iter_ >= self.max_iter:
+            warn(
+                "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the "
+                f"fit: {type(self).__name__} still gained by tol={settings.tol:g} in the last {settings.patience} of "
+                f"{self.n_iter_} epochs ({self.certificate_}).",
+                ConvergenceWarning,
+            )
+
+    def _cure(self, safe: float | None) -> str:
+        """Which step would be safe."""
+        if safe is None:
+            return "scale the columns"
+        if self.learning_rate == "optimal":
+            return (
+                f"the first steps of learning_rate='optimal' are {float(self.alpha) ** -0.25:.3g} long: scale the "
+                f"columns, or use learning_rate='invscaling' with eta0 below {safe:.2g}, which is safe for these rows"
+            )
+        return f"eta0={self.eta0:g} is too long a step: scale the columns, or use eta0 below {safe:.2g}, which is safe"
+
+    def _diverged(self, epoch: int, sizes: RowSizes) -> str:
+        safe = safe_step(self.loss, sizes.largest, bool(self.fit_intercept))
+        return (
+            f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with StandardScaler or "
+            f"MinMaxScaler might help: {self._cure(safe)}."
+        )
+
+    # ---------------------------------------------------------------------------------------- sparse coefficients
+
+    def densify(self) -> Any:
+        """Hold `coef_` as an array again.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
+        self.coef_ = dense(self.coef_)
+        return self
+
+    def sparsify(self) -> Any:
+        """Hold `coef_` as a sparse matrix, which is smaller when more than half of it is zero.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
+        self.coef_ = sparse.csr_array(self.coef_)
+        return self
+
+
+def dense(coef: Any) -> Array:
+    """Coefficients as an array."""
+    return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
+
+
+def _targets(run: Run) -> Array:
+    """The targets of all rows."""
+    if isinstance(run.source, MemorySource) and run.source.y is not None:
+        return np.asarray(run.source.y[:, 0])
+    return np.concatenate(list(run.engine.map_ordered(_targets_of, run.parts)))
+
+
+def _targets_of(part: Part) -> Array:
+    return np.concatenate([chunk.y[:, 0] for chunk in part.chunks() if chunk.y is not None])

@@ -1,0 +1,240 @@
+"""Linear regression by stochastic gradient descent; with plain settings, the least-mean-squares (LMS) rule.
+
+With loss="squared_error", penalty=None and learning_rate="constant" every row moves the weights by
+
+    w <- w + eta0 (y - w'x - b) x,      b <- b + eta0 (y - w'x - b)                                                (1)
+
+(Widrow and Hoff 1960). A row's error is multiplied by 1 - eta0 (|x|^2 + 1), so no row overshoots when
+eta0 < 2 / (max |x|^2 + 1); on average the weights converge to least squares when eta0 < 2 / (largest eigenvalue of the
+mean of x x'), and hover about it at a distance that shrinks with eta0. The objective, the steps and the rule that stops
+them are in `sgd_solver.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import DataConversionWarning
+
+from summula.core.errors import DataError, warn
+from summula.core.estimator import Run
+from summula.core.parameters import Allowed, one_of
+from summula.core.scoring import RowFunction
+from summula.linear_model.linear_predictor import LinearPredictor, linear_values
+from summula.linear_model.sgd_certificate import DescentProblem
+from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel, dense
+
+__all__ = ["SGDRegressor"]
+
+Array = NDArray[Any]
+
+_LOSSES = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
+
+
+class SGDRegressor(StochasticModel, LinearPredictor):
+    """Linear regression fitted by stochastic gradient descent.
+
+    Minimises the mean of the loss over the rows plus alpha times the penalty. Columns are taken as they are: scale them
+    first (`StandardScaler`). The LMS rule is `SGDRegressor(penalty=None, learning_rate="constant")`; its steps are safe
+    for eta0 < 2 / (max |x|^2 + 1), and converge on average for eta0 < 2 / (largest eigenvalue of the mean of x x').
+
+    Parameters
+    ----------
+    loss : {"squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared_error"
+    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+    alpha : float, default=0.0001
+        Strength of the penalty; also what the steps of learning_rate="optimal" depend on.
+    l1_ratio : float, default=0.15
+        Share r of |w|_1 in "elasticnet"; |w|^2 / 2 has the rest.
+    fit_intercept : bool, default=True
+        Whether there is a constant term (which is not penalised).
+    max_iter : int, default=1000
+        Most epochs, passes over the rows.
+    tol : float or None, default=1e-3
+        Stop when the mean objective of an epoch has not been this much below the best for `n_iter_no_change` epochs;
+        None never stops early.
+    shuffle : bool, default=True
+        Whether rows come in a new random order in every epoch.
+    verbose : int, default=0
+        For compatibility; use scikit-learn's callbacks for progress.
+    epsilon : float, default=0.1
+        Where "huber" turns linear, and the errors that the epsilon-insensitive losses forgive.
+    random_state : int, Generator, RandomState or None, default=None
+        For the order of the rows, and the choice of those held out.
+    learning_rate : {"invscaling", "constant", "optimal", "adaptive", "pa1", "pa2"}, default="invscaling"
+        How long steps are: eta0 / t^power_t; eta0; 1 / (alpha (t0 + t)); eta0, divided by 5 when epochs stop helping;
+        or passive-aggressive, with eta0 as the limit (loss="epsilon_insensitive").
+    eta0 : float, default=0.01
+    power_t : float, default=0.25
+    early_stopping : bool, default=False
+        Whether to stop by the R^2 of rows held out.
+    validation_fraction : float, default=0.1
+        The share of these.
+    n_iter_no_change : int, default=5
+    warm_start : bool, default=False
+        Whether a fit starts from the one before.
+    average : bool or int, default=False
+        Whether `coef_` is the average of the weights over all steps, or over those from this step on.
+    batch_size : int, optional
+        Rows whose slopes are averaged for one step; one row when None.
+    max_time : float, optional
+        Seconds after which a fit stops with the weights it has.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : ndarray of shape (1,)
+    n_iter_ : int
+        Epochs.
+    t_ : float
+        The number of the next step.
+    certificate_ : DescentCertificate
+        The objective, and a bound on how far it is above its least.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Widrow and Hoff (1960), Adaptive switching circuits. Bottou (2012), Stochastic gradient descent tricks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.linear_model import SGDRegressor
+    >>> X = np.array([[-1.0], [0.0], [1.0]])
+    >>> lms = SGDRegressor(penalty=None, learning_rate="constant", eta0=0.1, random_state=0)
+    >>> lms.fit(X, [-1.0, 1.0, 3.0]).predict([[2.0]]).round(1)
+    array([5.])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {"loss": (one_of(*_LOSSES),), **SHARED_PARAMETERS}
+
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 0.0001,
+        l1_ratio: float | None = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        epsilon: float = 0.1,
+        random_state: Any = None,
+        learning_rate: str = "invscaling",
+        eta0: float = 0.01,
+        power_t: float = 0.25,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        average: bool | int = False,
+        batch_size: int | None = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.average = average
+        self.batch_size = batch_size
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+    ) -> SGDRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Targets.
+        coef_init : array-like of shape (n_features,), optional
+            Where descent begins.
+        intercept_init : float or array-like of shape (1,), optional
+            The same for the intercept.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights: they multiply the steps.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            self._check_settings()
+            self._check_target(run, y)
+            sizes = self._survey(run, 0)
+            start = self._start(run, 1, coef_init, intercept_init)
+            self._forget_averages()
+            self.t_ = 1.0
+            self._descend(run, self._one_problem(), start, sizes, whole=True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
+        """One epoch over some rows, from where the model is.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Some of the training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "coef_")
+        with self._fitting(X, y, sample_weight, reset=first) as run:
+            if first:
+                self._check_settings(by_parts=True)
+                self.t_ = 1.0
+            self._check_target(run, y)
+            sizes = self._survey(run, 0)
+            self._descend(run, self._one_problem(), self._present(run, 1), sizes, whole=False)
+        return self
+
+    def _one_problem(self) -> DescentProblem:
+        return self._problem(np.array([-1.0]), np.ones(1), np.ones(1))
+
+    def _check_target(self, run: Run, y: Any) -> None:
+        if run.source.n_targets != 1:
+            raise DataError(f"y should be a 1d array: SGDRegressor has one target, not {run.source.n_targets}.")
+        if not run.source.one_target and getattr(y, "ndim", 1) == 2:
+            warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples,), for example using ravel().",
+                DataConversionWarning,
+            )
+
+    def _shaped(self, coef: Array) -> Array:
+        return np.asarray(coef[0])
+
+    def _named_targets(self) -> tuple[str, ...] | None:
+        return None
+
+    def _row_function(self) -> RowFunction:
+        return functools.partial(linear_values, dense(self.coef_).ravel(), self.intercept_)

@@ -1,0 +1,240 @@
+"""The order in which stochastic descent sees the rows, and the rows in that order.
+
+Rows lie in pieces on a grid that depends on the width of a row only (a quarter of a megabyte each). In every epoch
+
+    1. the pieces are put in random order,
+    2. sixteen pieces after the other make a buffer, whose rows are put in random order.                       (1)
+
+A table of at most sixteen pieces is thus shuffled as a whole, a larger one nearly so: rows that are together in a
+buffer come from sixteen random places. Only a buffer has to be in memory, and it fits the cache. The order depends on
+seed, epoch and row numbers alone, so arrays, files and collections are seen in the same order, whatever the chunks and
+the threads. Rows held out for validation are drawn by their numbers, too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from summula.core.chunks import Chunk, Part, SparseRows
+from summula.core.engine import SerialEngine, check_watch, local_engine
+from summula.core.estimator import Run
+from summula.core.sources import MemorySource
+
+__all__ = ["Buffer", "HeldOut", "RowSizes", "Visits", "rows_in_order", "squared_lengths"]
+
+Array = NDArray[Any]
+
+_PIECE_ELEMENTS = 2**15
+_PIECES = 16  # a buffer
+_FEW_BUFFERS = 4
+
+
+@dataclass(frozen=True)
+class RowSizes:
+    """How many rows there are, and the largest |x|^2: what the longest safe step depends on.
+
+    `params` is the number of classes, 0 where targets are numbers.
+    """
+
+    weight: float
+    largest: float
+    total: float  # NaN or infinite when some value is
+    counts: Array  # rows of each class
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: int) -> Self:
+        """Of one chunk."""
+        X = rows_in_order(chunk)
+        squares = squared_lengths(X)
+        weight = float(len(chunk) if chunk.weight is None else chunk.weight.sum())
+        assert chunk.y is not None
+        counts = np.bincount(chunk.y[:, 0].astype(np.intp), minlength=params) if params else np.empty(0)
+        total = float(squares.sum(dtype=np.float64)) + float(chunk.y.sum())
+        return cls(weight, float(squares.max()), total, counts)
+
+    def merge(self, other: Self) -> Self:
+        """Of both sets of rows."""
+        return replace(
+            self,
+            weight=self.weight + other.weight,
+            largest=max(self.largest, other.largest),
+            total=self.total + other.total,
+            counts=self.counts + other.counts,
+        )
+
+
+def rows_in_order(chunk: Chunk) -> Any:
+    """The rows of a chunk as CSR or in C order: products with other layouts differ in the last place."""
+    if chunk.is_sparse:
+        return _borrowed(chunk.rows)
+    X = chunk.rows
+    if isinstance(X, np.ndarray) and X.dtype == chunk.dtype and X.flags.c_contiguous:
+        return X
+    return chunk.write(np.empty((len(chunk), chunk.n_features), chunk.dtype))
+
+
+def _borrowed(rows: Any) -> Any:
+    """Some rows of a CSR matrix as one of their own that shares its memory."""
+    if not isinstance(rows, SparseRows):
+        return rows
+    first, last = int(rows.indptr[0]), int(rows.indptr[-1])
+    own = csr_array(rows.shape, dtype=rows.data.dtype)
+    # (Given to the constructor, views of larger arrays would be copied.)
+    own.data, own.indices, own.indptr = rows.data[first:last], rows.indices[first:last], rows.indptr - rows.indptr[0]
+    return own
+
+
+def squared_lengths(X: Any) -> Array:
+    """|x|^2 of every row."""
+    if not hasattr(X, "indptr"):
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+    if not X.has_canonical_format:  # two entries in one place would be squared apart
+        X = X.copy()
+        X.sum_duplicates()
+    from summula.linear_model.sgd_kernels import add_squares
+
+    squares = np.zeros(X.shape[0])
+    add_squares(X.indptr, X.data, squares)
+    return squares
+
+
+class HeldOut(NamedTuple):
+    """Rows that are not learnt from: listed, or drawn with a probability by their numbers."""
+
+    listed: Array | None
+    share: float
+    seed: int
+
+    def among(self, start: int, stop: int, piece: int) -> Array:
+        """Which of the rows from `start` up to `stop` are held out."""
+        if self.listed is not None:
+            return np.asarray(self.listed[start:stop])
+        first, last = start // piece, -(-stop // piece)
+        drawn = [np.random.default_rng([self.seed, k]).random(piece) < self.share for k in range(first, last)]
+        return np.asarray(np.concatenate(drawn)[start - first * piece : stop - first * piece])
+
+
+class Buffer(NamedTuple):
+    """Rows as kernels take them, and the order to see them in."""
+
+    data: Array
+    indices: Array | None
+    starts: Array | None
+    width: int
+    y: Array
+    weight: Array
+    order: Array
+
+
+class Visits:
+    """The rows of a run, buffer by buffer, in the order (1)."""
+
+    def __init__(self, run: Run, seed: int, *, shuffle: bool = True, held_out: HeldOut | None = None) -> None:
+        source = run.source
+        self.source, self.seed, self.shuffle, self.held_out = source, seed, shuffle, held_out
+        self.n_rows = source.n_rows
+        self.piece = int(2 ** np.clip(np.floor(np.log2(_PIECE_ELEMENTS / max(source.width, 1.0))), 4, 14))
+        self.n_pieces = -(-self.n_rows // self.piece)
+        # What is here already is not sent to a cluster and back.
+        self._reader = local_engine() if isinstance(source, MemorySource) else source.engine()
+        self._here = in_place(source)
+        if self._here is None and self.n_pieces <= _PIECES:
+            self._here = self._joined(self._pieces(np.arange(self.n_pieces)))
+
+    def buffers(self, epoch: int) -> Iterator[Buffer]:
+        """All buffers of an epoch."""
+        pieces = np.arange(self.n_pieces)
+        if self.shuffle and self.n_pieces > _PIECES:
+            np.random.default_rng([self.seed, epoch, 0]).shuffle(pieces)
+        groups = [pieces[at : at + _PIECES] for at in range(0, self.n_pieces, _PIECES)]
+        if self._here is not None:
+            order = functools.partial(self._order, epoch)
+            # A thread makes the next order meanwhile, where there are enough of them to be worth its while.
+            worker = local_engine() if len(groups) > _FEW_BUFFERS else SerialEngine()
+            with closing(worker.map_ordered(order, list(enumerate(groups)))) as orders:
+                for rows, _ in orders:
+                    check_watch()
+                    yield self._here._replace(order=rows)
+            return
+        with closing(self._pieces(pieces)) as read:
+            for number, group in enumerate(groups):
+                check_watch()
+                buffer = self._joined(next(read) for _ in group)
+                yield buffer._replace(order=self._order(epoch, (number, group))[1])
+
+    def _order(self, epoch: int, numbered: tuple[int, Array]) -> tuple[Array, Array]:
+        """The rows of a buffer in the order to see them in: their numbers, and their places in the buffer."""
+        number, pieces = numbered
+        ranges = [(k * self.piece, min((k + 1) * self.piece, self.n_rows)) for k in pieces.tolist()]
+        rows = np.concatenate([np.arange(a, b) for a, b in ranges])
+        places = np.arange(len(rows))
+        if self.shuffle:
+            np.random.default_rng([self.seed, epoch, number + 1]).shuffle(places)
+        if self.held_out is not None:
+            out = np.concatenate([self.held_out.among(a, b, self.piece) for a, b in ranges])
+            places = places[~out[places]]
+        return rows[places], places
+
+    def _pieces(self, numbers: Array) -> Any:
+        parts = [
+            Part(self.source, k * self.piece, min((k + 1) * self.piece, self.n_rows), self.piece, self.piece)
+            for k in numbers.tolist()
+        ]
+        return self._reader.map_ordered(_read, parts)
+
+    def _joined(self, pieces: Any) -> Buffer:
+        read = list(pieces)
+        data, indices, counts, y, weight = (np.concatenate([one[j] for one in read]) for j in range(5))
+        sparse = self.source.is_sparse
+        starts = np.concatenate([[0], np.cumsum(counts)]) if sparse else None
+        order = np.arange(len(y))
+        return Buffer(data, indices if sparse else None, starts, self.source.n_features, y, weight, order)
+
+
+def in_place(source: Any) -> Buffer | None:
+    """The rows where they are, when they are in memory in the shape that kernels read; None otherwise."""
+    if not isinstance(source, MemorySource) or isinstance(source.rows, tuple):
+        return None
+    rows = source.rows
+    arrays = [rows.data, rows.indices] if source.is_sparse else [rows]
+    plain = all(isinstance(a, np.ndarray) and a.flags.c_contiguous and a.flags.writeable for a in arrays)
+    # Kernels are compiled for two types of numbers, in the byte order of the machine, which may be written to.
+    if not plain or arrays[0].dtype not in (np.float64, np.float32) or not arrays[0].dtype.isnative:
+        return None
+    y = np.ascontiguousarray(source.y[:, 0], np.float64) if source.y is not None else np.empty(0)
+    weight = np.empty(0) if source.weight is None else np.ascontiguousarray(source.weight, np.float64)
+    if source.is_sparse:
+        indices = rows.indices.astype(np.int32, copy=False)
+        starts = rows.indptr.astype(np.int64, copy=False)
+        return Buffer(rows.data, indices, starts, source.n_features, _own(y), _own(weight), np.empty(0, np.int64))
+    return Buffer(rows.reshape(-1), None, None, source.n_features, _own(y), _own(weight), np.empty(0, np.int64))
+
+
+def _own(values: Array) -> Array:
+    return values if values.flags.writeable else values.copy()
+
+
+def _read(part: Part) -> tuple[Array, Array, Array, Array, Array]:
+    """The rows of a piece: numbers, column numbers and how many a row (of sparse ones), targets, weights."""
+    data, indices, counts, ys, weights = [], [], [], [], []
+    for chunk in part.chunks():
+        if chunk.is_sparse:
+            rows = chunk.X
+            data.append(rows.data)
+            indices.append(rows.indices.astype(np.int32))
+            counts.append(np.diff(rows.indptr).astype(np.int64))
+        else:
+            data.append(chunk.write(np.empty((len(chunk), chunk.n_features), chunk.dtype)).reshape(-1))
+            indices.append(np.empty(0, np.int32))
+            counts.append(np.empty(0, np.int64))
+        ys.append(np.empty(0) if chunk.y is None else chunk.y[:, 0].astype(np.float64))
+        weights.append(np.empty(0) if chunk.weight is None else chunk.weight.astype(np.float64))
+    return tuple(np.concatenate(column) for column in (data, indices, counts, ys, weights))  # type: ignore[return-value]

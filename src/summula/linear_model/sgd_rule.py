@@ -1,0 +1,89 @@
+"""What the compiled steps of stochastic descent are told, and where they stand: numbers, without the compiler."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LOSSES", "SCHEDULES", "Rule", "State"]
+
+Array = NDArray[Any]
+
+# Losses by number; kernels cannot take functions and be kept on disk.
+LOSSES = {
+    "hinge": 0,
+    "perceptron": 0,
+    "squared_hinge": 1,
+    "log_loss": 2,
+    "modified_huber": 3,
+    "squared_error": 4,
+    "huber": 5,
+    "epsilon_insensitive": 6,
+    "squared_epsilon_insensitive": 7,
+}
+SCHEDULES = {"constant": 0, "adaptive": 0, "optimal": 1, "invscaling": 2, "pa1": 3, "pa2": 4}
+
+# Places in State.numbers.
+SCALE, INTERCEPT, STEPS, ETA, LOSS, PENALTY, UPDATES, DUE, SCALES, INTERCEPTS, AVERAGED = range(11)
+
+
+class Rule(NamedTuple):
+    """What a step does.
+
+    loss, bend : number of the loss, and its margin or epsilon
+    positive : the code of the class that is told from the rest; -1 where targets are numbers
+    inside, outside : weights of rows of that class and of the rest
+    intercept : whether b moves
+    l2, l1 : penalties
+    schedule, eta0, power, alpha, early : how eta depends on t; `early` is the t that "optimal" begins at
+    average : the step from which on weights are averaged; 0 for never
+    batch : rows a step
+    judged : whether losses and penalties are summed up, for a rule that stops by them
+    """
+
+    loss: int
+    bend: float
+    positive: float
+    inside: float
+    outside: float
+    intercept: int
+    l2: float
+    l1: float
+    schedule: int
+    eta0: float
+    power: float
+    alpha: float
+    early: float
+    average: float
+    batch: int
+    judged: int
+
+
+class State(NamedTuple):
+    """Where descent is: v of (3), a of (4), q of (2), and the numbers listed above."""
+
+    v: Array
+    a: Array
+    q: Array
+    numbers: Array
+
+    @classmethod
+    def at(cls, coef: Array, intercept: float, steps: float, eta0: float, *, averages: bool, l1: bool) -> State:
+        """The beginning, at given weights."""
+        none, d = np.empty(0), len(coef)
+        numbers = np.zeros(11)
+        numbers[SCALE], numbers[INTERCEPT], numbers[STEPS], numbers[ETA] = 1.0, intercept, steps, eta0
+        v = np.array(coef, np.float64)
+        return cls(v, np.zeros(d) if averages else none, np.zeros(d) if l1 else none, numbers)
+
+    @property
+    def coef(self) -> Array:
+        """w."""
+        return np.asarray(self.numbers[SCALE] * self.v)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all weights are numbers."""
+        return bool(np.isfinite(self.numbers[INTERCEPT]) and np.isfinite(self.v).all())

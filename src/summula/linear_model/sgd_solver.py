@@ -1,0 +1,271 @@
+"""Epochs of stochastic descent: one or several linear scores over the same rows, and when to stop.
+
+With losses l, weights c and penalty R each score minimises
+
+    F(w, b) = 1/n sum_i c_i l(y_i, w'x_i + b) + alpha R(w),   R(w) = (1 - r) |w|^2 / 2 + r |w|_1                   (1)
+
+by steps along the slope of one row (`sgd_kernels.py`), the step sizes being
+
+    constant    eta = eta0                                                                                         (2)
+    optimal     eta = 1 / (alpha (t0 + t)),  t0 such that the first is alpha^(-1/4)                                (3)
+    invscaling  eta = eta0 / t^power_t                                                                             (4)
+    adaptive    eta = eta0, divided by 5 whenever the epochs stop helping                                          (5)
+
+An epoch helps when its mean of loss and penalty, as met on the way, is `tol` below the best so far; with early
+stopping, when the score of the rows held out is `tol` above it. After `patience` epochs that do not, descent stops.
+
+Several scores, one a class against the rest, see the rows in the same order, each on a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.chunks import Chunk
+from summula.core.engine import local_engine
+from summula.core.errors import DataError
+from summula.core.estimator import Run
+from summula.linear_model.sgd_rows import Buffer, HeldOut, Visits, rows_in_order
+from summula.linear_model.sgd_rule import (
+    AVERAGED,
+    ETA,
+    INTERCEPT,
+    INTERCEPTS,
+    LOSS,
+    PENALTY,
+    SCALE,
+    STEPS,
+    UPDATES,
+    Rule,
+    State,
+)
+
+__all__ = ["CURVATURE", "Column", "Settings", "descend_epochs", "safe_step"]
+
+Array = NDArray[Any]
+
+_SMALLEST_STEP = 1e-6  # of (5)
+
+# The largest second derivative of the losses that have one.
+CURVATURE = {
+    "squared_error": 1.0,
+    "huber": 1.0,
+    "log_loss": 0.25,
+    "squared_hinge": 2.0,
+    "modified_huber": 2.0,
+    "squared_epsilon_insensitive": 2.0,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When to stop, and how: `tol` None never stops early, `clean` stops at an epoch without updates."""
+
+    max_epochs: int
+    tol: float | None
+    patience: int
+    adaptive: bool = False
+    clean: bool = False
+    clean_only: bool = False  # an epoch without updates is the only reason to stop
+    n_jobs: int | None = None
+
+
+@dataclass
+class Column:
+    """One linear score under way.
+
+    Attributes
+    ----------
+    n_epochs : int
+        Epochs so far.
+    trace : list of float
+        The mean of loss and penalty in each, where a rule stops by them.
+    updates : list of int
+        Rows in each epoch whose slope was not 0.
+    """
+
+    rule: Rule
+    state: State
+    from_zero: bool  # whether it began at 0
+    n_epochs: int = 0
+    done: bool = False
+    trace: list[float] = field(default_factory=list)
+    updates: list[int] = field(default_factory=list)
+    _best: float = np.inf
+    _waited: int = 0
+
+    def see(self, buffer: Buffer) -> None:
+        """The steps of one buffer."""
+        from summula.linear_model.sgd_kernels import descend
+
+        descend(*buffer, self.rule, self.state)
+
+    def end_epoch(self, n_rows: int) -> None:
+        """Note what the epoch was like."""
+        numbers = self.state.numbers
+        self.n_epochs += 1
+        self.trace.append(float(numbers[LOSS] + numbers[PENALTY]) / n_rows)
+        self.updates.append(int(numbers[UPDATES]))
+        numbers[LOSS] = numbers[PENALTY] = numbers[UPDATES] = 0.0
+
+    def judge(self, settings: Settings, value: float) -> None:
+        """Stop when `value`, which is to become small, has not done so for long enough."""
+        if settings.clean and not self.updates[-1]:
+            self.done = True
+            return
+        if settings.clean_only:
+            return
+        if settings.tol is not None and not value <= self._best - settings.tol:
+            self._waited += 1
+        else:
+            self._waited = 0
+        self._best = min(self._best, value)
+        if self._waited >= settings.patience:
+            if settings.adaptive and self.state.numbers[ETA] > _SMALLEST_STEP:
+                self.state.numbers[ETA] /= 5.0
+                self._waited = 0
+            else:
+                self.done = True
+
+    # --------------------------------------------------------------------------------------------------- what it found
+
+    @property
+    def coef(self) -> Array:
+        """The weights w."""
+        return self.state.coef
+
+    @property
+    def intercept(self) -> float:
+        """b."""
+        return float(self.state.numbers[INTERCEPT])
+
+    @property
+    def averaged(self) -> float:
+        """Steps that were averaged over."""
+        return float(self.state.numbers[AVERAGED])
+
+    @property
+    def mean_coef(self) -> Array:
+        """The average of w over these steps; 0 before there are any."""
+        return np.asarray(self.state.a / max(self.averaged, 1.0))
+
+    @property
+    def mean_intercept(self) -> float:
+        """The average of b."""
+        return float(self.state.numbers[INTERCEPTS]) / max(self.averaged, 1.0)
+
+    @property
+    def steps(self) -> float:
+        """The number of the next step."""
+        return float(self.state.numbers[STEPS])
+
+    def tidy(self) -> None:
+        """Pay L1 penalties that are due, bring averages up to date, write the scale into the weights."""
+        from summula.linear_model.sgd_kernels import settle
+
+        settle(self.state)
+        self.state.v[:] *= self.state.numbers[SCALE]
+        self.state.numbers[SCALE] = 1.0
+
+
+def descend_epochs(
+    run: Run,
+    columns: list[Column],
+    visits: Visits,
+    settings: Settings,
+    first_epoch: int = 0,
+    after_epoch: Callable[[], None] | None = None,
+) -> None:
+    """Let all columns descend until each is done, or for the epochs allowed."""
+    learnt = visits.n_rows if visits.held_out is None else 0
+    for epoch in range(settings.max_epochs):
+        seen = 0
+        active = [column for column in columns if not column.done]
+        for buffer in visits.buffers(first_epoch + epoch):
+            seen += len(buffer.order)
+            _on_threads(active, buffer, settings.n_jobs)
+        learnt = learnt or seen
+        for column in active:
+            column.end_epoch(max(learnt, 1))
+            column.tidy()
+            if not column.state.finite:
+                raise OverflowError(epoch + 1)
+        values = [column.trace[-1] for column in active]
+        if visits.held_out is not None:
+            values = validated(run, active, visits.held_out, visits.piece)
+        for column, value in zip(active, values, strict=True):
+            column.judge(settings, value)
+        if after_epoch is not None:
+            after_epoch()
+        if run.step("epoch") or all(column.done for column in columns):
+            return
+
+
+def _on_threads(columns: list[Column], buffer: Buffer, n_jobs: int | None) -> None:
+    if len(columns) == 1:
+        columns[0].see(buffer)
+        return
+    for _ in local_engine().map_ordered(lambda column: column.see(buffer), columns, n_jobs=n_jobs):
+        pass
+
+
+def safe_step(loss: str, largest: float, intercept: bool) -> float | None:
+    """Below this no step overshoots, on any row: 2 / (curvature of the loss times |x|^2); None without a curvature."""
+    if loss not in CURVATURE or not 0 < largest < np.inf:
+        return None
+    return 2.0 / (CURVATURE[loss] * (largest + float(intercept)))
+
+
+# --------------------------------------------------------------------------------------------------------- validation
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Sums over the rows held out: of classes the hits, of numbers what R^2 is made of; one value a column."""
+
+    weight: float
+    total: float
+    square: float
+    good: Array  # weight of the rows told right, or minus the squared errors
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Array, Array, Array, HeldOut, int]) -> Self:
+        """The sums of one chunk."""
+        coef, intercept, positive, held_out, piece = params
+        out = held_out.among(chunk.start, chunk.stop, piece)
+        if not out.any():
+            return cls(0.0, 0.0, 0.0, np.zeros(len(coef)))
+        assert chunk.y is not None
+        scores = np.asarray(rows_in_order(chunk)[out] @ coef.T + intercept, np.float64)
+        y = chunk.y[out, 0].astype(np.float64)
+        w = np.ones(len(y)) if chunk.weight is None else chunk.weight[out]
+        if positive[0] >= 0:
+            good = w @ ((scores > 0) == (y[:, None] == positive))
+        else:
+            good = -(w @ (y[:, None] - scores) ** 2)
+        return cls(float(w.sum()), float(w @ y), float(w @ y**2), np.asarray(good))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows."""
+        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+def validated(run: Run, columns: list[Column], held_out: HeldOut, piece: int) -> list[float]:
+    """Minus the score of each column on the rows held out: accuracy, or R^2."""
+    coef, intercept = np.array([c.coef for c in columns]), np.array([c.intercept for c in columns])
+    positive = np.array([c.rule.positive for c in columns])
+    sums = run.sum(Validation, (coef, intercept, positive, held_out, piece), "validation")
+    if not sums.weight:
+        raise DataError(
+            "The sample weights for validation set are all zero, consider using a different random state, or a larger "
+            "validation_fraction."
+        )
+    if positive[0] >= 0:
+        return [-float(good) / sums.weight for good in sums.good]
+    spread = sums.square - sums.total**2 / sums.weight
+    return [-1.0 - float(good) / spread if spread > 0 else 0.0 for good in sums.good]

@@ -1,0 +1,161 @@
+"""Weight space: the plane of all weights, in which rows are lines.
+
+A hyperplane through the origin in x-space, {x : w'x = 0}, is a point w in w-space; a row x is a line there,
+
+    {w : w'x = 0},      with the weights that judge it right on one side,      y w'x > 0.                      (1)
+
+The weights that judge every row right are where all these sides meet: a cone with its tip at the origin, empty when
+the classes cannot be separated. With one column, and 1 as a second (the fictitious dimension), the picture is that of
+a slope and an intercept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError, ParameterError
+from summula.plotting.style import INK, axes, check_installed, colour, dress, keyed, marker
+
+__all__ = ["weight_space"]
+
+Array = NDArray[Any]
+
+_MARGIN = 0.25  # around the weights drawn, as a share of their reach
+_TURN = 2 * np.pi
+
+
+def weight_space(
+    X: Any,
+    y: Any,
+    weights: Any = None,
+    *,
+    intercept: bool = False,
+    ax: Any = None,
+) -> Any:
+    """Draw rows as lines in the plane of weights, and the cone of the weights that judge all of them right.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, 2), or (n_samples, 1) with `intercept`
+        Rows; each becomes the line of weights orthogonal to it, with a tick on the side that judges it right.
+    y : array-like of shape (n_samples,)
+        Labels of two classes; the larger one wants w'x > 0.
+    weights : array-like of shape (n_weights, 2) or (2,), optional
+        Weights to mark, joined in their order: those a perceptron went through.
+    intercept : bool, default=False
+        Whether X has one column, to which 1 is added: weights are then slope and intercept.
+    ax : matplotlib Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot
+    >>> from summula.plotting import weight_space
+    >>> ax = weight_space([[1.0, 2.0], [-1.0, 1.0], [-2.0, -1.0]], [1, 1, -1], [[0.0, 0.0], [1.0, 2.0]])
+    >>> ax.get_title()
+    'weights between the lines judge all 3 rows right'
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    rows, classes, signs = _rows(X, y, intercept)
+    path = _path(weights)
+    reach = (1 + _MARGIN) * (1.0 if path is None or not np.abs(path).max() else float(np.abs(path).max()))
+    arc = _right_arc(rows * signs[:, None])
+
+    ax = axes(ax)
+    if arc is not None:
+        fan = np.linspace(*arc, 65)
+        corner = 2 * reach * np.column_stack([np.cos(fan), np.sin(fan)])
+        ax.fill(*np.vstack([[0.0, 0.0], corner]).T, color=colour(2), alpha=0.25, lw=0, label="judge all rows right")
+    for k, name in enumerate(classes):
+        _draw_lines(ax, rows[signs == 2 * k - 1], 2 * k - 1, reach, k, str(name))
+    if path is not None:
+        ax.plot(*path.T, color=INK, marker=marker(0), ms=3.5, lw=1.2, label="weights")
+        ax.plot(*path[0], marker="o", ms=6, mfc="white", mec=INK, ls="none", zorder=4)
+    ax.set_xlim(-reach, reach)
+    ax.set_ylim(-reach, reach)
+    ax.set_aspect("equal")
+    what = "no weights judge all" if arc is None else "weights between the lines judge all"
+    dress(ax, *(("slope", "intercept") if intercept else ("w0", "w1")), f"{what} {len(rows)} rows right")
+    keyed(ax, corner=_corner(arc))
+    return ax
+
+
+def _corner(arc: tuple[float, float] | None) -> str:
+    """Where the legend hides nothing of the cone: across from it."""
+    if arc is None:
+        return "upper right"
+    middle = (arc[0] + arc[1]) / 2
+    return f"{'lower' if np.sin(middle) > 0 else 'upper'} {'left' if np.cos(middle) > 0 else 'right'}"
+
+
+def _rows(X: Any, y: Any, intercept: bool) -> tuple[Array, Array, Array]:
+    """Rows of two numbers, both classes, and the sign of each row."""
+    try:
+        rows = np.asarray(X, np.float64)
+    except (TypeError, ValueError):
+        raise DataError("X holds values that are no numbers; weight_space draws rows of numbers.") from None
+    wanted = 1 if intercept else 2
+    if rows.ndim != 2 or rows.shape[1] != wanted or not len(rows):
+        kind = "one column, to which 1 is added" if intercept else "two columns"
+        raise DataError(f"X has shape {rows.shape}; weight_space draws rows of {kind}.")
+    if not np.isfinite(rows).all():
+        raise DataError("X holds NaN or infinite values, which are no lines; drop those rows.")
+    labels = np.asarray(y).ravel()
+    if len(labels) != len(rows):
+        raise DataError(f"X has {len(rows)} rows and y has {len(labels)}; they must be as many.")
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise DataError(f"y has {len(classes)} classes; weight_space draws two.")
+    if intercept:
+        rows = np.column_stack([rows, np.ones(len(rows))])
+    return rows, classes, np.where(labels == classes[1], 1.0, -1.0)
+
+
+def _path(weights: Any) -> Array | None:
+    if weights is None:
+        return None
+    path = np.atleast_2d(np.asarray(weights, np.float64))
+    if path.ndim != 2 or path.shape[1] != 2 or not len(path) or not np.isfinite(path).all():
+        raise ParameterError(f"The 'weights' must be points of two finite numbers each; their shape is {path.shape}.")
+    return path
+
+
+def _right_arc(right: Array) -> tuple[float, float] | None:
+    """The directions w with w'r > 0 for all r, as an interval of angles; None when there are none.
+
+    Directions right for r lie within a quarter turn of it, so all r together leave what is left of half a turn when
+    the arc they span is taken off.
+    """
+    if not right.any(axis=1).all():
+        return None  # a row of zeros is on no side
+    angles = np.sort(np.arctan2(right[:, 1], right[:, 0]))
+    gaps = np.diff(np.append(angles, angles[0] + _TURN))
+    widest = int(np.argmax(gaps))
+    if gaps[widest] <= np.pi:
+        return None
+    first = float(angles[(widest + 1) % len(angles)])
+    span = _TURN - float(gaps[widest])
+    return first + span - np.pi / 2, first + np.pi / 2
+
+
+def _draw_lines(ax: Any, rows: Array, sign: float, reach: float, k: int, name: str) -> None:
+    """The lines of one class, with a tick towards the weights that judge the row right."""
+    sizes = np.hypot(*rows.T)
+    units = rows[sizes > 0] / sizes[sizes > 0, None]
+    label = name
+    for unit in units:
+        along = 2 * reach * np.array([-unit[1], unit[0]])
+        ax.plot(*np.column_stack([-along, along]), color=colour(k), lw=1.0, alpha=0.8, label=label)
+        label = "_"
+        for end in (-0.42, 0.42):
+            foot = end * along
+            tip = foot + 0.06 * reach * sign * unit
+            ax.plot(*np.column_stack([foot, tip]), color=colour(k), lw=1.0, alpha=0.8)

@@ -1,0 +1,268 @@
+"""Turn a table of numbers, categories, booleans and dates into columns of numbers, from one pass of sums.
+
+What is learned of a column adds up over rows (`table_encoder_sums.py`): counts, means, spreads, how often each text
+occurs. From these follow its kind and its encoding (`table_encoder_plans.py`), the same for a frame in memory and for
+files of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from summula.core.engine import local_engine
+from summula.core.errors import DataError
+from summula.core.frames import is_frame, opened
+from summula.core.parameters import Allowed, boolean, check_parameters, integer, one_of
+from summula.core.scan import Scan
+from summula.preprocessing.table_encoder_blocks import Blocks, blocks_in_order, table_blocks
+from summula.preprocessing.table_encoder_plans import plan_column
+from summula.preprocessing.table_encoder_sums import ColumnSums
+
+__all__ = ["TableEncoder", "column_sums"]
+
+Array = NDArray[Any]
+
+
+def column_sums(blocks: Blocks) -> dict[str, ColumnSums]:
+    """The sums of every column, in one pass over the rows."""
+
+    def of_part(part: tuple[int, int]) -> dict[str, ColumnSums]:
+        columns = blocks.read(*part)
+        return {name: ColumnSums.of(values, name, part[0]) for name, values in columns.items()}
+
+    def merge(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, ColumnSums]:
+        return {name: a[name].merge(b[name]) for name in a}
+
+    total: dict[str, ColumnSums] = local_engine().map_reduce(of_part, blocks.parts(), merge)
+    return total
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Encode the columns of a mixed table as numbers, with names that say where each came from.
+
+    Parameters
+    ----------
+    categories : {"indicators", "codes"}, default="indicators"
+        Indicators are for linear models: one column a level but the most frequent, means for missing numbers, and a
+        column that marks them. Codes are for trees: one column a category, and missing values stay missing (NaN).
+    standardize : bool, default=False
+        Whether numbers are centred and divided by their standard deviation (with indicators only).
+    unknown : {"ignore", "error"}, default="ignore"
+        What to do with a level that the training rows did not have: nothing is marked (it counts as "other" where rare
+        levels share that), or an error.
+    max_levels : int, default=100
+        The most levels of a category; rarer ones share the level "other".
+    drop : bool, default=True
+        Whether constant columns and identifiers of rows are left out; `dropped_` says which and why.
+
+    Attributes
+    ----------
+    columns_ : list of ColumnPlan
+        Kind and encoding of each column.
+    dropped_ : dict of str to str
+        The columns that are left out, and why.
+    categorical_features_ : list of int
+        With codes, the places of the columns that hold categories.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Notes
+    -----
+    Kinds are inferred: numbers, booleans (numbers that are 0 or 1), categories (text), dates (dates, or text in the
+    form 2024-12-31 with or without a time). Tables may have their columns in another order than at fit time, and more.
+
+    Examples
+    --------
+    >>> from summula.datasets import load
+    >>> from summula.preprocessing import TableEncoder
+    >>> encoder = TableEncoder().fit(load("penguins").select(["island", "body_mass_g", "sex"]))
+    >>> encoder.get_feature_names_out().tolist()
+    ['island[Dream]', 'island[Torgersen]', 'body_mass_g', 'body_mass_g[missing]', 'sex[female]', 'sex[missing]']
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "categories": (one_of("indicators", "codes"),),
+        "standardize": (boolean,),
+        "unknown": (one_of("ignore", "error"),),
+        "max_levels": (integer(2),),
+        "drop": (boolean,),
+    }
+
+    def __init__(
+        self,
+        *,
+        categories: str = "indicators",
+        standardize: bool = False,
+        unknown: str = "ignore",
+        max_levels: int = 100,
+        drop: bool = True,
+    ) -> None:
+        self.categories = categories
+        self.standardize = standardize
+        self.unknown = unknown
+        self.max_levels = max_levels
+        self.drop = drop
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn kinds, levels and means of all columns, in one pass.
+
+        Parameters
+        ----------
+        X : {frame, scan, array-like} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._parameters)
+        before = dict(vars(self))
+        try:
+            blocks = table_blocks(*self._checked(X, fitting=True))
+            return self.use_sums(column_sums(blocks), named=blocks.names if isinstance(X, Scan) else None)
+        except BaseException:  # nothing is half-fitted
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def use_sums(self, sums: dict[str, ColumnSums], named: list[str] | None = None) -> TableEncoder:
+        """Decide on the encoding from sums that were made before; `named` notes the names of the columns."""
+        columns = [plan_column(name, one, self.max_levels, self.drop) for name, one in sums.items()]
+        if not any(column.names(self.categories == "codes") for column in columns):
+            rows = next(iter(sums.values())).rows
+            why = "n_samples=1" if rows == 1 else f"{columns[0].name!r}: {columns[0].why or 'a category of one level'}"
+            raise DataError(f"No column is left to learn from ({why}); give columns that differ from row to row.")
+        self.columns_ = columns
+        if named is not None:
+            self.n_features_in_ = len(named)
+            self.feature_names_in_ = np.array(named, dtype=object)
+        return self
+
+    @property
+    def dropped_(self) -> dict[str, str]:
+        """The columns that are left out, and why."""
+        check_is_fitted(self)
+        return {column.name: column.why for column in self.columns_ if column.kind == "dropped"}
+
+    @property
+    def categorical_features_(self) -> list[int]:
+        """With codes, the places of the columns that hold categories."""
+        check_is_fitted(self)
+        kept = [column for column in self.columns_ for _ in column.names(True)]
+        return [j for j, column in enumerate(kept) if column.kind == "category"] if self.categories == "codes" else []
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : {frame, scan, array-like} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns), or an iterator of such blocks for a scan
+        """
+        check_is_fitted(self)
+        blocks = table_blocks(*self._checked(X, fitting=False))
+        batches = self.encoded(blocks)
+        return batches if blocks.streams else np.concatenate(list(batches))
+
+    def then(self, X: Any, work: Callable[[Array], Array]) -> Any:
+        """A function of encoded rows, such as a model's `predict`: an array, or an iterator of blocks for a scan.
+
+        Parameters
+        ----------
+        X : {frame, scan, array-like} of shape (n_samples, n_features)
+        work : callable
+            From a block of encoded rows to one result a row; called on several threads.
+
+        Returns
+        -------
+        ndarray, or iterator of ndarray
+        """
+        check_is_fitted(self)
+        blocks = table_blocks(*self._checked(X, fitting=False))
+        batches = self.encoded(blocks, work)
+        return batches if blocks.streams else np.concatenate(list(batches))
+
+    def encoded(self, blocks: Blocks, work: Callable[[Array], Array] | None = None) -> Iterator[Array]:
+        """The encoded rows of blocks, or a function of them, block by block."""
+        used = [column for column in self.columns_ if column.kind != "dropped"]
+        options, width = self.get_params(), len(self.get_feature_names_out())
+
+        def encode(columns: dict[str, Any], start: int) -> Array:
+            out: Array = np.empty((len(next(iter(columns.values()))), width), order="F")
+            j = 0
+            for plan in used:
+                for values in plan.encode(columns[plan.name], start, options):
+                    out[:, j] = values
+                    j += 1
+            rows = np.ascontiguousarray(out)
+            return rows if work is None else work(rows)
+
+        with closing(blocks_in_order(blocks, encode)) as batches:  # type: ignore[type-var]
+            yield from batches
+
+    def _checked(self, X: Any, *, fitting: bool) -> tuple[Any, list[str] | None]:
+        """The data, and the names of the columns to read; complains of columns that are not there."""
+        if isinstance(X, Scan):
+            self._check_size(X.n_rows, X.columns)
+            return X, X.columns if fitting else self._wanted(X.columns)
+        if is_frame(X):
+            there = [str(name) for name in opened(X).columns]
+            self._check_size(len(opened(X)), there)
+            if fitting or not hasattr(self, "feature_names_in_"):
+                validate_data(self, X, reset=fitting, skip_check_array=True)
+                return X, there if fitting else self._wanted(there, by_place=True)
+            return X, self._wanted(there)
+        rows = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
+        validate_data(self, rows, reset=fitting, skip_check_array=True)
+        self._check_size(len(rows), range(rows.shape[1]))
+        return rows, None if fitting else [column.name for column in self.columns_]
+
+    def _wanted(self, there: list[str], *, by_place: bool = False) -> list[str]:
+        used = [column.name for column in self.columns_ if column.kind != "dropped"]
+        lacking = [name for name in used if name not in there]
+        if lacking and by_place:
+            raise DataError(f"TableEncoder was fitted on an array; give columns {', '.join(map(repr, lacking))}.")
+        if lacking:
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            raise DataError(f"The table has no column {lacking[0]!r}{more}, which was there in training: add it.")
+        return used
+
+    def _check_size(self, rows: int, columns: Any) -> None:
+        if not len(columns):
+            raise DataError("The table has no columns; TableEncoder needs at least one.")
+        if not rows:
+            raise DataError("The table has no rows; TableEncoder needs at least one.")
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the encoded columns: `age`, `sex[female]`, `when[month]`, `age[missing]`.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str objects
+        """
+        check_is_fitted(self)
+        codes = self.categories == "codes"
+        return np.array([name for column in self.columns_ for name in column.names(codes)], dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "columns_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags

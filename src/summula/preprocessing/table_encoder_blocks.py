@@ -1,0 +1,157 @@
+"""Tables of mixed columns block by block: frames, arrays and files behind one face.
+
+A block is a stretch of rows on a fixed grid; its columns are numbers (float64, NaN where missing), moments in time
+(datetime64 in microseconds, NaT) or text (an Arrow array of strings, null). A column of integers, floats, decimals or
+booleans is numbers whichever library keeps it, so that frames and files give the same sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+from summula.core.frames import is_frame, opened
+from summula.core.scan import Scan
+
+__all__ = ["BLOCK_ROWS", "Blocks", "table_blocks"]
+
+Array = NDArray[Any]
+
+BLOCK_ROWS = 1 << 15  # rows of a block; the grid of the sums
+_NUMBERS = ("float64", "float32", "number")
+_MICROSECONDS = "datetime64[us]"
+
+
+class Blocks(NamedTuple):
+    """A table that can be read in any stretch of rows."""
+
+    names: list[str]
+    n_rows: int
+    read: Callable[[int, int], dict[str, Any]]
+    streams: bool
+
+    def parts(self) -> list[tuple[int, int]]:
+        """The stretches of the grid."""
+        return [(start, min(start + BLOCK_ROWS, self.n_rows)) for start in range(0, self.n_rows, BLOCK_ROWS)]
+
+
+def table_blocks(X: Any, names: list[str] | None = None) -> Blocks:
+    """A frame, a scan or a two-dimensional array as blocks; of a table with names some columns, in any order."""
+    if isinstance(X, Scan):
+        columns = X.columns if names is None else names
+        return Blocks(columns, X.n_rows, _reader_of_files(X, columns), True)
+    if is_frame(X):
+        frame = opened(X)
+        columns = [str(name) for name in frame.columns]
+        columns = columns if names is None else names
+        read = {name: _of_series(frame[name]) for name in columns}
+        return Blocks(columns, len(frame), _slicer(read), False)
+    values = np.asarray(X)
+    columns = [f"x{j}" for j in range(values.shape[1])] if names is None else names
+    kept = {name: _of_objects(values[:, j]) for j, name in enumerate(columns)}
+    return Blocks(columns, len(values), _slicer(kept), False)
+
+
+def _slicer(columns: dict[str, Any]) -> Callable[[int, int], dict[str, Any]]:
+    return lambda start, stop: {name: column[start:stop] for name, column in columns.items()}
+
+
+def _reader_of_files(scan: Scan, names: list[str]) -> Callable[[int, int], dict[str, Any]]:
+    def read(start: int, stop: int) -> dict[str, Any]:
+        batches = list(scan.read(start, stop, names)) if names else []
+        joined = (np.concatenate(pieces) for pieces in zip(*batches, strict=True))
+        return {name: _of_file(column, scan.kinds[name], name) for name, column in zip(names, joined, strict=True)}
+
+    return read
+
+
+def _of_file(column: Array, kind: str, name: str) -> Any:
+    if kind in _NUMBERS:
+        return column.astype(np.float64)
+    if column.dtype.kind == "M":
+        return column.astype(_MICROSECONDS)
+    if kind.startswith("date"):  # days come as objects
+        return np.array(column, _MICROSECONDS)
+    if kind == "text":
+        return _text(column)
+    raise DataError(
+        f"Column {name!r} holds {kind} values, and a table needs numbers, text or dates: convert it or leave it out."
+    )
+
+
+def _of_series(series: Any) -> Any:
+    """One column of a frame."""
+    import narwhals as nw
+
+    dtype, name = series.dtype, series.name
+    if dtype.is_numeric() or str(dtype) == "Boolean":
+        values = series.to_numpy()
+        if values.dtype.kind == "c":
+            raise DataError(f"Complex data not supported: column {name!r} holds complex numbers.")
+        if values.dtype.kind not in "fiub":  # some are missing, so they came as objects
+            values = series.cast(nw.Float64).to_numpy()
+        return np.asarray(values, np.float64)
+    if str(dtype).startswith(("Date", "Datetime")):
+        return np.asarray(series.to_numpy()).astype(_MICROSECONDS)
+    if str(dtype).startswith(("String", "Categorical", "Enum")):
+        return _text(series.cast(nw.String).to_arrow())
+    if str(dtype).startswith("Object"):
+        return _of_objects(np.asarray(series.to_numpy(), object))
+    if series.null_count() == len(series):
+        return np.full(len(series), np.nan)
+    raise DataError(
+        f"Column {name!r} holds {dtype} values, and a table needs numbers, text or dates: convert it or leave it out."
+    )
+
+
+def _of_objects(values: Array) -> Any:
+    """A column of an array: numbers where all of it are, else text."""
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64)
+    if values.dtype.kind == "M":
+        return values.astype(_MICROSECONDS)
+    if values.dtype.kind == "c":
+        raise DataError("Complex data not supported: give real and imaginary parts as columns of their own.")
+    listed = values.tolist()
+    if not any(isinstance(value, str) for value in listed):
+        try:
+            return np.array([np.nan if value is None else value for value in listed], np.float64)
+        except (TypeError, ValueError):  # neither numbers nor text: what they print as
+            pass
+    return _text([None if _missing(value) else str(value) for value in listed])
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _text(values: Any) -> Any:
+    """An Arrow array of strings in one piece, null where missing."""
+    import pyarrow as pa
+
+    array = values if hasattr(values, "type") else pa.array(values, from_pandas=True)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+        array = array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+    return array.cast(pa.large_string())
+
+
+def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
+    """The different texts of an Arrow array and, for each row, the place of its own; -1 where it is missing."""
+    coded = array.dictionary_encode()
+    places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return coded.dictionary.to_pylist(), places.astype(np.intp)
+
+
+def blocks_in_order(blocks: Blocks, work: Callable[[dict[str, Any], int], Any]) -> Iterator[Any]:
+    """A function of every block and its first row, computed on the engine's threads, given in the order of rows."""
+    from summula.core.engine import local_engine
+
+    def of_part(part: tuple[int, int]) -> Any:
+        return work(blocks.read(*part), part[0])
+
+    return local_engine().map_ordered(of_part, blocks.parts())

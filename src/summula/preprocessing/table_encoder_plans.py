@@ -1,0 +1,220 @@
+"""How each column of a table is encoded, decided from its sums; and the encoding itself.
+
+A number x becomes x, or (x - mean) / sd. A category with levels l_0, l_1, ... (the most frequent first) becomes the
+indicators [x = l_1], [x = l_2], ...; l_0 is the reference and all zeros. Rare levels share the level "other". A date
+becomes its day since 1970, month, weekday and, where there are times, hour. Where values were missing in the training
+rows the mean (or nothing, for categories) stands in and a column [missing] says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+from summula.preprocessing.table_encoder_blocks import texts_with_places
+from summula.preprocessing.table_encoder_sums import ColumnSums, as_dates, days_of
+
+__all__ = ["ColumnPlan", "plan_column"]
+
+Array = NDArray[Any]
+
+_ENOUGH = 20  # rows from which on it means something that all values are different
+_ALL_DIFFERENT = 0.9  # share of different values; counted by hashes, to about 3 %
+_DENSE = 3.0  # row numbers lie in a range of so many times their number, with rows held out or not
+_ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|key|index|row|rowid|rownames)$", re.IGNORECASE)
+_SAMPLE = "datetime64[us]"
+# Means and spreads of the parts of dates that come evenly.
+_PARTS = {"month": (6.5, 3.45), "weekday": (3.0, 2.0), "hour": (11.5, 6.92)}
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What becomes of one column.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "boolean", "category", "date", "dropped"}
+    why : str
+        Why it is dropped; empty otherwise.
+    mean, scale : float
+        What is put for missing numbers (days, for dates), and the standard deviation.
+    levels : tuple of str
+        The levels of a category, the most frequent first.
+    other, missing, timed : bool
+        Whether there are rare levels, missing values, times of day.
+    """
+
+    name: str
+    kind: str
+    why: str = ""
+    mean: float = 0.0
+    scale: float = 1.0
+    levels: tuple[str, ...] = ()
+    other: bool = False
+    missing: bool = False
+    timed: bool = False
+
+    def names(self, codes: bool) -> list[str]:
+        """Names of the columns it becomes."""
+        if self.kind == "dropped":
+            return []
+        if self.kind == "category":
+            if codes:
+                return [self.name]
+            parts = [*self.levels[1:], *(["other"] if self.other else [])]
+        elif self.kind == "date":
+            parts = ["day", "month", "weekday", *(["hour"] if self.timed else [])]
+        else:
+            parts = []
+        own = [f"{self.name}[{part}]" for part in parts] if parts or self.kind == "category" else [self.name]
+        return [*own, *([f"{self.name}[missing]"] if self.missing and not codes else [])]
+
+    def encode(self, values: Any, start: int, options: dict[str, Any]) -> list[Array]:
+        """The columns it becomes, for one block; `start` is the first row, for errors."""
+        codes = options["categories"] == "codes"
+        if self.kind == "category":
+            return self._encode_category(values, start, codes, options["unknown"])
+        if self.kind == "date":
+            return self._encode_date(values, start, codes, options["standardize"])
+        if not isinstance(values, np.ndarray) or values.dtype.kind == "M":
+            raise self._of_another_kind("numbers", values, start)
+        missing = np.isnan(values)
+        if np.isinf(values).any():
+            row = start + int(np.flatnonzero(np.isinf(values))[0])
+            raise DataError(f"Column {self.name!r} holds infinity at row {row}; give a finite number or leave it out.")
+        if codes:
+            return [values]
+        filled = np.where(missing, self.mean, values)
+        if options["standardize"] and self.kind == "number":
+            filled = (filled - self.mean) / self.scale
+        return [filled, *([missing.astype(np.float64)] if self.missing else [])]
+
+    def _encode_category(self, values: Any, start: int, codes: bool, unknown: str) -> list[Array]:
+        if isinstance(values, np.ndarray):
+            if values.dtype.kind == "M" or not np.isnan(values).all():
+                raise self._of_another_kind("text", values, start)
+            # Nothing at all, which may be of any type.
+            words: list[str] = []
+            places = np.full(len(values), -1)
+        else:
+            words, places = texts_with_places(values)
+        known = {level: k for k, level in enumerate(self.levels)}
+        strange = len(self.levels) if self.other else -2
+        table = np.array([*(known.get(word, strange) for word in words), -1], np.intp)
+        found = table[places]  # the last place is that of missing values
+        if unknown == "error" and (found == -2).any():
+            row = int(np.flatnonzero(found == -2)[0])
+            raise DataError(
+                f"Column {self.name!r} holds {words[places[row]]!r} at row {start + row}, which is none of its "
+                f"{len(known)} levels in the training data; drop such rows, or set unknown='ignore'."
+            )
+        if codes:
+            return [np.where(found < 0, np.nan, found)]
+        last = len(self.levels) + (1 if self.other else 0)
+        columns = [(found == k).astype(np.float64) for k in range(1, last)]
+        return [*columns, *([(found == -1).astype(np.float64)] if self.missing else [])]
+
+    def _encode_date(self, values: Any, start: int, codes: bool, standardize: bool) -> list[Array]:
+        if not isinstance(values, np.ndarray):
+            words, places = texts_with_places(values)
+            parsed = as_dates(words)
+            if parsed is None:
+                raise self._of_another_kind("dates", values, start)
+            values = np.concatenate([parsed, np.array(["NaT"], _SAMPLE)])[places]
+        elif values.dtype.kind != "M":
+            if not np.isnan(values).all():
+                raise self._of_another_kind("dates", values, start)
+            values = np.full(len(values), "NaT", _SAMPLE)
+        missing = np.isnat(values)
+        filled = values if codes else np.where(missing, _moment_of(self.mean), values)
+        parts = {"day": days_of(filled), **_parts_of(filled, self.timed)}
+        if codes:
+            return list(parts.values())
+        if standardize:
+            scales = {"day": (self.mean, self.scale), **_PARTS}
+            parts = {part: (column - scales[part][0]) / scales[part][1] for part, column in parts.items()}
+        return [*parts.values(), *([missing.astype(np.float64)] if self.missing else [])]
+
+    def _of_another_kind(self, wanted: str, values: Any, start: int) -> DataError:
+        place, value = _first_there(values, wanted)
+        return DataError(
+            f"Column {self.name!r} held {wanted} in the training data and holds {value!r} at row {start + place}; "
+            f"give {wanted}, or nothing where the value is missing."
+        )
+
+
+def _first_there(values: Any, wanted: str) -> tuple[int, Any]:
+    """The first value that is of the wrong kind."""
+    if isinstance(values, np.ndarray):
+        kept = ~(np.isnat(values) if values.dtype.kind == "M" else np.isnan(values))
+        place = int(np.flatnonzero(kept)[0]) if kept.any() else 0
+        return place, str(values[place]) if values.dtype.kind == "M" else float(values[place])
+    there = [(place, value) for place, value in enumerate(values.to_pylist()) if value is not None]
+    spelled = _spells_number if wanted == "numbers" else _spells_date
+    # Text that spells what is wanted is not what is wrong, unless there is nothing else.
+    return next((one for one in there if not spelled(one[1])), there[0] if there else (0, None))
+
+
+def _spells_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _spells_date(word: str) -> bool:
+    return as_dates([word]) is not None
+
+
+def _moment_of(day: float) -> Any:
+    return np.datetime64(round(day * 86_400_000_000), "us")
+
+
+def _parts_of(moments: Array, timed: bool) -> dict[str, Array]:
+    missing = np.isnat(moments)
+    days = moments.astype("datetime64[D]").astype(np.int64)
+    months = moments.astype("datetime64[M]").astype(np.int64)
+    # The first of January 1970 was a Thursday; Monday is 0.
+    parts = {"month": months % 12 + 1.0, "weekday": (days + 3) % 7 + 0.0}
+    if timed:
+        parts["hour"] = moments.astype("datetime64[h]").astype(np.int64) % 24 + 0.0
+    return {part: np.where(missing, np.nan, column) for part, column in parts.items()}
+
+
+def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> ColumnPlan:
+    """What becomes of a column with these sums; with `drop` identifiers and constants go."""
+    if not sums.count:
+        return ColumnPlan(name, "dropped", "all values are missing")
+    missing = sums.missing > 0
+    if drop and sums.distinct == 1 and not missing:
+        return ColumnPlan(name, "dropped", "all values are the same")
+    if sums.kind == "date" or (sums.kind == "text" and sums.dates):
+        return ColumnPlan(name, "date", mean=sums.mean, scale=sums.spread or 1.0, missing=missing, timed=not sums.whole)
+    if sums.kind == "number":
+        if drop and _numbers_rows(name, sums):
+            return ColumnPlan(name, "dropped", "it numbers the rows: an identifier")
+        boolean = sums.whole and sums.low >= 0 and sums.high <= 1
+        kind = "boolean" if boolean else "number"
+        return ColumnPlan(name, kind, mean=sums.mean, scale=sums.spread or 1.0, missing=missing)
+    if sums.texts is None:
+        return ColumnPlan(name, "dropped", f"it has about {sums.distinct:,} different texts, too many for categories")
+    if drop and sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count:
+        return ColumnPlan(name, "dropped", "nearly every text is different: an identifier")
+    by_count = sorted(sums.texts, key=lambda word: (-sums.texts[word], word))  # type: ignore[index]
+    kept = tuple(by_count[:max_levels])
+    return ColumnPlan(name, "category", levels=kept, other=len(by_count) > max_levels, missing=missing)
+
+
+def _numbers_rows(name: str, sums: ColumnSums) -> bool:
+    """Whether a column of whole numbers looks like an identifier of rows."""
+    different = sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count
+    if not (sums.whole and different and not sums.missing):
+        return False
+    return sums.high - sums.low + 1 <= _DENSE * sums.count or _ID_NAME.search(name) is not None

@@ -1,0 +1,174 @@
+"""A model of a whole table: encoder, model and the name of the target in one estimator, and in one file.
+
+    prediction = model(encoder(row)),    for numbers held within the range of the training target                (1)
+
+With costs, the predicted class is the one whose expected cost under the model's probabilities p is smallest:
+
+    argmin over k of sum over j of p_j C[j, k]                                                                   (2)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.errors import DataError
+from summula.core.frames import is_frame, pop_columns
+from summula.preprocessing.table_encoder import TableEncoder
+
+__all__ = ["TableModel"]
+
+Array = NDArray[Any]
+
+
+def _has_probabilities(self: Any) -> bool:
+    return hasattr(self.model, "predict_proba")
+
+
+class TableModel(BaseEstimator):
+    """An encoder, a model of the encoded rows, and what the target is called.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    model : estimator
+    target : str
+        The column to predict.
+    low, high : float, optional
+        Predicted numbers are held within these.
+    costs : list of list of float, optional
+        What it costs to take a true class (row) for another (column), in the order of `classes_`; see (2).
+    metric : str, default=""
+        What the model was chosen by, for whoever certifies it.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Of classifiers.
+    feature_names_in_ : ndarray of str
+        The columns that are used.
+
+    Examples
+    --------
+    >>> import summula
+    >>> from summula.linear_model import LogisticRegression
+    >>> from summula.preprocessing import TableEncoder, TableModel
+    >>> penguins = summula.datasets.load("penguins")
+    >>> model = TableModel(TableEncoder(standardize=True), LogisticRegression(), "species").fit(penguins)
+    >>> model.predict(penguins.slice(0, 2)).tolist()
+    ['Adelie', 'Adelie']
+    """
+
+    def __init__(
+        self,
+        encoder: Any,
+        model: Any,
+        target: str,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        costs: Any = None,
+        metric: str = "",
+    ) -> None:
+        self.encoder = encoder
+        self.model = model
+        self.target = target
+        self.low = low
+        self.high = high
+        self.costs = costs
+        self.metric = metric
+
+    def fit(self, X: Any, y: Any = None) -> TableModel:
+        """Fit encoder and model.
+
+        Parameters
+        ----------
+        X : frame
+        y : array-like, optional
+            The column `target` of X when None.
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            if not is_frame(X):
+                raise DataError(f"X is no frame with a column {self.target!r}: give a frame, or the target as y.")
+            X, (column,) = pop_columns(X, [self.target])
+            y = column.to_numpy()
+        encoder = clone(self.encoder).fit(X)
+        self.model = clone(self.model).fit(encoder.transform(X), y)
+        self.encoder = encoder
+        return self
+
+    @property
+    def classes_(self) -> Any:
+        """The classes of a classifier."""
+        return self.model.classes_
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The columns that are used."""
+        return np.array([column.name for column in self.encoder.columns_ if column.kind != "dropped"], dtype=object)
+
+    @property
+    def _not_features(self) -> tuple[str, ...]:
+        return (self.target,)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : {frame, scan}
+            With the columns of the training data, in any order; the target may be among them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or an iterator of such blocks for a scan
+        """
+        check_is_fitted(self)
+        return self.encoder.then(X, self._predicted)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : {frame, scan}
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or an iterator of such blocks for a scan
+        """
+        check_is_fitted(self)
+        return self.encoder.then(X, self.model.predict_proba)
+
+    def _predicted(self, rows: Array) -> Array:
+        if self.costs is not None:
+            expected = self.model.predict_proba(rows) @ np.asarray(self.costs, np.float64)
+            return np.asarray(np.asarray(self.classes_)[expected.argmin(axis=1)])
+        predicted = np.asarray(self.model.predict(rows))
+        return predicted if self.low is None else np.clip(predicted, self.low, self.high)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        try:
+            check_is_fitted(self.model)
+        except ValueError:
+            return False
+        return isinstance(self.encoder, TableEncoder) and self.encoder.__sklearn_is_fitted__()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.model)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,60 @@
+"""What a report tells, without how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Content", "Figure", "Table"]
+
+
+class Table(NamedTuple):
+    """A table with a sentence about it; a cell is text, a number or None.
+
+    Attributes
+    ----------
+    title, note : str
+    columns : sequence of str
+    rows : sequence of sequences
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+
+
+class Figure(NamedTuple):
+    """A drawing (SVG) with a sentence about it."""
+
+    title: str
+    svg: str
+    note: str = ""
+
+
+class Content(NamedTuple):
+    """A whole report.
+
+    Attributes
+    ----------
+    title : str
+    verdict : str
+        One sentence with its guarantee.
+    promises : sequence of str
+        What the guarantee rests on.
+    facts : sequence of pairs of str
+        Shown beside the verdict.
+    sections : sequence of pairs
+        A heading, and its figures and tables.
+    command : str
+        What was typed.
+    versions : mapping
+    """
+
+    title: str
+    verdict: str
+    promises: Sequence[str]
+    facts: Sequence[tuple[str, str]]
+    sections: Sequence[tuple[str, Sequence[Figure | Table]]]
+    command: str
+    versions: dict[str, str]

@@ -1,0 +1,55 @@
+"""The page around the content: one template, escaped throughout, with its style and its few lines of script inside."""
+
+from __future__ import annotations
+
+import math
+from importlib.resources import files
+from typing import Any
+
+from summula.report.content import Content, Figure
+
+__all__ = ["render"]
+
+
+def render(content: Content) -> str:
+    """The report as HTML text that refers to nothing outside itself.
+
+    Parameters
+    ----------
+    content : Content
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from summula.report import Content, render
+    >>> page = render(Content("Report", "All is well.", [], [], [], "summula train", {}))
+    >>> "<h1>Report</h1>" in page, "http" in page
+    (True, False)
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["cell"] = cell
+    environment.tests["figure"] = lambda item: isinstance(item, Figure)
+    environment.tests["numeric"] = _is_number
+    # Drawings are made by charts.py, which escapes the names in them.
+    environment.filters["drawing"] = Markup
+    template = environment.from_string(files("summula.report").joinpath("page.html").read_text(encoding="utf-8"))
+    return str(template.render(content._asdict()))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def cell(value: Any) -> str:
+    """A cell of a table as text."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if _is_number(value) else str(value)

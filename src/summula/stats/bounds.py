@@ -1,0 +1,308 @@
+"""What the mean of a sample says about the mean of the world, with a probability: bounds in closed form.
+
+For n independent losses in [0, 1] with sample mean p, sample variance v and true mean mu, each bound below is
+one-sided: the chance that mu lies above `upper` is at most delta, and so is the chance that it lies below `lower`.
+(Both together hold with probability 1 - 2 delta.) With L = log(1 / delta) and the relative entropy
+kl(p, q) = p log(p / q) + (1 - p) log((1 - p) / (1 - q)),
+
+    Hoeffding             mu <= p + sqrt(L / (2 n))                                                            (1)
+    Chernoff              mu <= the largest q with n kl(p, q) <= L                                             (2)
+    empirical Bernstein   mu <= p + sqrt(2 v log(2 / delta) / n) + 7 log(2 / delta) / (3 (n - 1))              (3)
+    Clopper-Pearson       mu <= the q with P(Binomial(n, q) <= k) = delta, for k losses of 1 among n           (4)
+
+(1) needs the range alone and (2) is never worse; (3) sees a small variance; (4) is exact, for losses that are 0 or 1.
+`bounds_betting.py` has the tightest for other losses.
+
+Two more statements rest on the binomial distribution alone. McNemar: of b + c rows on which exactly one of two models
+is right, each is as likely to be right as the other when their errors are equal,
+
+    p = P(Binomial(b + c, 1/2) >= max(b, c)), twice that for a difference of either sign                       (5)
+
+Order statistics: the k-th smallest of n scores lies below the (1 - alpha)-quantile with probability
+
+    P(Binomial(n, 1 - alpha) >= k), which is at most delta from some k on when (1 - alpha)^n <= delta          (6)
+
+References: Hoeffding (1963), theorem 1; Chernoff (1952); Maurer and Pontil (2009), theorem 4; Clopper and Pearson
+(1934); McNemar (1947); Tong, Feng and Li (2018), proposition 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betainccinv, betaincinv, rel_entr
+
+from summula.core.errors import DataError, ParameterError
+
+__all__ = [
+    "Bounds",
+    "McNemar",
+    "bernstein_bounds",
+    "check_delta",
+    "chernoff_bounds",
+    "clopper_pearson_bounds",
+    "hoeffding_bounds",
+    "mcnemar",
+    "order_statistic",
+    "outward",
+]
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-12  # of the incomplete beta function and its inverse, generously
+_HALVINGS = 60
+
+
+class Bounds(NamedTuple):
+    """Bounds on a true mean, each wrong with probability at most delta.
+
+    Attributes
+    ----------
+    lower, upper : float or ndarray
+        One for each sample, in the shape of what was given.
+    """
+
+    lower: Any
+    upper: Any
+
+
+class McNemar(NamedTuple):
+    """Which of two models errs more, by the rows on which exactly one of them errs.
+
+    Attributes
+    ----------
+    p_value : float or ndarray
+        Of "both err equally often", against a difference of either sign.
+    p_first_worse, p_second_worse : float or ndarray
+        Against a difference of one sign: small when the first (the second) model errs more often.
+    """
+
+    p_value: Any
+    p_first_worse: Any
+    p_second_worse: Any
+
+
+def check_delta(delta: Any, name: str = "delta") -> float:
+    """A probability of being wrong, strictly between 0 and 1."""
+    try:
+        value = float(delta)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not 0.0 < value < 1.0 or isinstance(delta, bool | np.bool_):
+        raise ParameterError(f"{name} must be a number between 0 and 1, both excluded; got {delta!r}: 0.05 is usual.")
+    return value
+
+
+def hoeffding_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
+    """Hoeffding's bounds (1).
+
+    Parameters
+    ----------
+    mean : float or array-like
+        Means of losses in [0, 1].
+    n : int or array-like
+        How many losses each is the mean of.
+    delta : float
+        The chance that a bound is wrong, for each of the two.
+
+    Returns
+    -------
+    Bounds
+
+    Examples
+    --------
+    >>> hoeffding_bounds(0.05, 1000).upper.round(4)
+    np.float64(0.0887)
+    """
+    p, n = _means(mean, n)
+    width = np.sqrt(-np.log(check_delta(delta)) / (2 * n))
+    return outward(p - width, p + width)
+
+
+def chernoff_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
+    """Chernoff's bounds in terms of the relative entropy (2).
+
+    Parameters
+    ----------
+    mean : float or array-like
+        Means of losses in [0, 1].
+    n : int or array-like
+        How many losses each is the mean of.
+    delta : float
+        The chance that a bound is wrong, for each of the two.
+
+    Returns
+    -------
+    Bounds
+
+    Examples
+    --------
+    >>> chernoff_bounds(0.05, 1000).upper.round(4)
+    np.float64(0.0687)
+    """
+    p, n = _means(mean, n)
+    most = -np.log(check_delta(delta)) / n
+    return outward(1.0 - _largest(1.0 - p, most), _largest(p, most))
+
+
+def bernstein_bounds(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
+    """Bounds from the mean and the variance of a sample (3).
+
+    Parameters
+    ----------
+    mean : float or array-like
+        Means of losses in [0, 1].
+    variance : float or array-like
+        Their sample variances, with n - 1 below.
+    n : int or array-like
+        How many losses, at least 2.
+    delta : float
+        The chance that a bound is wrong, for each of the two.
+
+    Returns
+    -------
+    Bounds
+
+    Examples
+    --------
+    >>> bernstein_bounds(0.05, 0.0475, 1000).upper.round(4)
+    np.float64(0.0773)
+    """
+    p, n = _means(mean, n)
+    v = np.asarray(variance, np.float64)
+    if (n < 2).any():
+        raise DataError("Bernstein's bound needs a variance, hence at least 2 rows: give more, or use Hoeffding's.")
+    if not (v >= 0).all():
+        raise DataError("The variance is negative or missing; it must be a number that is at least 0.")
+    both = np.log(2 / check_delta(delta))
+    width = np.sqrt(2 * v * both / n) + 7 * both / (3 * (n - 1))
+    return outward(p - width, p + width)
+
+
+def clopper_pearson_bounds(k: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
+    """Exact bounds on a probability from a count (4).
+
+    Parameters
+    ----------
+    k : int or array-like
+        How many of the n losses are 1; the others are 0.
+    n : int or array-like
+    delta : float
+        The chance that a bound is wrong, for each of the two.
+
+    Returns
+    -------
+    Bounds
+
+    Examples
+    --------
+    >>> clopper_pearson_bounds(50, 1000).upper.round(4)
+    np.float64(0.0629)
+    >>> clopper_pearson_bounds(0, 59).upper < 0.05  # 59 rows without an error
+    np.True_
+    """
+    delta = check_delta(delta)
+    k, n = np.asarray(k, np.float64), _counts(n)
+    if not ((k >= 0) & (k <= n) & (k == np.floor(k))).all():
+        raise DataError("The number of errors must be whole, at least 0 and at most the number of rows.")
+    none, all_ = k == 0, k == n
+    lower = np.where(none, 0.0, betaincinv(np.where(none, 1.0, k), n - k + 1, delta))
+    upper = np.where(all_, 1.0, betainccinv(k + 1, np.where(all_, 1.0, n - k), delta))
+    return outward(lower, upper)
+
+
+def mcnemar(first_only: ArrayLike, second_only: ArrayLike) -> McNemar:
+    """Compare two models by the rows on which exactly one of them errs (5); exact for every number of rows.
+
+    Parameters
+    ----------
+    first_only, second_only : int or array-like
+        On how many rows only the first, and only the second, errs.
+
+    Returns
+    -------
+    McNemar
+
+    Examples
+    --------
+    >>> round(float(mcnemar(12, 2).p_value), 4)
+    0.0129
+    """
+    b, c = np.asarray(first_only, np.float64), np.asarray(second_only, np.float64)
+    for count in (b, c):
+        if not ((count >= 0) & (count == np.floor(count))).all():
+            raise DataError("McNemar's test needs two numbers of rows; one is negative, missing or not whole.")
+    first, second = _upper_tail(b, b + c, 0.5), _upper_tail(c, b + c, 0.5)
+    return McNemar(np.minimum(1.0, 2 * np.minimum(first, second))[()], first[()], second[()])
+
+
+def order_statistic(n: int, alpha: float, delta: float = 0.05) -> int:
+    """The first k such that the k-th smallest of n scores is below the (1 - alpha)-quantile with chance <= delta (6).
+
+    Parameters
+    ----------
+    n : int
+        How many scores there are.
+    alpha : float
+        The share of scores above the quantile.
+    delta : float
+        The chance that the order statistic lies below it.
+
+    Returns
+    -------
+    int
+        From 1 to n; n + 1 when no order statistic is large enough: (1 - alpha)^n > delta.
+
+    Examples
+    --------
+    >>> order_statistic(59, 0.05), order_statistic(58, 0.05), order_statistic(1000, 0.05)
+    (59, 59, 962)
+    """
+    alpha, delta = check_delta(alpha, "alpha"), check_delta(delta)
+    n = int(_counts(n))
+    low, high = 0, n + 1  # the chance is 1 at k = 0, and there is no k = n + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _upper_tail(np.float64(middle), np.float64(n), 1 - alpha) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def outward(lower: Any, upper: Any) -> Bounds:
+    """Bounds within [0, 1], a little wider than computed, so that rounding never makes one too tight."""
+    low = np.clip(np.asarray(lower) * (1 - _ROUNDING) - np.spacing(1.0), 0.0, 1.0)
+    high = np.clip(np.asarray(upper) * (1 + _ROUNDING) + np.spacing(1.0), 0.0, 1.0)
+    return Bounds(low[()], high[()])
+
+
+def _upper_tail(k: Any, n: Any, p: float) -> Any:
+    """P(Binomial(n, p) >= k)."""
+    return np.where(k <= 0, 1.0, betainc(np.maximum(k, 1.0), n - np.maximum(k, 1.0) + 1, p))
+
+
+def _largest(p: Array, most: Array) -> Array:
+    """The largest q with kl(p, q) <= most, from above, by halving an interval."""
+    low, high = p, np.ones(np.broadcast(p, most).shape)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        inside = rel_entr(p, middle) + rel_entr(1 - p, 1 - middle) <= most
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return np.asarray(high)
+
+
+def _counts(n: ArrayLike) -> Array:
+    values = np.asarray(n, np.float64)
+    if not ((values >= 1) & (values == np.floor(values)) & np.isfinite(values)).all():
+        raise DataError(f"The number of rows must be whole and at least 1; got {n!r}.")
+    return values
+
+
+def _means(mean: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
+    p = np.asarray(mean, np.float64)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise DataError("The mean of the losses must lie in [0, 1]: scale the losses to that range first.")
+    return p, _counts(n)

@@ -1,0 +1,263 @@
+r"""Bounds on the mean of losses in [0, 1] by betting against every value it could have.
+
+To test whether the true mean mu of x_1, x_2, ... is m or more, bet that losses come out smaller. A capital that starts
+at 1 and stakes s_t >= 0, chosen before x_t is seen and never more than it can lose, becomes
+
+    K_t = K_{t-1} + s_t (m - x_t)                                                                              (1)
+
+When mu >= m no stake has a positive mean, K is a nonnegative supermartingale, and by Ville's inequality the chance that
+it ever reaches 1 / delta is at most delta: m is then rejected. The upper bound is the supremum of the m not rejected;
+it lies below mu only if mu itself is rejected. The lower bound is one minus the upper bound of 1 - x. Nothing is
+assumed of the distribution: it suffices that each loss has mean mu given those before it.
+
+**A fixed number of rows.** The best bet of all pays 1 / delta or nothing after n rows. For a sum of normal increments
+that bet is known: with u = delta K the chance of still winning, R = n - t + 1 rows to go and standard deviation sigma,
+
+    stake on u = I(u) / (sigma sqrt(R)),     I(u) = phi(Phi^-1(u))                                             (2)
+
+so that stakes are recalculated towards the target from what is still missing and what remains. Losses are not normal;
+capital must stay in [0, 1 / delta]. Hence we bet, with any sigma_t seen before x_t (the smaller of an estimate with
+one observation of variance 1/4 put in advance, and of what a mean of m allows),
+
+    s_t(u, m) = min{ u / (1 - m),   I(u) / (sigma_t sqrt(R)),   (1 - u) / m },     sigma_t <= sqrt(m (1 - m))  (3)
+    sigma_t^2 = (1/4 + sum_{i<t} (x_i - mean_i)^2) / t                                                         (4)
+
+The rejected m are an interval that ends at 1, so that halving finds where it begins. For s_t is concave in u, and 0 at
+u = 0 and u = 1; it lies below u / (1 - m), so its slope is nowhere above 1 / (1 - m), and likewise never below -1 / m.
+So u + s_t(u, m) (m - x) never decreases in u, for any x in [0, 1]. At fixed u each of u (m - x) / (1 - m),
+I (m - x) / sigma, I (m - x) / sqrt(m (1 - m)) and (1 - u) (m - x) / m increases with m, hence so do their minima and
+maxima. By induction K_t(m) never decreases in m. (I is used as chords over a table, which are concave too. The target
+of the bets is 1 / delta times 1 / 0.95, since a target is only ever approached; m is rejected at 1 / delta.)
+
+**Any time.** A bound that holds at all n at once cannot aim at one. The capital is divided equally among 16 gamblers,
+each of whom stakes a fixed share lambda = 1, 1/2, 1/4, ... of his own,
+
+    K_t = mean over lambda of  prod_{i <= t} (1 + lambda (m - x_i))                                            (5)
+
+The shares are the same for every m, so K_t(m) increases with m; for every n some share is right to a factor of sqrt(2),
+at a price of log 16 in log capital. Ville's inequality holds for all times together.
+
+References: Waudby-Smith and Ramdas (2024), sections 3 and 4; Voracek and Orabona (2025) for stakes that are
+recalculated towards the target; Ville (1939).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from summula.core.errors import DataError
+from summula.stats.bounds import Bounds, check_delta, outward
+
+__all__ = ["anytime_bounds", "anytime_rejects", "betting_bounds", "betting_rejects"]
+
+Array = NDArray[np.float64]
+# Whether a mean of m or more is rejected, for x itself or for 1 - x.
+Test = Callable[[float, bool], bool]
+
+_PRIOR = 0.25
+_GOAL = 0.95  # of the target: where m is rejected
+_SHARES = 2.0 ** -np.arange(16.0)
+_BLOCK = 1 << 21  # rows between two looks at the keyboard
+_CELLS = 16
+_SMALLEST = -60  # exponent of 2 below which the profile is one chord
+_PRECISION = 2.0**-24
+
+
+def betting_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
+    """Bounds on the mean for a number of rows fixed in advance, by bets (3) towards the target.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,) or (n_samples, n)
+        Losses in [0, 1], in an order that does not depend on their values.
+    delta : float
+        The chance that a bound is wrong, for each of the two.
+
+    Returns
+    -------
+    Bounds
+        Numbers, or one for each of the samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).beta(1, 19, size=10_000)  # mean 0.05
+    >>> lower, upper = betting_bounds(x)
+    >>> bool(lower < 0.05 < upper), bool(upper - lower < 0.002)
+    (True, True)
+    """
+    return _for_each(x, check_delta(delta), _fixed)
+
+
+def anytime_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
+    """Bounds on the mean that may be asked for after every row: all are right together with probability 1 - delta.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,) or (n_samples, n)
+        Losses in [0, 1], in the order they came.
+    delta : float
+        The chance that a bound is ever wrong, for each of the two.
+
+    Returns
+    -------
+    Bounds
+        After the last row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).beta(1, 19, size=10_000)  # mean 0.05
+    >>> lower, upper = anytime_bounds(x)
+    >>> bool(lower < 0.05 < upper), bool(upper - lower < 0.006)
+    (True, True)
+    """
+    return _for_each(x, check_delta(delta), _anytime)
+
+
+def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
+    """Whether `betting_bounds(x, delta).upper` lies below m, at the price of one pass over x.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,) or (n_samples, n)
+        Losses in [0, 1].
+    m : float
+        A mean, strictly between 0 and 1.
+    delta : float
+
+    Returns
+    -------
+    bool or ndarray of bool
+    """
+    return _asked(x, m, check_delta(delta), _fixed)
+
+
+def anytime_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
+    """Whether `anytime_bounds(x, delta).upper` lies below m, that is whether it ever did.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,) or (n_samples, n)
+        Losses in [0, 1].
+    m : float
+        A mean, strictly between 0 and 1.
+    delta : float
+
+    Returns
+    -------
+    bool or ndarray of bool
+    """
+    return _asked(x, m, check_delta(delta), _anytime)
+
+
+# ------------------------------------------------------------------------------------------------------------- tests
+
+
+@functools.cache
+def _profile() -> tuple[Array, int]:
+    """Chords of I(u) of (2) over [0, 1/2], and the bits of the first cell."""
+    from scipy.special import ndtri
+
+    powers = 2.0 ** np.arange(_SMALLEST, -1)
+    nodes = np.append((powers[:, None] * (1 + np.arange(_CELLS) / _CELLS)).ravel(), 0.5)
+    values = np.exp(-(ndtri(nodes) ** 2) / 2) / np.sqrt(2 * np.pi)
+    slopes = np.diff(values) / np.diff(nodes)
+    chords = np.column_stack([values[:-1] - slopes * nodes[:-1], slopes])
+    # Below the first node the chord from 0; at 1/2 itself the top.
+    lines = np.vstack([[0.0, values[0] / nodes[0]], chords, [values[-1], 0.0]])
+    bits = int(np.float64(nodes[0]).view(np.int64)) >> 48
+    return np.ascontiguousarray(lines), bits - 1
+
+
+def _fixed(x: Array, delta: float) -> Test:
+    from summula.stats.bounds_kernels import advance, paces
+
+    lines, first = _profile()
+    pace, root = np.empty_like(x), np.empty_like(x)
+    paces(x, _PRIOR, pace, root)
+
+    def rejects(m: float, flip: bool) -> bool:
+        u = _GOAL * delta
+        for start in range(0, len(x), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            u = advance(x[rows], flip, m, u, _GOAL, pace[rows], root[rows], lines, first)
+            if u >= _GOAL:
+                return True
+        return False
+
+    return rejects
+
+
+def _anytime(x: Array, delta: float) -> Test:
+    from summula.stats.bounds_kernels import multiply
+
+    def rejects(m: float, flip: bool) -> bool:
+        capital = np.full(len(_SHARES), 1 / len(_SHARES))
+        blocks = range(0, len(x), _BLOCK)
+        return any(multiply(x[i : i + _BLOCK], flip, m, _SHARES, capital, 1 / delta) for i in blocks)
+
+    return rejects
+
+
+# --------------------------------------------------------------------------------------------------------- inversion
+
+
+def _for_each(x: ArrayLike, delta: float, test_of: Callable[[Array, float], Test]) -> Bounds:
+    samples = _samples(x)
+    found = np.empty((2, len(samples)))
+    for i, sample in enumerate(samples):
+        rejects = test_of(sample, delta)
+        mean = float(sample.mean())
+        spread = float(sample.std()) / np.sqrt(len(sample)) + 1 / len(sample)
+        found[0, i] = 1.0 - _end(functools.partial(rejects, flip=True), 1.0 - mean, spread)  # type: ignore[call-arg]
+        found[1, i] = _end(functools.partial(rejects, flip=False), mean, spread)  # type: ignore[call-arg]
+    lower, upper = found if np.ndim(x) == 2 else found[:, 0]
+    return outward(lower, upper)
+
+
+def _end(rejects: Callable[[float], bool], mean: float, spread: float) -> float:
+    """The smallest rejected m, from above: a bracket near mean + 2 spread, then halving."""
+    low, high, step = 0.0, 1.0, spread
+    guess = mean + 2 * spread
+    # Rejection is monotone in m, so every answer shortens the interval, wherever it was asked.
+    while low < guess < high:
+        if rejects(guess):
+            high, guess = guess, guess - step
+            if low > 0.0:
+                break
+        else:
+            low, guess = guess, guess + step
+            if high < 1.0:
+                break
+        step *= 2
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2
+        if rejects(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _asked(x: ArrayLike, m: float, delta: float, test_of: Callable[[Array, float], Test]) -> Any:
+    m = check_delta(m, "The mean m")
+    answers = [test_of(sample, delta)(m, False) for sample in _samples(x)]
+    return np.array(answers) if np.ndim(x) == 2 else answers[0]
+
+
+def _samples(x: ArrayLike) -> Array:
+    values = np.ascontiguousarray(x, np.float64)
+    if values.ndim not in (1, 2) or not values.size:
+        raise DataError(f"The losses have shape {values.shape}; give at least one, or one row of them for each sample.")
+    outside = ~((values >= 0) & (values <= 1))
+    if outside.any():
+        at = np.unravel_index(int(np.argmax(outside)), values.shape)
+        place = f"row {at[0]}" if values.ndim == 1 else f"row {at[1]} of sample {at[0]}"
+        raise DataError(f"The loss is {values[at]:g} at {place}; betting needs losses in [0, 1]: scale them first.")
+    return values.reshape(-1, values.shape[-1])

@@ -1,0 +1,19 @@
+"""Learning theory: what a sample promises about the world, and how many rows a promise takes."""
+
+from summula.theory.inequalities import chernoff_kl, hoeffding, union_bound
+from summula.theory.planning import plan_holdout, plan_recall
+from summula.theory.risks import ERM, empirical_risk, erm
+from summula.theory.sample_sizes import error_bound, sample_size
+
+__all__ = [
+    "ERM",
+    "chernoff_kl",
+    "empirical_risk",
+    "erm",
+    "error_bound",
+    "hoeffding",
+    "plan_holdout",
+    "plan_recall",
+    "sample_size",
+    "union_bound",
+]

@@ -1,0 +1,113 @@
+"""How likely a mean of n independent losses is far from what it estimates.
+
+For losses in an interval of length r with mean mu, and their sample mean m,
+
+    Hoeffding        P(m - mu >= e) <= exp(-2 n e^2 / r^2), twice that for |m - mu| >= e                       (1)
+    Chernoff         P(m beyond q) <= exp(-n kl(q, mu)),  losses in [0, 1]                                     (2)
+    union bound      P(one of some events) <= sum of their probabilities                                       (3)
+
+where kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)), and "beyond" means q or more when q > mu, q or less when
+q < mu. References: Hoeffding (1963); Chernoff (1952).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import rel_entr
+
+from summula.core.errors import ParameterError
+
+__all__ = ["chernoff_kl", "hoeffding", "union_bound"]
+
+
+def hoeffding(epsilon: ArrayLike, n: ArrayLike, *, sides: int = 2, width: float = 1.0) -> Any:
+    """Bound the chance that a mean of n losses is off by epsilon or more (1).
+
+    Parameters
+    ----------
+    epsilon : float or array-like
+        The deviation, at least 0.
+    n : int or array-like
+        How many independent losses.
+    sides : {1, 2}
+        1 for a deviation of one sign, 2 for either.
+    width : float
+        The length of the interval the losses lie in.
+
+    Returns
+    -------
+    float or ndarray
+        At most 1.
+
+    Examples
+    --------
+    >>> round(float(hoeffding(0.05, 1_000)), 4)
+    0.0135
+    """
+    e, rows = _checked("epsilon", epsilon, 0.0), _checked("n", n, 0.0)
+    if sides not in (1, 2):
+        raise ParameterError(f"sides must be 1 or 2, deviations of one sign or of either; got {sides!r}.")
+    if not width > 0:
+        raise ParameterError(f"width must be a positive length; got {width!r}.")
+    return np.minimum(1.0, sides * np.exp(-2 * rows * (e / width) ** 2))[()]
+
+
+def chernoff_kl(p: ArrayLike, q: ArrayLike, n: ArrayLike) -> Any:
+    """Bound the chance that n losses in [0, 1] with mean p average q, or are further away (2).
+
+    Parameters
+    ----------
+    p, q : float or array-like
+        The true and the observed mean, in [0, 1].
+    n : int or array-like
+        How many independent losses.
+
+    Returns
+    -------
+    float or ndarray
+        At most 1, and never more than Hoeffding's bound of one side.
+
+    Examples
+    --------
+    >>> bool(chernoff_kl(0.05, 0.08, 1_000) < hoeffding(0.03, 1_000, sides=1))
+    True
+    """
+    mean, seen, rows = _checked("p", p, 0.0, 1.0), _checked("q", q, 0.0, 1.0), _checked("n", n, 0.0)
+    return np.exp(-rows * (rel_entr(seen, mean) + rel_entr(1 - seen, 1 - mean)))[()]
+
+
+def union_bound(probabilities: ArrayLike, times: float = 1) -> float:
+    """Bound the chance that at least one of some events happens (3), whatever they have to do with each other.
+
+    Parameters
+    ----------
+    probabilities : float or array-like
+        Of each event.
+    times : int
+        How many events there are of each.
+
+    Returns
+    -------
+    float
+        At most 1.
+
+    Examples
+    --------
+    >>> union_bound(0.001, 20)
+    0.02
+    """
+    p = _checked("probabilities", probabilities, 0.0, 1.0)
+    if not times >= 0:
+        raise ParameterError(f"times must be a number of events; got {times!r}.")
+    return min(1.0, float(np.sum(p)) * times)
+
+
+def _checked(name: str, value: ArrayLike, low: float, high: float = np.inf) -> Any:
+    values = np.asarray(value, np.float64)
+    if not ((values >= low) & (values <= high)).all():
+        upper = "" if np.isinf(high) else f" and at most {high:g}"
+        raise ParameterError(f"{name} must be at least {low:g}{upper}; got {value!r}.")
+    return values

@@ -1,0 +1,125 @@
+"""The error of a hypothesis on a sample, and the hypothesis of a finite class with the smallest (ERM).
+
+    R_S(h) = (1 / n) sum_i loss(y_i, h(x_i)),     h_S = argmin over h in H of R_S(h)                           (1)
+
+What the error on a sample says about the true one is in `sample_sizes.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.certification_rows import of_blocks
+from summula.core.errors import DataError, ParameterError
+
+__all__ = ["ERM", "empirical_risk", "erm"]
+
+_LOSSES = ("zero_one", "squared", "absolute")
+
+
+class ERM(NamedTuple):
+    """The hypothesis with the smallest error on a sample.
+
+    Attributes
+    ----------
+    hypothesis : callable or estimator
+        The first with the smallest risk.
+    chosen : int or str
+        Its place, or its name where the class is a dict.
+    risk : float
+        Its empirical risk.
+    risks : ndarray
+        Of all hypotheses, in their order.
+    """
+
+    hypothesis: Any
+    chosen: Any
+    risk: float
+    risks: NDArray[np.float64]
+
+
+def empirical_risk(hypothesis: Any, X: Any, y: Any, loss: Any = "zero_one") -> float:
+    """The mean loss of a hypothesis on a sample (1).
+
+    Parameters
+    ----------
+    hypothesis : callable or estimator
+        A function of X that gives a prediction for every row, or anything with `predict`.
+    X : {array-like, frame, sparse matrix, scan, Dask collection}
+    y : array-like, or name of a column of X
+    loss : {"zero_one", "squared", "absolute"} or callable
+        A function is called with the answers and the predictions.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> empirical_risk(lambda X: X[:, 0] > 0, [[-1.0], [1.0], [2.0], [3.0]], [False, True, True, False])
+    0.25
+    """
+    return erm([hypothesis], X, y, loss).risk
+
+
+def erm(hypotheses: Sequence[Any] | Mapping[Any, Any], X: Any, y: Any, loss: Any = "zero_one") -> ERM:
+    """Empirical risk minimisation over a finite class: the hypothesis with the smallest mean loss (1).
+
+    Parameters
+    ----------
+    hypotheses : list or dict of callables or estimators
+        The class.
+    X, y, loss
+        As in `empirical_risk`.
+
+    Returns
+    -------
+    ERM
+
+    Examples
+    --------
+    >>> stumps = {t: lambda X, t=t: X[:, 0] > t for t in (0.0, 1.5, 2.5)}
+    >>> found = erm(stumps, [[-1.0], [1.0], [2.0], [3.0]], [False, False, True, True])
+    >>> found.chosen, found.risk
+    (1.5, 0.0)
+    """
+    listed = list(hypotheses.values()) if isinstance(hypotheses, Mapping) else list(hypotheses)
+    names = list(hypotheses) if isinstance(hypotheses, Mapping) else list(range(len(listed)))
+    if not listed:
+        raise ParameterError("The class of hypotheses is empty; give at least one.")
+    if not callable(loss) and loss not in _LOSSES:
+        raise ParameterError(f"loss must be one of {', '.join(map(repr, _LOSSES))} or a function; got {loss!r}.")
+
+    def of_block(block: Any, target: Any) -> NDArray[np.float64]:
+        target = np.asarray(target)
+        return np.column_stack([_losses(loss, target, _predicted(h, block, len(target))) for h in listed])
+
+    losses = np.concatenate(of_blocks(of_block, X, y, listed[0]))
+    if not len(losses):
+        raise DataError("There are no rows, and an error on no rows has no meaning: give at least one.")
+    risks = np.array([math.fsum(column) / len(column) for column in losses.T])
+    best = int(np.argmin(risks))
+    return ERM(listed[best], names[best], float(risks[best]), risks)
+
+
+def _predicted(hypothesis: Any, X: Any, rows: int) -> NDArray[Any]:
+    if not hasattr(hypothesis, "predict") and not callable(hypothesis):
+        raise ParameterError(f"A hypothesis is a function or has predict; got {hypothesis!r}.")
+    values = np.asarray(hypothesis.predict(X) if hasattr(hypothesis, "predict") else hypothesis(X))
+    if values.shape[:1] != (rows,):
+        raise DataError(f"A hypothesis gave predictions of shape {values.shape} for {rows} rows: give one a row.")
+    return values
+
+
+def _losses(loss: Any, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
+    if callable(loss):
+        return np.asarray(loss(y, predicted), np.float64)
+    if loss == "zero_one":
+        return np.asarray(predicted != y, np.float64)
+    difference = predicted.astype(np.float64) - y.astype(np.float64)
+    return np.asarray(difference**2 if loss == "squared" else np.abs(difference))

@@ -1,0 +1,163 @@
+"""How many rows are enough to learn, and what a number of rows promises.
+
+A learner takes the hypothesis h_S with the smallest error on n rows, from a class H. With probability at least 1 - d,
+for a finite class, by Hoeffding's inequality and the union bound,
+
+    deviation    |R(h) - R_S(h)| <= g for all h in H,       g = sqrt(log(2 |H| / d) / (2 n))                   (1)
+    excess       R(h_S) - min R(h) <= 2 g,                  n >= (2 / e^2) log(2 |H| / d)                      (2)
+    realisable   R(h_S) <= log(|H| / d) / n                 when some h in H makes no error at all             (3)
+
+For a class of VC dimension D at most (2 e n / D)^D labellings of 2 n points take the place of |H| (Sauer's lemma, for
+2 n >= D; all 2^(2 n) before), and
+
+    deviation    g = sqrt(8 (D log(2 e n / D) + log(4 / d)) / n)                                               (4)
+    excess       2 g, as in (2)
+    realisable   R(h_S) <= 2 (D log2(2 e n / D) + log2(2 / d)) / n, or 8 / n when that is larger               (5)
+
+A class whose hypotheses are written with b bits has |H| = 2^b: d numbers in double precision make 64 d. The constants
+of (4) are those of Anthony and Bartlett (1999), theorem 4.3; of (5) those of Blumer et al. (1989), theorem A2.1. They
+hold for every distribution, and are far from what most need; `certify` measures instead.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from summula.core.errors import ParameterError
+from summula.stats.bounds import check_delta
+
+__all__ = ["error_bound", "sample_size"]
+
+_LOG_2 = math.log(2.0)
+
+
+def sample_size(
+    epsilon: float,
+    delta: float = 0.05,
+    *,
+    hypotheses: float | None = None,
+    bits: float | None = None,
+    vc: int | None = None,
+    realizable: bool = False,
+    kind: str = "excess",
+) -> int:
+    """How many rows guarantee an error within epsilon, with probability at least 1 - delta.
+
+    Parameters
+    ----------
+    epsilon : float
+        The error to guarantee, between 0 and 1.
+    delta : float
+        The chance that the guarantee fails.
+    hypotheses, bits, vc : one of them
+        The size of the class: how many hypotheses, how many bits describe one, or the VC dimension.
+    realizable : bool
+        Whether some hypothesis of the class makes no error.
+    kind : {"excess", "deviation"}
+        What is to be within epsilon: how much worse than the best of the class the learnt hypothesis is, or how far
+        any error on the sample is from the true one. For a realisable class both are the error itself.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> sample_size(0.1, 0.05, hypotheses=1_000)
+    2120
+    >>> sample_size(0.1, 0.05, hypotheses=1_000, kind="deviation"), sample_size(0.1, hypotheses=1_000, realizable=True)
+    (530, 100)
+    >>> sample_size(0.1, bits=64 * 10) > sample_size(0.1, bits=32 * 10)
+    True
+    """
+    if not 0 < epsilon < 1:
+        raise ParameterError(f"epsilon must lie between 0 and 1, both excluded; got {epsilon!r}.")
+    options: dict[str, Any] = {"hypotheses": hypotheses, "bits": bits, "vc": vc, "realizable": realizable, "kind": kind}
+    low, high = 0, 1
+    while error_bound(high, delta, **options) > epsilon:
+        low, high = high, 2 * high
+    # The bound falls with n.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if error_bound(middle, delta, **options) <= epsilon:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def error_bound(
+    n: int,
+    delta: float = 0.05,
+    *,
+    hypotheses: float | None = None,
+    bits: float | None = None,
+    vc: int | None = None,
+    realizable: bool = False,
+    kind: str = "excess",
+) -> float:
+    """What n rows guarantee about the error, with probability at least 1 - delta: the inverse of `sample_size`.
+
+    Parameters
+    ----------
+    n : int
+        How many rows.
+    delta, hypotheses, bits, vc, realizable, kind
+        As in `sample_size`.
+
+    Returns
+    -------
+    float
+        More than 1 when nothing is guaranteed.
+
+    Examples
+    --------
+    >>> round(error_bound(2_120, 0.05, hypotheses=1_000), 4)
+    0.1
+    >>> error_bound(100, vc=10) > 1  # vacuous
+    True
+    """
+    delta = check_delta(delta)
+    if isinstance(n, bool) or int(n) != n or n < 1:
+        raise ParameterError(f"n must be a number of rows, at least 1; got {n!r}.")
+    if kind not in ("excess", "deviation"):
+        raise ParameterError(f"kind must be 'excess' or 'deviation'; got {kind!r}.")
+    if vc is not None:
+        size = _labellings(n, _dimension(vc, hypotheses, bits))
+        if realizable:
+            return max(2 * (size + math.log(2 / delta)) / _LOG_2, 8.0) / n
+        g = math.sqrt(8 * (size + math.log(4 / delta)) / n)
+    else:
+        size = _log_size(hypotheses, bits)
+        if realizable:
+            return (size - math.log(delta)) / n
+        g = math.sqrt((size + math.log(2 / delta)) / (2 * n))
+    return 2 * g if kind == "excess" else g
+
+
+def _labellings(n: int, dimension: int) -> float:
+    """The logarithm of Sauer's bound on the labellings of 2 n points."""
+    if 2 * n <= dimension:
+        return 2 * n * _LOG_2
+    return min(2 * n * _LOG_2, dimension * math.log(2 * math.e * n / dimension)) if dimension else 0.0
+
+
+def _dimension(vc: Any, hypotheses: Any, bits: Any) -> int:
+    if hypotheses is not None or bits is not None:
+        raise ParameterError("Give one of hypotheses, bits and vc: each says how large the class is.")
+    if isinstance(vc, bool) or int(vc) != vc or vc < 0:
+        raise ParameterError(f"vc must be a whole number, at least 0; got {vc!r}.")
+    return int(vc)
+
+
+def _log_size(hypotheses: Any, bits: Any) -> float:
+    if (hypotheses is None) == (bits is None):
+        raise ParameterError("Give one of hypotheses, bits and vc: how large the class is.")
+    if bits is not None:
+        if not bits >= 0:
+            raise ParameterError(f"bits must be at least 0; got {bits!r}.")
+        return float(bits) * _LOG_2
+    if not hypotheses >= 1:
+        raise ParameterError(f"hypotheses must be at least 1; got {hypotheses!r}.")
+    return math.log(hypotheses)

@@ -1,0 +1,1 @@
+"""Trees on binned rows: binning, histograms, splits, growing, predicting."""

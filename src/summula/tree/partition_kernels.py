@@ -1,0 +1,68 @@
+"""Rows of nodes: one array of row numbers, in which every node has a stretch; a split sorts its stretch in two.
+
+Both sides keep the order of their rows, so that later passes over the bins move forwards in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.compile import kernel
+
+__all__ = ["add_values", "leaf_sums", "partition", "warmup"]
+
+
+@kernel
+def partition(rows: Any, bins: Any, left: Any, spare: Any) -> int:
+    """Put rows whose bin goes left first and the others, in order, into `spare`; gives the number of the former.
+
+    bins : the bin of every row of the table, in the column of the split.
+    """
+    n, a, b = len(rows), np.uint64(0), np.uint64(0)
+    for i in range(n):
+        row = rows[i]
+        goes = np.uint64(left[bins[np.uint64(row)]])
+        rows[a] = row  # no branch to foretell: the place is used again when the row was not meant for it
+        spare[b] = row
+        a += goes
+        b += np.uint64(1) - goes
+    return int(a)
+
+
+@kernel
+def leaf_sums(rows: Any, gradients: Any, curvatures: Any, unit: float) -> Any:
+    """Sums of gradient and curvature in multiples of 1 / unit: integers, so that their order is nothing to them.
+
+    No curvatures at all mean that every one is 1.
+    """
+    g, h = np.int64(0), np.int64(0)
+    if len(curvatures) == 0:
+        for i in range(len(rows)):
+            g += np.int64(np.rint(np.float64(gradients[np.uint64(rows[i])]) * unit))
+        return g / unit, float(len(rows))
+    for i in range(len(rows)):
+        row = np.uint64(rows[i])
+        g += np.int64(np.rint(np.float64(gradients[row]) * unit))
+        h += np.int64(np.rint(np.float64(curvatures[row]) * unit))
+    return g / unit, h / unit
+
+
+@kernel
+def add_values(rows: Any, starts: Any, values: Any, first: int, last: int, scores: Any) -> None:
+    """Add to the score of each row the value of its leaf, for the leaves from `first` up to `last`."""
+    for leaf in range(first, last):
+        v = values[leaf]
+        for i in range(starts[leaf], starts[leaf + 1]):
+            scores[np.uint64(rows[i])] += v
+
+
+def warmup() -> None:
+    """Compile for the types people use."""
+    rows = np.zeros(1, np.uint32)
+    partition(rows, np.zeros(1, np.uint8), np.zeros(256, np.uint8), rows.copy())
+    partition(rows, np.zeros((1, 2), np.uint8).T[0], np.zeros(256, np.uint8), rows.copy())
+    leaf_sums(rows, np.zeros(1, np.float32), np.zeros(1, np.float32), 1.0)
+    for kind in (np.float32, np.float64):
+        add_values(rows, np.array([0, 1]), np.zeros(1), 0, 1, np.zeros(1, kind))

@@ -1,0 +1,130 @@
+"""All trees of a model as one table of nodes, and what they say of rows.
+
+A row x goes from node to node,
+
+    left if x_j <= t, or if x_j is one of the node's categories, or if it is missing and the node says so,        (1)
+
+and its score is the start plus the values of the leaves it ends in, summed over the trees.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.tree.binning import BinMap
+from summula.tree.nodes import Tree
+
+__all__ = ["Nodes"]
+
+Array = NDArray[Any]
+
+
+class Nodes(NamedTuple):
+    """The nodes of all trees, tree after tree, as columns of one table.
+
+    Attributes
+    ----------
+    column : what a node asks for; -1 for a leaf
+    threshold, bin : the largest value, and the last bin, that go left
+    category : the row of `lefts` with the bins that go left; -1 where numbers are compared
+    missing_left : 1 where missing values go left
+    child : the number of the left child; the right one comes next
+    value : of a leaf, what it adds to the score; of others, what it would add
+    gain : by how much the split makes twice the loss smaller
+    rows : how many of the training data end up there
+    weight : the sum of their curvatures
+    lefts : for nodes with categories, 256 flags
+    roots : the root of each tree, and the number of all nodes
+    """
+
+    column: Array
+    threshold: Array
+    bin: Array
+    category: Array
+    missing_left: Array
+    child: Array
+    value: Array
+    gain: Array
+    rows: Array
+    weight: Array
+    lefts: Array
+    roots: Array
+
+    @classmethod
+    def none(cls) -> Nodes:
+        """A table without trees."""
+        i32 = np.empty(0, np.int32)
+        return cls(
+            i32,
+            np.empty(0),
+            np.empty(0, np.uint8),
+            i32,
+            np.empty(0, np.uint8),
+            i32,
+            np.empty(0),
+            np.empty(0),
+            np.empty(0, np.int64),
+            np.empty(0),
+            np.empty((0, 256), np.uint8),
+            np.zeros(1, np.int64),
+        )
+
+    @classmethod
+    def of(cls, tree: Tree, bins: BinMap) -> Nodes:
+        """The table of one tree; thresholds are the edges of its bins."""
+        column, last = np.array(tree.column, np.int32), np.array(tree.bin, np.int64)
+        category = np.full(len(tree), -1, np.int32)
+        category[list(tree.lefts)] = np.arange(len(tree.lefts))
+        compared = (column >= 0) & (category < 0)
+        threshold = np.zeros(len(tree))
+        threshold[compared] = bins.edges[column[compared], last[compared]]
+        return cls(
+            column,
+            threshold,
+            np.where(compared, last, 0).astype(np.uint8),
+            category,
+            np.array(tree.missing_left, np.uint8),
+            np.array(tree.child, np.int32),
+            np.array(tree.value),
+            np.array(tree.gain),
+            np.array(tree.count, np.int64),
+            np.array(tree.weight),
+            np.array(list(tree.lefts.values()), np.uint8).reshape(-1, 256),
+            np.array([0, len(tree)], np.int64),
+        )
+
+    @classmethod
+    def joined(cls, tables: list[Nodes]) -> Nodes:
+        """The trees of several tables, one after the other."""
+        tables = [cls.none(), *tables]
+        nodes = np.cumsum([0] + [len(table.column) for table in tables[:-1]])
+        chosen = np.cumsum([0] + [len(table.lefts) for table in tables[:-1]])
+        columns = {name: np.concatenate([getattr(t, name) for t in tables]) for name in cls._fields}
+        places = list(zip(tables, nodes, chosen, strict=True))
+        columns["child"] = np.concatenate([_moved(t.child, t.column >= 0, at) for t, at, _ in places])
+        columns["category"] = np.concatenate([_moved(t.category, t.category >= 0, at) for t, _, at in places])
+        columns["roots"] = np.concatenate([t.roots[:-1] + at for t, at, _ in places] + [[len(columns["column"])]])
+        return cls(**columns)
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees."""
+        return len(self.roots) - 1
+
+    def leading(self, trees: int) -> Nodes:
+        """The first trees."""
+        end = int(self.roots[trees])
+        parts = {name: getattr(self, name)[:end] for name in self._fields if name not in ("lefts", "roots")}
+        return Nodes(**parts, lefts=self.lefts, roots=self.roots[: trees + 1])
+
+    def importances(self, n_features: int, *, by_gain: bool) -> Array:
+        """What each column contributes: the sum of its gains, or the number of its splits."""
+        inner = self.column >= 0
+        return np.bincount(self.column[inner], self.gain[inner] if by_gain else None, n_features).astype(np.float64)
+
+
+def _moved(numbers: Array, which: Array, by: int) -> Array:
+    return np.where(which, numbers + by, numbers).astype(np.int32)

@@ -1,0 +1,153 @@
+"""Whatever is wrong gets one sentence with a cure and an exit code; nothing is left half-written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+from tests.cli.commands import RUNNER, app, failure, write
+from tests.cli.conftest import Trained
+
+
+def trained_on(content: str | bytes, tmp_path: Path, target: str = "y", *more: Any) -> str:
+    """What `train` says of a file with this content."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    out = tmp_path / "out"
+    sentence = failure(3, "train", path, "-t", target, "-o", out, *more)
+    assert not out.exists() or not list(out.iterdir())
+    return sentence
+
+
+ROWS = "\n".join(f"{i / 7},{'ab'[i % 2]}" for i in range(40)) + "\n"
+
+
+def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
+    near = species.table.with_name("evn.csv")
+    assert failure(3, "train", near, "-t", "species") == f"There is no file {near}; did you mean {species.table}?"
+    assert "check the path" in failure(3, "inspect", tmp_path / "nothing.csv")
+    assert "No file is called or matches" in failure(3, "inspect", tmp_path / "*.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty; a CSV file begins with a line of column names"),
+        ("x,y\n", "The table has 0 rows, too few to learn from and to judge by; give at least 10"),
+        ("x,y\n1,a\n", "The table has 1 row, too few"),
+        ("x,y\n" + ROWS + "1,2,3\n" + ROWS, "Line 42 of "),
+        ("y\n" + "a\nb\n" * 20, "The table has no column but the target 'y'"),
+        ("x,y\n" + "1,a\n2,a\n" * 20, "The target 'y' is 'a' in every row; there is nothing to predict"),
+        ("x,y\n" + "1,\n2,\n" * 20, "Every value of the target 'y' is missing"),
+        ("x,y\n" + "1,a\n1,b\n" * 20, "No column is left to learn from ('x': all values are the same)"),
+        (b"x,y\n" + b"Z\xfcrich,1\nBern,2\n" * 20, "save the file in the encoding UTF-8"),
+    ],
+)
+def test_tables_that_cannot_be_learned_from(content: str | bytes, said: str, tmp_path: Path) -> None:
+    assert said in trained_on(content, tmp_path)
+
+
+def test_an_unknown_target_gets_the_nearest(tmp_path: Path) -> None:
+    said = trained_on("price,y\n" + ROWS, tmp_path, "prise")
+    assert said == "The data have no column 'prise'; did you mean 'price'?"
+
+
+def test_options_that_do_not_fit(tmp_path: Path) -> None:
+    table = "x,y\n" + ROWS
+    assert "--metric squared is not for classes" in trained_on(table, tmp_path, "y", "--metric", "squared")
+    assert "There is no candidate 'forest'" in trained_on(table, tmp_path, "y", "--models", "forest")
+    assert "it cannot be taken as numbers" in trained_on(table, tmp_path, "y", "--task", "numbers")
+    assert "delta" in trained_on(table, tmp_path, "y", "--delta", "2", "--models", "baseline")
+    assert "--costs is for classes" in trained_on(table, tmp_path, "x", "--costs", "c.csv")
+    assert RUNNER.invoke(app, ["train", "t.csv"]).exit_code == 2
+    assert RUNNER.invoke(app, ["train", "t.csv", "-t", "y", "--task", "poetry"]).exit_code == 2
+
+
+def test_text_where_numbers_were_at_training(species: Trained, tmp_path: Path) -> None:
+    lines = species.fresh.read_text().splitlines()
+    cells = lines[4].split(",")
+    lines[4] = ",".join([*cells[:2], '"long"', *cells[3:]])
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    said = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    assert "Column 'bill_length_mm' held numbers in the training data and holds 'long' at row 3" in said
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_columns_that_are_missing_or_new_at_prediction(species: Trained, tmp_path: Path) -> None:
+    fresh = csv.read_csv(species.fresh)
+    lacking = write(fresh.drop_columns(["island"]), tmp_path / "lacking.csv")
+    said = failure(3, "predict", species.folder, lacking, "-o", tmp_path / "p.csv")
+    assert "The data have no column 'island'" in said
+    assert "the model was trained on it" in said
+    more = write(fresh.append_column("wind", pa.array(range(172))).drop_columns(["species"]), tmp_path / "more.csv")
+    result = RUNNER.invoke(app, ["predict", str(species.folder), str(more), "-o", str(tmp_path / "p.csv")])
+    assert result.exit_code == 0
+    assert "Not used, since the model does not know them: 'wind'" in result.stderr
+
+
+def test_model_files_that_are_damaged_or_foreign(species: Trained, tmp_path: Path) -> None:
+    import summula
+    from summula.linear_model import LinearRegression
+
+    whole = (species.folder / "model.summula").read_bytes()
+    bad = tmp_path / "m.summula"
+    options = (species.fresh, "-o", tmp_path / "p.csv")
+    for content in (whole[: len(whole) // 2], whole[:-9] + b"!" + whole[-8:], b"hello, world", b"\x80\x04pickle" * 9):
+        bad.write_bytes(content)
+        assert failure(4, "predict", bad, *options)
+        assert failure(4, "certify", bad, species.fresh)
+    summula.save(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), bad)
+    assert "holds a LinearRegression and no model of a table" in failure(4, "predict", bad, *options)
+    assert "There is no model file" in failure(4, "predict", tmp_path / "none", *options)
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_places_that_cannot_be_written_to(species: Trained, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    assert "is a file and no folder" in failure(5, "train", species.table, "-t", "species", "-o", file)
+    assert "There is no folder" in failure(3, "predict", species.folder, species.fresh, "-o", tmp_path / "a" / "p.csv")
+    assert "neither .parquet nor .csv" in failure(3, "predict", species.folder, species.fresh, "-o", tmp_path / "p.xls")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a folder nobody can write to")
+def test_a_folder_nobody_can_write_to(species: Trained) -> None:
+    said = failure(5, "train", species.table, "-t", "species", "-o", "/proc/summula")
+    assert "cannot be written to" in said
+    assert failure(5, "predict", species.folder, species.fresh, "-o", "/proc/p.csv")
+
+
+FULL = """
+import resource, signal, sys
+from summula.cli.app import main
+import summula.cli.predicting
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (256, 256))  # files may not grow beyond this: a full disk
+sys.argv = ["summula", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs limits on the size of files")
+def test_on_a_full_disk_nothing_half_written_is_left(species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "p.csv"
+    out.write_text("what was there")
+    words = ["predict", str(species.folder), str(species.fresh), "-o", str(out)]
+    done = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 5, done.stderr
+    assert "nothing half-written is left: make room" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+    assert out.read_text() == "what was there"
+
+
+def test_tracebacks_come_with_debug_only(tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ["inspect", str(tmp_path / "none.csv"), "--debug"])
+    assert result.exception is not None
+    assert type(result.exception).__name__ == "DataError"

@@ -1,0 +1,164 @@
+"""`predict`, `certify`, `inspect`, `plan`, `warmup`, `doctor`, and the command line itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import summula
+from summula.theory import plan_holdout
+from tests.cli.commands import document, failure, run, write
+from tests.cli.conftest import Trained
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_predictions_of_files_are_those_of_the_model(ending: str, species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / f"p.{ending}"
+    run("predict", species.folder / "model.summula", species.fresh, "-o", out)
+    written = (csv.read_csv if ending == "csv" else parquet.read_table)(out)
+    model = summula.load(species.folder / "model.summula")
+    fresh = csv.read_csv(species.fresh, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    assert written.column_names == ["species"]
+    assert written["species"].to_pylist() == model.predict(fresh).tolist()
+
+
+def test_probabilities_have_a_column_for_each_class(species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "p.parquet"
+    said = document("predict", species.folder, species.fresh, "-o", out, "--proba")
+    table = parquet.read_table(out)
+    assert table.column_names == said["columns"] == ["species[Adelie]", "species[Chinstrap]", "species[Gentoo]"]
+    assert np.allclose(np.column_stack([c.to_numpy() for c in table.columns]).sum(axis=1), 1.0)
+
+
+def test_numbers_have_no_probabilities(mass: Trained, tmp_path: Path) -> None:
+    assert "--proba is for classes" in failure(
+        3, "predict", mass.folder, mass.fresh, "-o", tmp_path / "p.csv", "--proba"
+    )
+
+
+def test_certify_needs_no_target_and_says_what_the_library_says(species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "certificate.json"
+    said = document("certify", species.folder, species.fresh, "-o", out)
+    model = summula.load(species.folder / "model.summula")
+    fresh = csv.read_csv(species.fresh, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    certificate = summula.certify(model, fresh, "species")
+    assert said["rows"] == 172
+    assert (said["lower"], said["upper"]) == (certificate.lower, certificate.upper)
+    assert said["model hash"] == certificate.model_hash
+    assert json.loads(out.read_text())
+    assert "wrongly for at most" in run("certify", species.folder, species.fresh).stdout
+
+
+def test_numbers_are_certified_by_the_loss_they_were_chosen_by(mass: Trained) -> None:
+    said = document("certify", mass.folder, mass.fresh, "--delta", "0.1")
+    model = summula.load(mass.folder / "model.summula")
+    fresh = csv.read_csv(mass.fresh, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    y = fresh["body_mass_g"].drop_null().to_numpy()
+    fresh = fresh.filter(fresh["body_mass_g"].is_valid())
+    assert said["estimate"] == pytest.approx(np.abs(model.predict(fresh) - y).mean(), rel=1e-12)
+    assert said["loss"].startswith("absolute error, at most ")
+    assert said["lower"] < said["estimate"] < said["upper"]
+
+
+def test_rows_of_the_training_data_are_refused(species: Trained, mass: Trained) -> None:
+    for trained in (species, mass):
+        said = failure(3, "certify", trained.folder, trained.table)
+        assert said.startswith("About 80% of these rows were in the training data of this model")
+
+
+def test_a_target_of_another_kind_is_refused(species: Trained, tmp_path: Path) -> None:
+    fresh = csv.read_csv(species.fresh).set_column(0, "species", pa.array([1.5] * 172))
+    said = failure(3, "certify", species.folder, write(fresh, tmp_path / "t.csv"))
+    assert "The target 'species' holds numbers here, and did not in training" in said
+
+
+def test_inspect_tells_kinds_and_leaks(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 300)
+    columns: dict[str, Any] = {
+        "id": np.arange(300),
+        "x": np.where(rng.random(300) < 0.1, np.nan, rng.normal(size=300)),
+        "code": np.array(["n", "y"])[codes],
+        "score": rng.random(300) + 2.0 * codes,
+        "answer": np.array(["no", "yes"])[codes],
+    }
+    path = write(pa.table({n: pa.array(c, from_pandas=True) for n, c in columns.items()}), tmp_path / "t.csv")
+    said = document("inspect", path, "-t", "answer")
+    assert said["leaks"].keys() == {"code", "score"}
+    by_name = {row["column"]: row for row in said["columns"]}
+    assert by_name["id"]["remark"] == "left out: it numbers the rows: an identifier"
+    assert by_name["x"]["kind"] == "number"
+    assert by_name["x"]["missing"] == np.isnan(columns["x"]).mean()
+    assert "gives 'answer' away" in run("inspect", path, "-t", "answer").stdout
+
+
+def test_inspect_finds_a_number_in_disguise(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=100)
+    table = pa.table({"fahrenheit": 32 + 1.8 * y, "x": rng.normal(size=100), "celsius": y})
+    assert list(document("inspect", write(table, tmp_path / "t.csv"), "-t", "celsius")["leaks"]) == ["fahrenheit"]
+
+
+def test_plan_says_how_many_rows() -> None:
+    assert document("plan", "--limit", "0.05")["rows"] == 59
+    assert document("plan", "--error", "0.05", "--width", "0.02")["rows"] == plan_holdout(0.05, width=0.02)
+    assert document("plan", "--recall", "0.99")["rows"] == 299
+    assert "With confidence 95 %" in run("plan", "--limit", "0.05").stdout
+    assert "Give one of limit and width" in failure(3, "plan")
+
+
+def test_doctor_finds_what_is_installed() -> None:
+    found = document("doctor")
+    assert found["summula"] == summula.__version__
+    assert found["numpy"] == np.__version__
+    assert found["threads"] >= 1
+
+
+def test_warmup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+    monkeypatch.setattr("summula.core.warmup.warmup", lambda: called.append(1))
+    assert "Compiled in" in run("warmup").stderr
+    assert called
+
+
+LIGHT = "import sys; sys.argv = ['summula', '--help']; import summula.cli.app as a\ntry:\n    a.main()\nexcept SystemExit: pass\n"
+LIGHT += (
+    "heavy = {'numpy', 'sklearn', 'numba', 'scipy', 'pyarrow', 'pandas'} & sys.modules.keys()\nassert not heavy, heavy"
+)
+
+
+def test_help_imports_nothing_heavy_and_is_quick() -> None:
+    times = []
+    for _ in range(3):
+        clock = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=False)
+        times.append(time.perf_counter() - clock)
+        assert done.returncode == 0, done.stderr
+    assert "train" in done.stdout
+    assert "Exit codes: 0 done" in done.stdout
+    assert min(times) < 1.0  # 0.15 s on an idle machine; the bar of 0.3 s is for such a one
+
+
+def test_the_module_is_the_command() -> None:
+    words = [sys.executable, "-m", "summula.cli", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"summula {summula.__version__}\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(species: Trained) -> None:
+    words = [sys.executable, "-m", "summula.cli", "inspect", str(species.table)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()
+        assert process.wait() in (0, 1, 120)

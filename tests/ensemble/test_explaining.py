@@ -1,0 +1,99 @@
+"""Shapley values against all subsets of columns, and what they add up to; partial dependence."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+import pytest
+
+from summula.core.errors import DataError
+from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+
+def rows(n=300):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    X[::6, 1] = np.nan
+    X[:, 3] = rng.integers(0, 5, n)
+    return X, X[:, 0] * np.nan_to_num(X[:, 1]) + X[:, 2] + (X[:, 3] % 2)
+
+
+def expected(x, known, nodes, node):
+    """The mean of a tree where only some columns of a row are known."""
+    j = nodes.column[node]
+    if j < 0:
+        return nodes.value[node]
+    child = nodes.child[node]
+    if j in known:
+        if np.isnan(x[j]):
+            left = nodes.missing_left[node]
+        elif nodes.category[node] >= 0:
+            left = nodes.lefts[nodes.category[node], int(x[j])]
+        else:
+            left = x[j] <= nodes.threshold[node]
+        return expected(x, known, nodes, child + (0 if left else 1))
+    sides = [expected(x, known, nodes, child + side) * nodes.rows[child + side] for side in (0, 1)]
+    return sum(sides) / nodes.rows[node]
+
+
+def shapley(x, model, d):
+    nodes = model._nodes
+    phi = np.zeros(d)
+    for j in range(d):
+        others = [k for k in range(d) if k != j]
+        for size in range(d):
+            weight = factorial(size) * factorial(d - 1 - size) / factorial(d)
+            for known in combinations(others, size):
+                for root in nodes.roots[:-1]:
+                    phi[j] += weight * (expected(x, {*known, j}, nodes, root) - expected(x, known, nodes, root))
+    return phi
+
+
+def test_values_are_those_of_all_subsets():
+    X, y = rows()
+    options = {"max_iter": 3, "max_leaf_nodes": 8, "min_samples_leaf": 5, "categorical_features": [3]}
+    model = HistGradientBoostingRegressor(**options).fit(X, y)
+    found = model.explain(X[:8])
+    binned = model._bins.with_bins(X[:8])
+    for k in range(8):
+        np.testing.assert_allclose(found.values[k], shapley(binned[k], model, 4), rtol=1e-9, atol=1e-12)
+
+
+def test_they_add_up_to_the_score():
+    X, y = rows()
+    model = HistGradientBoostingRegressor(max_iter=30).fit(X, y)
+    found = model.explain(X)
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.predict(X), rtol=1e-9, atol=1e-9)
+    assert found.base_values[0] == pytest.approx(model.predict(X).mean(), abs=1e-9)
+    several = HistGradientBoostingClassifier(max_iter=5).fit(X, np.digitize(y, [-1.0, 1.0]))
+    found = several.explain(X)
+    assert found.values.shape == (300, 4, 3)
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), several.decision_function(X), atol=1e-9)
+
+
+def test_partial_dependence_follows_a_line():
+    X, y = rows()
+    model = HistGradientBoostingRegressor().fit(X, y)
+    along = model.partial_dependence(X, 2, points=9)
+    assert along.individual.shape == (300, 9)
+    assert np.corrcoef(along.grid, along.average)[0, 1] > 0.9
+    from sklearn.inspection import partial_dependence
+
+    theirs = partial_dependence(model, X, [2], custom_values={2: along.grid}, method="brute")
+    np.testing.assert_allclose(theirs["average"][0], along.average)
+    with pytest.raises(DataError, match="no column 'z'"):
+        model.partial_dependence(X, "z")
+
+
+def test_pictures_are_drawn():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y = rows()
+    model = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
+    found = model.explain(X[:20])
+    drawn = [found.plot(), found.plot(row=3), model.partial_dependence(X, 0).plot()]
+    assert len(drawn[0].patches) == 4
+    with pytest.raises(DataError, match="no row 99"):
+        found.plot(row=99)
+    pyplot.close("all")

@@ -1,0 +1,80 @@
+"""A model of a whole table: from Python, saved, with costs, and as scikit-learn sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+
+import summula
+from summula.core.errors import DataError
+from summula.linear_model import LinearRegression, LogisticRegression
+from summula.preprocessing import TableEncoder, TableModel
+
+
+def species() -> TableModel:
+    return TableModel(TableEncoder(standardize=True), LogisticRegression(), "species")
+
+
+def test_it_finds_its_target_in_the_frame() -> None:
+    penguins = summula.datasets.load("penguins")
+    model = species().fit(penguins)
+    assert model.classes_.tolist() == ["Adelie", "Chinstrap", "Gentoo"]
+    assert "species" not in model.feature_names_in_
+    right = model.predict(penguins) == penguins["species"].to_numpy()
+    assert right.mean() > 0.98
+    apart = species().fit(penguins.drop_columns(["species"]), penguins["species"].to_numpy())
+    assert np.array_equal(apart.predict_proba(penguins), model.predict_proba(penguins))
+    with pytest.raises(DataError, match="give a frame, or the target as y"):
+        species().fit(np.zeros((3, 2)))
+
+
+def test_files_are_predicted_block_by_block(tmp_path: Path) -> None:
+    penguins = summula.datasets.load("penguins")
+    model = species().fit(penguins)
+    parquet.write_table(penguins, tmp_path / "p.parquet")
+    blocks = list(model.predict_proba(summula.scan(tmp_path / "p.parquet")))
+    assert np.array_equal(np.concatenate(blocks), model.predict_proba(penguins))
+
+
+def test_saved_it_is_the_same_model(tmp_path: Path) -> None:
+    penguins = summula.datasets.load("penguins")
+    model = species().fit(penguins)
+    summula.save(model, tmp_path / "model.summula")
+    again = summula.load(tmp_path / "model.summula")
+    assert again.target == "species"
+    assert np.array_equal(again.predict_proba(penguins), model.predict_proba(penguins))
+    assert (
+        summula.certify(again, penguins, "species").model_hash
+        == summula.certify(summula.load(tmp_path / "model.summula"), penguins, "species").model_hash
+    )
+
+
+def test_costs_choose_the_class_of_the_smallest_expected_cost() -> None:
+    penguins = summula.datasets.load("penguins")
+    model = species().fit(penguins)
+    costs = [[0.0, 50.0, 1.0], [1.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
+    p = model.predict_proba(penguins)
+    model.set_params(costs=costs)
+    by_hand = [min(range(3), key=lambda k: sum(row[j] * costs[j][k] for j in range(3))) for row in p]
+    assert model.predict(penguins).tolist() == model.classes_[by_hand].tolist()
+
+
+def test_numbers_are_held_within_a_range() -> None:
+    table = pa.table({"x": [0.0, 1.0, 2.0, 3.5], "y": [0.0, 1.0, 2.0, 3.5]})
+    model = TableModel(TableEncoder(), LinearRegression(), "y", low=0.0, high=3.5).fit(table)
+    assert model.predict(pa.table({"x": [-5.0, 1.0, 9.0]})) == pytest.approx([0.0, 1.0, 3.5])
+    assert not hasattr(model, "predict_proba")
+
+
+def test_scikit_learn_knows_what_it_is() -> None:
+    assert is_classifier(species())
+    assert is_regressor(TableModel(TableEncoder(), LinearRegression(), "y"))
+    assert repr(clone(species())) == repr(species())
+    with pytest.raises(NotFittedError):
+        species().predict(summula.datasets.load("penguins"))

@@ -1,0 +1,118 @@
+"""The page: whole, escaped, and asking nothing of the network; drawings that stay within their frames."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jinja2")
+
+from summula.report import Content, Figure, Table, render
+from summula.report.charts import Line, bars, histogram, intervals, lines, points
+
+VOID = {"meta", "br", "link", "img", "input"}
+
+
+class Page(HTMLParser):
+    """Which elements there are, whether all are closed, and what they refer to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.refers: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.seen.append(tag)
+        self.refers += [value for name, value in attrs if name in ("src", "href", "srcset", "data")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def page(*items: Any, **more: Any) -> str:
+    given = {"title": "T", "verdict": "V.", "promises": [], "facts": [], "command": "c", "versions": {"python": "3"}}
+    return render(Content(**{**given, "sections": [("S", items)], **more}))
+
+
+def test_the_page_is_whole_and_asks_nothing_of_the_network() -> None:
+    text = page(Table("t", ["a", "b"], [["x", 1.5], ["y", None]]), Figure("f", bars(["a"], [1.0], "l")))
+    parsed = Page(text)
+    assert {"html", "title", "table", "svg", "script", "style", "figure"} <= set(parsed.seen)
+    assert not parsed.refers
+    assert not re.search(r"https?:|@import|url\(", text)
+
+
+def test_names_of_all_kinds_are_escaped() -> None:
+    evil = "<script>alert('x')</script>&\""
+    drawn = [
+        bars([evil], [1.0], evil),
+        intervals([evil], [1.0], [0.0], [2.0], evil),
+        lines([Line(evil, np.arange(3.0), np.arange(3.0))] * 2, evil, evil),
+        points(np.arange(3.0), np.arange(3.0), evil, evil),
+        histogram(np.arange(9.0), evil),
+    ]
+    text = page(
+        *(Figure(evil, one, evil) for one in drawn),
+        Table(evil, [evil], [[evil]], evil),
+        title=evil,
+        verdict=evil,
+        command=evil,
+        facts=[(evil, evil)],
+        promises=[evil],
+        versions={evil: evil},
+    )
+    assert Page(text).seen.count("script") == 1  # our own
+
+
+def test_cells_are_shown_for_people_and_sorted_by_value() -> None:
+    text = page(Table("", ["a"], [[1234567], [0.123456], [float("nan")], [None], [True], ["word"]]))
+    assert 'data-value="1234567">1,234,567<' in text
+    assert 'data-value="0.123456">0.1235<' in text
+    assert text.count("data-value=") == 2
+    assert "nan" not in text
+
+
+def coordinates(svg: str) -> np.ndarray:
+    """All places in a drawing, x and y."""
+    width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', svg).groups())  # type: ignore[union-attr]
+    x = re.findall(r'\b(?:x|x1|x2|cx)="([^"]*)"', svg)
+    y = re.findall(r'\b(?:y|y1|y2|cy)="([^"]*)"', svg)
+    for pair in re.findall(r'points="([^"]*)"', svg):
+        x += [one.split(",")[0] for one in pair.split()]
+        y += [one.split(",")[1] for one in pair.split()]
+    return np.concatenate([np.array(x, float) / width, np.array(y, float) / height])
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
+def test_drawings_stay_within_their_frame(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    x, y = scale * rng.normal(size=5_000), scale * rng.normal(size=5_000)
+    for svg in (
+        points(x, y, "x", "y", diagonal=True, level=0.0),
+        lines([Line("a", np.sort(x[:50]), y[:50])], "x", "y", dots=True),
+        histogram(x, "x"),
+        bars(["a", "b"], [-scale, 2 * scale], "l"),
+        intervals(["a"], [scale], [0.5 * scale], [3 * scale], "l"),
+        points(np.full(3, scale), np.full(3, scale), "x", "y"),
+    ):
+        places = coordinates(svg)
+        assert np.isfinite(places).all()
+        assert places.min() >= 0.0
+        assert places.max() <= 1.0
+    assert points(x, y, "x", "y").count("<circle") <= 1_500

@@ -1,0 +1,171 @@
+"""Bounds in closed form: textbook values, other libraries, and the chance of being wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from summula.core.errors import DataError, ParameterError
+from summula.stats.bounds import (
+    Bounds,
+    bernstein_bounds,
+    chernoff_bounds,
+    clopper_pearson_bounds,
+    hoeffding_bounds,
+    mcnemar,
+    order_statistic,
+)
+from tests.stats.loss_laws import LAWS, Law, too_often
+
+laws = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+
+
+# ------------------------------------------------------------------------------------------------------------ values
+
+
+def test_clopper_pearson_is_the_exact_interval_of_scipy() -> None:
+    for k, n in ((0, 10), (1, 10), (10, 10), (50, 1000), (500, 10_000), (3, 100_000)):
+        for delta in (0.2, 0.05, 1e-6):
+            lower, upper = clopper_pearson_bounds(k, n, delta)
+            # One-sided at delta each is two-sided at 2 delta.
+            expected = stats.binomtest(k, n).proportion_ci(1 - 2 * delta, method="exact")
+            # Theirs is found to 2e-12, and loses digits in 1 - 2 delta.
+            assert lower == pytest.approx(expected.low, rel=1e-5, abs=1e-11)
+            assert upper == pytest.approx(expected.high, rel=1e-5, abs=1e-11)
+
+
+def test_clopper_pearson_at_an_error_of_five_percent() -> None:
+    n = np.array([1_000, 10_000, 100_000])
+    upper = clopper_pearson_bounds(n // 20, n).upper
+    assert np.all(upper <= [0.0630, 0.0538, 0.0512])
+    np.testing.assert_allclose(upper, [0.0629, 0.0537, 0.0511], atol=6e-5)
+
+
+def test_fifty_nine_rows_without_an_error() -> None:
+    """The rule of auditors: 59 rows without an error say "below 5 %" with confidence 95 %, 58 do not."""
+    assert clopper_pearson_bounds(0, 59).upper < 0.05 < clopper_pearson_bounds(0, 58).upper
+
+
+def test_hoeffding_by_hand() -> None:
+    # log 20 = 2.99573, divided by 200 and rooted: 0.122386.
+    lower, upper = hoeffding_bounds([0.5, 0.01], 100)
+    np.testing.assert_allclose(upper, [0.622387, 0.132387], atol=1e-6)
+    np.testing.assert_allclose(lower, [0.377613, 0.0], atol=1e-6)
+
+
+def test_chernoff_solves_its_equation() -> None:
+    p = np.array([0.0, 0.01, 0.05, 0.5, 0.97, 1.0])
+    n, delta = 400, 0.03
+    lower, upper = chernoff_bounds(p, n, delta)
+    for here, q in ((p[1:], lower[1:]), (p[:-1], upper[:-1])):
+        kl = stats.entropy(np.stack([here, 1 - here]), np.stack([q, 1 - q]))
+        np.testing.assert_allclose(n * kl, -np.log(delta), rtol=1e-8)
+    assert upper[-1] == 1.0
+    assert lower[0] == 0.0
+    assert upper[0] == pytest.approx(1 - delta ** (1 / n), rel=1e-9)
+
+
+def test_bernstein_by_hand() -> None:
+    # log 40 = 3.68888: sqrt(2 * 0.01 * 3.68888 / 101) + 7 * 3.68888 / 300 = 0.027027 + 0.086074.
+    assert bernstein_bounds(0.2, 0.01, 101).upper == pytest.approx(0.313101, abs=2e-6)
+
+
+def test_the_better_the_more_is_assumed() -> None:
+    n = np.array([100, 1_000, 10_000])
+    for share in (0.02, 0.3, 0.7):
+        k = np.round(share * n)
+        p = k / n
+        exact, chernoff, hoeffding = clopper_pearson_bounds(k, n), chernoff_bounds(p, n), hoeffding_bounds(p, n)
+        assert np.all((exact.upper <= chernoff.upper) & (chernoff.upper <= hoeffding.upper))
+        assert np.all((exact.lower >= chernoff.lower) & (chernoff.lower >= hoeffding.lower))
+
+
+def test_mcnemar_is_the_binomial_test() -> None:
+    for b, c in ((0, 0), (0, 5), (12, 2), (30, 30), (400, 450)):
+        found = mcnemar(b, c)
+        expected = stats.binomtest(b, b + c).pvalue if b + c else 1.0
+        assert found.p_value == pytest.approx(expected, rel=1e-9)
+        if b + c:
+            assert found.p_first_worse == pytest.approx(stats.binomtest(b, b + c, alternative="greater").pvalue)
+            assert found.p_second_worse == pytest.approx(stats.binomtest(b, b + c, alternative="less").pvalue)
+    np.testing.assert_allclose(mcnemar([1, 5], [9, 5]).p_value, [0.021484375, 1.0])
+
+
+def test_order_statistics_by_counting() -> None:
+    for n in (10, 59, 100, 1_000):
+        for alpha in (0.01, 0.05, 0.3):
+            for delta in (0.05, 0.2):
+                tails = stats.binom.sf(np.arange(n), n, 1 - alpha)  # P(>= k) for k = 1, ..., n
+                enough = np.flatnonzero(tails <= delta)
+                assert order_statistic(n, alpha, delta) == (enough[0] + 1 if len(enough) else n + 1)
+
+
+# ---------------------------------------------------------------------------------------------------------- coverage
+
+
+def _hoeffding(x: Any, delta: float) -> Bounds:
+    return hoeffding_bounds(x.mean(axis=1), x.shape[1], delta)
+
+
+def _chernoff(x: Any, delta: float) -> Bounds:
+    return chernoff_bounds(x.mean(axis=1), x.shape[1], delta)
+
+
+def _bernstein(x: Any, delta: float) -> Bounds:
+    return bernstein_bounds(x.mean(axis=1), x.var(axis=1, ddof=1), x.shape[1], delta)
+
+
+@laws
+@pytest.mark.parametrize("n", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_bounds_are_wrong_no_more_often_than_they_say(law: Law, n: int) -> None:
+    x = law.draw(2_000, n)
+    methods: list[Callable[[Any, float], Bounds]] = [_hoeffding, _chernoff, _bernstein]
+    for delta in (0.05, 0.2):
+        for bounds_of in methods:
+            lower, upper = bounds_of(x, delta)
+            assert not too_often(np.sum(upper < law.mean), 2_000, delta), bounds_of.__name__
+            assert not too_often(np.sum(lower > law.mean), 2_000, delta), bounds_of.__name__
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3])
+@pytest.mark.parametrize("n", [1_000, 10_000])
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_clopper_pearson_is_wrong_as_often_as_it_says(p: float, n: int, delta: float) -> None:
+    k = np.arange(n + 1)
+    lower, upper = clopper_pearson_bounds(k, n, delta)
+    chance = stats.binom.pmf(k, n, p)
+    # Not simulated: summed over every count there can be.
+    for wrong in (chance[upper < p].sum(), chance[lower > p].sum()):
+        assert wrong <= delta
+        assert wrong >= delta - (0.02 if n == 10_000 else 0.04)
+
+
+# ------------------------------------------------------------------------------------------------------------ errors
+
+
+def test_delta_is_a_probability() -> None:
+    for delta in (0.0, 1.0, -0.1, 5, np.nan, "0.05%", None, True):
+        with pytest.raises(ParameterError, match=r"delta must be a number between 0 and 1, both excluded; got .*usual"):
+            hoeffding_bounds(0.1, 10, delta)  # type: ignore[arg-type]
+
+
+def test_what_is_no_sample() -> None:
+    with pytest.raises(DataError, match="The mean of the losses must lie in"):
+        hoeffding_bounds(1.2, 10)
+    with pytest.raises(DataError, match=r"The number of rows must be whole and at least 1; got 0"):
+        chernoff_bounds(0.5, 0)
+    with pytest.raises(DataError, match="at least 2 rows"):
+        bernstein_bounds(0.5, 0.1, 1)
+    with pytest.raises(DataError, match="The variance is negative or missing"):
+        bernstein_bounds(0.5, np.nan, 10)
+    for k in (-1, 11, 2.5, np.nan):
+        with pytest.raises(DataError, match="The number of errors must be whole"):
+            clopper_pearson_bounds(k, 10)
+    with pytest.raises(DataError, match="McNemar's test needs two numbers of rows"):
+        mcnemar(-1, 3)
+    with pytest.raises(ParameterError, match="alpha must be a number between 0 and 1"):
+        order_statistic(10, 0.0)

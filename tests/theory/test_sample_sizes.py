@@ -1,0 +1,124 @@
+"""Sample sizes and error bounds: by hand, as inverses, and against simulated learners."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from summula.core.errors import ParameterError
+from summula.theory import chernoff_kl, error_bound, hoeffding, sample_size, union_bound
+from tests.stats.loss_laws import too_often
+
+
+def test_finite_classes_by_hand() -> None:
+    # log(2 * 1000 / 0.05) = 10.5966; deviation 10.5966 / (2 * 0.01), excess four times that.
+    assert sample_size(0.1, 0.05, hypotheses=1_000, kind="deviation") == math.ceil(529.83)
+    assert sample_size(0.1, 0.05, hypotheses=1_000) == math.ceil(2119.32)
+    # log(1000 / 0.05) / 0.1 = 99.03, whatever the kind.
+    for kind in ("excess", "deviation"):
+        assert sample_size(0.1, 0.05, hypotheses=1_000, realizable=True, kind=kind) == 100
+    # Ten numbers of 64 bits: 640 log 2 + log 40 = 447.30; times 2 / 0.01.
+    assert sample_size(0.1, 0.05, bits=640) == math.ceil(200 * (640 * math.log(2) + math.log(40)))
+    assert sample_size(0.1, 0.05, hypotheses=2**640) == sample_size(0.1, 0.05, bits=640)
+
+
+def test_vc_classes_by_hand() -> None:
+    # 8 (3 log(2e 1000 / 3) + log 80) / 1000 = 0.21527...
+    g = math.sqrt(8 * (3 * math.log(2 * math.e * 1_000 / 3) + math.log(80)) / 1_000)
+    assert error_bound(1_000, 0.05, vc=3, kind="deviation") == pytest.approx(g)
+    assert error_bound(1_000, 0.05, vc=3) == pytest.approx(2 * g)
+    expected = 2 * (3 * math.log2(2 * math.e * 1_000 / 3) + math.log2(40)) / 1_000
+    assert error_bound(1_000, 0.05, vc=3, realizable=True) == pytest.approx(expected)
+    # So few rows that every labelling is possible.
+    assert error_bound(1, 0.05, vc=100, kind="deviation") == pytest.approx(
+        math.sqrt(8 * (2 * math.log(2) + math.log(80)))
+    )
+
+
+@pytest.mark.parametrize("size", [{"hypotheses": 50}, {"bits": 64}, {"vc": 5}, {"vc": 0}], ids=str)
+@pytest.mark.parametrize("realizable", [False, True])
+@pytest.mark.parametrize("kind", ["excess", "deviation"])
+def test_they_are_inverses(size: dict[str, Any], realizable: bool, kind: str) -> None:
+    for epsilon in (0.3, 0.05, 0.003):
+        for delta in (0.2, 1e-3):
+            n = sample_size(epsilon, delta, **size, realizable=realizable, kind=kind)
+            assert isinstance(n, int)
+            assert error_bound(n, delta, **size, realizable=realizable, kind=kind) <= epsilon
+            assert n == 1 or error_bound(n - 1, delta, **size, realizable=realizable, kind=kind) > epsilon
+
+
+def test_a_finite_class_deviates_no_more_often_than_it_says() -> None:
+    """Hypotheses with independent errors come closest to the union bound."""
+    rng = np.random.default_rng(0)
+    times, n, size, delta = 2_000, 200, 20, 0.2
+    g = error_bound(n, delta, hypotheses=size, kind="deviation")
+    observed = rng.binomial(n, 0.5, (times, size)) / n
+    assert not too_often(np.sum(np.abs(observed - 0.5).max(axis=1) > g), times, delta)
+    # The excess of the chosen one, among hypotheses of different errors.
+    errors = np.linspace(0.3, 0.5, size)
+    chosen = errors[np.argmin(rng.binomial(n, errors, (times, size)), axis=1)]
+    assert not too_often(np.sum(chosen - 0.3 > error_bound(n, delta, hypotheses=size)), times, delta)
+    # Consistent ones, where one of the class is right.
+    bad = error_bound(n, delta, hypotheses=size, realizable=True)
+    assert not too_often(np.sum((rng.binomial(n, bad, (times, size - 1)) == 0).any(axis=1)), times, delta)
+
+
+def test_thresholds_on_a_line_deviate_no_more_often_than_they_say() -> None:
+    """VC dimension 1; the largest deviation is the statistic of Kolmogorov and Smirnov."""
+    n, delta = 100, 0.2
+    assert stats.kstwo.sf(min(error_bound(n, delta, vc=1, kind="deviation"), 1.0), n) <= delta
+
+
+def test_inequalities_are_true_and_ordered() -> None:
+    n, k = 200, np.arange(201)
+    for p in (0.05, 0.3, 0.5):
+        above = stats.binom.sf(k - 1, n, p)
+        high = k / n > p
+        assert np.all(above[high] <= chernoff_kl(p, k[high] / n, n) * (1 + 1e-12))
+        assert np.all(chernoff_kl(p, k[high] / n, n) <= hoeffding(k[high] / n - p, n, sides=1) * (1 + 1e-12))
+        below = stats.binom.cdf(k, n, p)
+        assert np.all(below[~high] <= chernoff_kl(p, k[~high] / n, n) * (1 + 1e-12))
+    assert hoeffding(0.1, 100) == pytest.approx(2 * math.exp(-2))
+    assert hoeffding(1.0, 100, width=10) == pytest.approx(2 * math.exp(-2))
+    assert hoeffding(0.0, 100) == 1.0
+    assert union_bound([0.1, 0.2], 2) == pytest.approx(0.6)
+    assert union_bound(0.5, 10) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epsilon": 0.1}, "Give one of hypotheses, bits and vc"),
+        ({"epsilon": 0.1, "hypotheses": 3, "bits": 3}, "Give one of hypotheses, bits and vc"),
+        ({"epsilon": 0.1, "hypotheses": 3, "vc": 3}, "Give one of hypotheses, bits and vc"),
+        ({"epsilon": 0, "vc": 3}, "epsilon must lie between 0 and 1"),
+        ({"epsilon": 0.1, "vc": -1}, "vc must be a whole number"),
+        ({"epsilon": 0.1, "vc": 1.5}, "vc must be a whole number"),
+        ({"epsilon": 0.1, "hypotheses": 0}, "hypotheses must be at least 1"),
+        ({"epsilon": 0.1, "bits": -1}, "bits must be at least 0"),
+        ({"epsilon": 0.1, "vc": 3, "kind": "gap"}, "kind must be 'excess' or 'deviation'"),
+        ({"epsilon": 0.1, "vc": 3, "delta": 1}, "delta must be a number between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_meant(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        sample_size(**arguments)
+
+
+def test_what_inequalities_refuse() -> None:
+    with pytest.raises(ParameterError, match="n must be a number of rows, at least 1"):
+        error_bound(0, vc=1)
+    with pytest.raises(ParameterError, match="epsilon must be at least 0"):
+        hoeffding(-1, 10)
+    with pytest.raises(ParameterError, match="sides must be 1 or 2"):
+        hoeffding(0.1, 10, sides=3)
+    with pytest.raises(ParameterError, match="width must be a positive length"):
+        hoeffding(0.1, 10, width=0)
+    with pytest.raises(ParameterError, match="p must be at least 0 and at most 1"):
+        chernoff_kl(1.2, 0.5, 10)
+    with pytest.raises(ParameterError, match="times must be a number of events"):
+        union_bound(0.1, -1)

@@ -1,0 +1,118 @@
+"""Compiled loops of trees against plain ones; sums are of whole numbers, so that equality is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from summula.tree import histogram_kernels, partition_kernels, split_kernels
+from summula.tree.binning_kernels import EDGES, bin_codes, bin_values
+from summula.tree.split_kernels import Columns, Limits
+from tests.reference import boosting as plain
+
+
+def packed(g, h, count_bits, bits):
+    return ((g << (2 * count_bits + bits)) + (h << count_bits) + 1) if bits else (g << count_bits) + 1
+
+
+@pytest.mark.parametrize(("count_bits", "bits"), [(14, 9), (14, 0), (5, 9)])
+@pytest.mark.parametrize("n", [1, 31, 40_000])
+def test_a_histogram_is_that_of_plain_sums(n, count_bits, bits):
+    rng = np.random.default_rng(n)
+    bins = rng.integers(0, 256, (n, 3)).astype(np.uint8)
+    g = rng.integers(-4095, 4096, n)
+    h = rng.integers(0, 512, n) if bits else np.ones(n, np.int64)
+    rows = np.sort(rng.choice(n, -(-n // 3), replace=False)).astype(np.uint32)
+    space, sums = np.zeros((3, 256), np.int64), np.zeros((3, 256, 3), np.int64)
+    histogram_kernels.accumulate(bins, rows, packed(g, h, count_bits, bits), 0, 3, count_bits, bits, space, sums)
+    np.testing.assert_array_equal(sums, plain.histogram(bins, rows, g, h))
+    whole = np.zeros_like(sums)
+    histogram_kernels.accumulate_all(bins, 0, n, packed(g, h, count_bits, bits), count_bits, bits, space, whole)
+    np.testing.assert_array_equal(whole, plain.histogram(bins, np.arange(n), g, h))
+    assert not space.any()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_bins_are_those_of_a_search(kind):
+    rng = np.random.default_rng(0)
+    edges = np.sort(rng.normal(size=254))
+    values = np.concatenate([rng.normal(size=500), edges, [np.nan, np.inf, -np.inf]]).astype(kind)
+    room, out = np.full(EDGES, np.inf), np.zeros((len(values), 2), np.uint8)
+    room[:254] = edges
+    bin_values(values, room, out[:, 1])
+    np.testing.assert_array_equal(out[:, 1], plain.bins_of(values.astype(float), edges))
+    levels, codes = np.array([-1.0, 2.0, 7.0]), np.array([0, 1, 2], np.uint8)
+    bin_codes(np.array([7.0, 3.0, np.nan, -1.0, 9.0], kind), levels, codes, out[:5, 0])
+    np.testing.assert_array_equal(out[:5, 0], [2, 255, 255, 0, 255])
+
+
+def found_split(sums, columns, limits, bounds=(-np.inf, np.inf)):
+    total = sums[0].sum(axis=0)
+    value = -limits.gradient_unit * total[0] / (limits.curvature_unit * total[1] + limits.l2 + 1e-15)
+    out, found, left = np.zeros(1), np.zeros(6, np.int64), np.zeros(256, np.uint8)
+    allowed = np.ones(len(sums), np.uint8)
+    node = np.array([value, *bounds])
+    split_kernels.best_split(sums, 0, len(sums), columns, allowed, total, node, limits, out, found, left)
+    return out[0], found, left
+
+
+@pytest.mark.parametrize("l2", [0.0, 3.0])
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_best_split_is_that_of_all(l2, missing):
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        bins = rng.integers(0, 6, (60, 4)).astype(np.uint8)
+        if missing:
+            bins[rng.random((60, 4)) < 0.2] = 255
+        g, h = rng.integers(-9, 10, 60), rng.integers(1, 5, 60)
+        sums = plain.histogram(bins, np.arange(60), g, h)
+        columns = Columns(np.full(4, 6), np.zeros(4, np.int64), np.zeros(4, np.int64))
+        gain, found, left = found_split(sums, columns, Limits(1.0, 1.0, l2, 5, 1e-3))
+        assert gain == pytest.approx(plain.best_gain(sums, [6] * 4, l2, 5, 1e-3), rel=1e-9)
+        goes = left[bins[:, found[0]]] == 1
+        assert found[3:].tolist() == [g[goes].sum(), h[goes].sum(), goes.sum()]
+
+
+def test_categories_are_split_as_by_trying_all_subsets():
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        bins = rng.integers(0, 7, (700, 1)).astype(np.uint8)
+        g, h = rng.integers(-9, 10, 700) + 3 * bins[:, 0].astype(int) % 5, np.full(700, 1)
+        sums = plain.histogram(bins, np.arange(700), g, h)
+        columns = Columns(np.array([7]), np.array([1]), np.array([0]))
+        gain, found, left = found_split(sums, columns, Limits(1.0, 1.0, 0.0, 1, 1e-3))
+        # The order is smoothed, so that it may miss the best by a little.
+        assert gain >= 0.97 * plain.best_subset_gain(sums[0, :7], 0.0)
+        goes = left[bins[:, 0]] == 1
+        assert found[3:].tolist() == [g[goes].sum(), h[goes].sum(), goes.sum()]
+
+
+def test_a_monotone_column_is_not_split_the_wrong_way():
+    bins = np.repeat(np.arange(4), 10).astype(np.uint8)[:, None]
+    g = np.repeat([3, 1, -1, -3], 10)  # the best values rise
+    sums = plain.histogram(bins, np.arange(40), g, np.ones(40, np.int64))
+    limits = Limits(1.0, 1.0, 0.0, 1, 1e-3)
+    up, down = (Columns(np.array([4]), np.array([0]), np.array([sign])) for sign in (1, -1))
+    assert found_split(sums, up, limits)[0] > 0
+    assert found_split(sums, down, limits)[0] < 0
+
+
+def test_rows_are_sorted_in_two_and_keep_their_order():
+    rng = np.random.default_rng(1)
+    bins, left = rng.integers(0, 256, 1000).astype(np.uint8), (rng.random(256) < 0.4).astype(np.uint8)
+    rows = np.sort(rng.choice(1000, 600, replace=False)).astype(np.uint32)
+    given, spare = rows.copy(), np.empty(600, np.uint32)
+    count = partition_kernels.partition(rows, bins, left, spare)
+    goes = left[bins[given]] == 1
+    np.testing.assert_array_equal(rows[:count], given[goes])
+    np.testing.assert_array_equal(spare[: 600 - count], given[~goes])
+
+
+def test_leaf_sums_do_not_depend_on_the_order():
+    rng = np.random.default_rng(2)
+    g, h = rng.normal(size=900).astype(np.float32), rng.random(900).astype(np.float32)
+    rows, unit = np.arange(900, dtype=np.uint32), 2.0**45
+    sums = partition_kernels.leaf_sums(rows, g, h, unit)
+    assert partition_kernels.leaf_sums(rows[::-1].copy(), g, h, unit) == sums
+    np.testing.assert_allclose(sums, [g.sum(dtype=float), h.sum(dtype=float)], rtol=1e-12)
+    assert partition_kernels.leaf_sums(rows, g, h[:0], unit) == (sums[0], 900.0)
