@@ -372,7 +372,6 @@ CASES = [
         **BOOSTED,
     ),
     Case(HistGradientBoostingClassifier(max_iter=8, random_state=0), "classifier", target="words", **BOOSTED),
-    Case(HistGradientBoostingClassifier(max_iter=4, random_state=0), "classifier", target="three classes", **BOOSTED),
     Case(StandardScaler(), "transformer", scale_free=True),
     Case(StandardScaler(with_mean=False), "transformer", scale_free=True),
     Case(PolynomialLift(), "transformer", passes=False),

@@ -378,7 +378,7 @@ def test_constant_columns_of_a_frame_are_named(constructor: Constructor) -> None
         PolynomialRegression().fit(frame, y)
 
 
-@over("regressor", "parametric")
+@over("regressor", "optimal")
 def test_only_constant_columns_give_the_mean(case: Case) -> None:
     X, y, _ = case.data()
     constant = np.full_like(X, 2.5)

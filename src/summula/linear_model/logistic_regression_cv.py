@@ -213,7 +213,11 @@ class LogisticRegressionCV(LogisticRegression):
             run.keep_rows()
             weights = self._class_weights(run)
             splits = self._splits(run, X, to_splitter)
-            paths = self._paths(run, grid, splits, weights, scoring, to_scorer)
+            try:
+                paths = self._paths(run, grid, splits, weights, scoring, to_scorer)
+            except DataError:
+                run.complain_of_missing()  # by its place in the whole table, not in a fold
+                raise
             scores = np.array([[path.scores for path in of_ratio] for of_ratio in paths])  # (ratios, splits, Cs)
             if self.refit:
                 place, ratio = self._chosen(grid, scores)
