@@ -192,3 +192,30 @@ class TestOneBlasThread:
         X = np.random.default_rng(0).normal(size=(200, 3))
         LinearRegression().fit(X, X[:, 0])
         assert set(blas_threads()) == {2}
+
+
+def test_tasks_run_together_and_answer_in_order(monkeypatch):
+    monkeypatch.setenv("SUMMULA_NUM_THREADS", "2")
+    names = threads.together([lambda k=k: (k, threading.current_thread().name) for k in range(3)])
+    assert [k for k, _ in names] == [0, 1, 2]
+    assert names[2][1] == threading.current_thread().name
+    assert threads.together([lambda: 5]) == [5]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_error_of_a_task_is_raised_when_all_have_ended(which):
+    ended = []
+
+    def task(k):
+        if k == which:
+            raise KeyError(k)
+        ended.append(k)
+
+    with pytest.raises(KeyError):
+        threads.together([lambda: task(0), lambda: task(1)])
+    assert ended == [1 - which]
+
+
+def test_together_inside_the_pool_does_not_wait_for_itself():
+    inner = threads.pool().submit(lambda: threads.together([lambda: 1, lambda: 2])).result(timeout=20)
+    assert inner == [1, 2]

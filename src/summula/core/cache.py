@@ -5,7 +5,7 @@ their place in a nameless temporary file (in C order, in the precision of the so
 the last handle on it, whatever happens to the process. Reading is by `pread` into fresh buffers, not by a memory map,
 so memory stays bounded. The bits are those of the rows themselves.
 
-Files of plain numbers are decoded as fast as a scratch file is read, so they get none. Where writing turns out slower
+Files of plain numbers cost less to decode than to write, so they get none. Where writing turns out slower
 than decoding the rest is left in the files, to be decoded again in each pass; what was written is used. Neither holds
 for fits that want rows in another order than that of the files: for them everything is written.
 """

@@ -13,14 +13,14 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
 from summula.core.environment import FOUND
 
-__all__ = ["inside_pool", "one_blas_thread", "pool", "thread_count"]
+__all__ = ["inside_pool", "one_blas_thread", "pool", "thread_count", "together"]
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -74,6 +74,21 @@ def pool() -> ThreadPoolExecutor:
             _pool = ThreadPoolExecutor(wanted, thread_name_prefix="summula", initializer=_mark_inside)
             _pool_size = wanted
         return _pool
+
+
+def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Run a few short tasks at the same time, the last one in the calling thread; their values in order.
+
+    For work that is finer than a pass over chunks. When it is left, by an error or Ctrl-C too, none of them still runs.
+    """
+    if len(tasks) == 1 or inside_pool():
+        return [task() for task in tasks]
+    futures = [pool().submit(task) for task in tasks[:-1]]
+    try:
+        here = tasks[-1]()
+    finally:
+        wait(futures)
+    return [future.result() for future in futures] + [here]
 
 
 class _BlasGuard:

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.threads import together
 from summula.ensemble.boosting_losses import Loss, weighted_quantile
 from summula.ensemble.boosting_rows import MANY_ROWS
 from summula.ensemble.quantising import quantised
 from summula.tree.binning import BinMap
-from summula.tree.growing import Grower, Grown, together
+from summula.tree.growing import Grower, Grown
 from summula.tree.nodes import Bins, Rules, Tree
 from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import add_scores_of_bins

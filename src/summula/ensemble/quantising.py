@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.compile import kernel
-from summula.tree.growing import together
+from summula.core.threads import together
 from summula.tree.histogram_kernels import COUNT_BITS
 from summula.tree.nodes import Slopes
 

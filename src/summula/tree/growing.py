@@ -14,19 +14,18 @@ from __future__ import annotations
 import functools
 import heapq
 import itertools
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.threads import inside_pool, pool, thread_count
+from summula.core.threads import inside_pool, thread_count, together
 from summula.tree.histogram_kernels import accumulate, accumulate_all
 from summula.tree.nodes import Bins, Leaf, Rules, Slopes, Tree
 from summula.tree.partition_kernels import add_values, leaf_sums, partition
 from summula.tree.split_kernels import BINS, Columns, Limits, best_split, split_children
 
-__all__ = ["Grower", "Grown", "together"]
+__all__ = ["Grower", "Grown"]
 
 Array = NDArray[Any]
 
@@ -44,21 +43,6 @@ class Grown(NamedTuple):
     leaves: Array
     starts: Array
     rows: Array
-
-
-def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run tasks at the same time, the last one here."""
-    if len(tasks) == 1:
-        return [tasks[0]()]
-    futures = [pool().submit(task) for task in tasks[:-1]]
-    try:
-        here = tasks[-1]()
-    finally:  # nothing of ours works on after an error or Ctrl-C
-        done = [future.exception() for future in futures]
-    for error in done:
-        if error is not None:
-            raise error
-    return [future.result() for future in futures] + [here]
 
 
 class Grower:
