@@ -7,6 +7,7 @@ import pytest
 
 from summula.tree import histogram_kernels, partition_kernels, split_kernels
 from summula.tree.binning_kernels import EDGES, bin_codes, bin_values
+from summula.tree.histogram_kernels import Packing
 from summula.tree.split_kernels import Columns, Limits
 from tests.reference import boosting as plain
 
@@ -24,12 +25,37 @@ def test_a_histogram_is_that_of_plain_sums(n, count_bits, bits):
     h = rng.integers(0, 512, n) if bits else np.ones(n, np.int64)
     rows = np.sort(rng.choice(n, -(-n // 3), replace=False)).astype(np.uint32)
     space, sums = np.zeros((3, 256), np.int64), np.zeros((3, 256, 3), np.int64)
-    histogram_kernels.accumulate(bins, rows, packed(g, h, count_bits, bits), 0, 3, count_bits, bits, space, sums)
-    np.testing.assert_array_equal(sums, plain.histogram(bins, rows, g, h))
-    whole = np.zeros_like(sums)
-    histogram_kernels.accumulate_all(bins, 0, n, packed(g, h, count_bits, bits), count_bits, bits, space, whole)
-    np.testing.assert_array_equal(whole, plain.histogram(bins, np.arange(n), g, h))
+    packing, both = Packing.of(count_bits, bits), packed(g, h, count_bits, bits)
+    histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, sums)
+    expected = plain.histogram(bins, rows, g, h)
+    np.testing.assert_array_equal(sums, expected)
     assert not space.any()
+    if len(rows) <= packing.mask:
+        narrow = np.zeros((3, 256), np.int64)
+        histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, narrow)
+        np.testing.assert_array_equal(np.stack(histogram_kernels.unpacked.py_func(narrow, packing), -1), expected)
+
+
+@pytest.mark.parametrize("bits", [9, 0])
+@pytest.mark.parametrize(("whole", "part"), [(900, 300), (1_100, 300), (1_100, 90), (2_500, 1_200)])
+def test_the_rest_of_a_histogram_is_that_of_the_other_rows(whole, part, bits):
+    rng, packing = np.random.default_rng(whole + part), Packing.of(10, bits)  # up to 1,023 rows are packed
+    bins, g = rng.integers(0, 256, (whole, 3)).astype(np.uint8), rng.integers(-4095, 4096, whole)
+    h = rng.integers(0, 512, whole) if bits else np.ones(whole, np.int64)
+    rows = rng.permutation(whole).astype(np.uint32)
+
+    def summed(rows):
+        shape = (3, 256) if len(rows) <= packing.mask else (3, 256, 3)
+        sums = np.zeros(shape, np.int64)
+        histogram_kernels.accumulate(
+            bins, rows, packed(g, h, 10, bits), 0, 3, packing, np.zeros((3, 256), np.int64), sums
+        )
+        return sums
+
+    expected = summed(rows[part:])
+    rest = np.zeros_like(expected)
+    histogram_kernels.subtract(summed(rows), summed(rows[:part]), rest, 0, 3, packing)
+    np.testing.assert_array_equal(rest, expected)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
@@ -49,11 +75,20 @@ def test_bins_are_those_of_a_search(kind):
 def found_split(sums, columns, limits, bounds=(-np.inf, np.inf)):
     total = sums[0].sum(axis=0)
     value = -limits.gradient_unit * total[0] / (limits.curvature_unit * total[1] + limits.l2 + 1e-15)
-    out, found, left = np.zeros(1), np.zeros(6, np.int64), np.zeros(256, np.uint8)
+    found, left = np.zeros(6, np.int64), np.zeros(256, np.uint8)
     allowed = np.ones(len(sums), np.uint8)
     node = np.array([value, *bounds])
-    split_kernels.best_split(sums, 0, len(sums), columns, allowed, total, node, limits, out, found, left)
-    return out[0], found, left
+    given = len(sums), columns, allowed, total, node, limits, Packing.of(14, 9), -1.0
+    gain = split_kernels.best_split(sums, 0, *given, found, left)
+    narrow, again, flags = packed_sums(sums), found.copy(), left.copy()
+    assert split_kernels.best_split(narrow, 0, *given, again, flags) == pytest.approx(gain, rel=1e-12)
+    np.testing.assert_array_equal(again, found)
+    np.testing.assert_array_equal(flags, left)
+    return gain, found, left
+
+
+def packed_sums(sums):
+    return (sums[..., 0] << 37) + (sums[..., 1] << 14) + sums[..., 2]
 
 
 @pytest.mark.parametrize("l2", [0.0, 3.0])
@@ -112,7 +147,12 @@ def test_leaf_sums_do_not_depend_on_the_order():
     rng = np.random.default_rng(2)
     g, h = rng.normal(size=900).astype(np.float32), rng.random(900).astype(np.float32)
     rows, unit = np.arange(900, dtype=np.uint32), 2.0**45
-    sums = partition_kernels.leaf_sums(rows, g, h, unit)
-    assert partition_kernels.leaf_sums(rows[::-1].copy(), g, h, unit) == sums
-    np.testing.assert_allclose(sums, [g.sum(dtype=float), h.sum(dtype=float)], rtol=1e-12)
-    assert partition_kernels.leaf_sums(rows, g, h[:0], unit) == (sums[0], 900.0)
+    starts, sums = np.array([0, 300, 900]), np.zeros((3, 2, 2))
+    partition_kernels.leaf_sums(rows, starts, 0, 2, g, h, unit, sums[0])
+    order = np.concatenate([rows[:300][::-1], rows[300:][::-1]])
+    partition_kernels.leaf_sums(order, starts, 0, 2, g, h, unit, sums[1])
+    np.testing.assert_array_equal(sums[1], sums[0])
+    expected = [[v[a:b].sum(dtype=float) for v in (g, h)] for a, b in ((0, 300), (300, 900))]
+    np.testing.assert_allclose(sums[0], expected, rtol=1e-12)
+    partition_kernels.leaf_sums(rows, starts, 0, 2, g, h[:0], unit, sums[2])
+    np.testing.assert_array_equal(sums[2], np.stack([sums[0, :, 0], [300, 600]], -1))

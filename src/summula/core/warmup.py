@@ -10,6 +10,7 @@ __all__ = ["warmup"]
 # The files with kernels; each has a `warmup` function that calls them with the types people use.
 _KERNELS = (
     "summula.core.exponential_kernels",
+    "summula.ensemble.boosting_kernels",
     "summula.ensemble.quantising",
     "summula.features.sparse_lift",
     "summula.linear_model.glm_kernels",
@@ -18,6 +19,7 @@ _KERNELS = (
     "summula.optimize.l1_kernels",
     "summula.stats.bounds_kernels",
     "summula.tree.binning_kernels",
+    "summula.tree.growing_kernels",
     "summula.tree.histogram_kernels",
     "summula.tree.partition_kernels",
     "summula.tree.predictor_kernels",

@@ -114,18 +114,9 @@ class Booster:
         return float(sums.sum()) / weight, tops.max(axis=0)
 
     def _slopes_of(self, first: int, last: int, sums: Array, tops: Array) -> None:
-        y, weight, z = self.rows.y, self.rows.weight, self.rows.z
         for k in range(first, last):
-            b = slice(k * _BLOCK, (k + 1) * _BLOCK)
-            values, g, h = self.loss.block(y[b], z[:, b])
-            if weight is not None:
-                w = weight[b]
-                values, g, h = values * w, g * w, np.broadcast_to(w, g.shape) if h is None else h * w
-            self._g[:, b] = g
-            tops[k, 0], sums[k] = np.abs(self._g[:, b]).max(axis=1), values.sum()
-            if h is not None:
-                self._h[:, b] = h
-                tops[k, 1] = self._h[:, b].max(axis=1)
+            start, stop = k * _BLOCK, min((k + 1) * _BLOCK, len(self.rows.y))
+            sums[k], tops[k] = self.loss.slopes(self.rows, self._g, self._h, start, stop)
 
     def add_trees(self, iteration: int, tops: Array) -> list[Nodes]:
         """One tree a score, for the slopes computed last."""

@@ -22,10 +22,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula.core.exponentials import exponential, sigmoid
+from summula.ensemble.boosting_kernels import binary_slopes, softmax_slopes
 
 __all__ = ["LOSSES", "Binary", "Loss", "Multiclass", "Pinball", "weighted_quantile"]
 
 Array = NDArray[Any]
+
+_NONE = np.empty(0)  # no weights
 
 
 class Block(NamedTuple):
@@ -45,6 +48,25 @@ class Loss(ABC):
     @abstractmethod
     def block(self, y: Array, z: Array) -> Block:
         """Values and slopes of some rows; z has shape (scores, rows)."""
+
+    def slopes(self, rows: Any, g: Array, h: Array, start: int, stop: int) -> tuple[float, Array]:
+        """Slopes of the rows from `start` up to `stop`, weighted, into g and h.
+
+        Gives the sum of the losses, and the largest |g| and h. Where curvatures are 1 nothing goes into h.
+        """
+        b = slice(start, stop)
+        values, gradient, curvature = self.block(rows.y[b], rows.z[:, b])
+        if rows.weight is not None:
+            w = rows.weight[b]
+            values, gradient = values * w, gradient * w
+            curvature = np.broadcast_to(w, gradient.shape) if curvature is None else curvature * w
+        tops = np.zeros((2, len(g)))
+        g[:, b] = gradient
+        tops[0] = np.abs(g[:, b]).max(axis=1)
+        if curvature is not None:
+            h[:, b] = curvature
+            tops[1] = h[:, b].max(axis=1)
+        return float(values.sum()), tops
 
     @abstractmethod
     def start(self, y: Array, weight: Array | None) -> Array:
@@ -147,6 +169,12 @@ class Binary(Loss):
         s = sigmoid(np.ascontiguousarray(z[0], np.float64))
         return Block(s.tail + np.maximum(z[0], 0.0) - y * z[0], (s.p - y)[None], s.spread[None])
 
+    def slopes(self, rows: Any, g: Array, h: Array, start: int, stop: int) -> tuple[float, Array]:
+        """See `boosting_kernels`."""
+        b, w = slice(start, stop), _NONE if rows.weight is None else rows.weight
+        loss, most, widest = binary_slopes(rows.y[b], rows.z[0, b], w[b], g[0, b], h[0, b])
+        return loss, np.array([[most], [widest]])
+
     def start(self, y: Array, weight: Array | None) -> Array:
         """The logit of the share of the second class."""
         share = _mean(y, weight)
@@ -176,6 +204,11 @@ class Multiclass(Loss):
         values = np.log(total) + top - z[at, rows]
         p[at, rows] -= 1.0
         return Block(values, p, curvature)
+
+    def slopes(self, rows: Any, g: Array, h: Array, start: int, stop: int) -> tuple[float, Array]:
+        """See `boosting_kernels`."""
+        tops, w = np.empty((2, self.scores)), _NONE if rows.weight is None else rows.weight
+        return softmax_slopes(rows.y, rows.z, w, g, h, start, stop, tops), tops
 
     def start(self, y: Array, weight: Array | None) -> Array:
         """The logarithms of the shares, less their mean."""

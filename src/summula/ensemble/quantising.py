@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from summula.core.compile import kernel
 from summula.core.threads import together
-from summula.tree.histogram_kernels import COUNT_BITS
+from summula.tree.histogram_kernels import COUNT_BITS, Packing
 from summula.tree.nodes import Slopes
 
 __all__ = ["pack", "quantised", "warmup"]
@@ -114,7 +114,8 @@ def quantised(
         ]
     )
     unit = scales[1] / most[1] if bits else 1.0
-    return Slopes(gradients, curvatures, max(tops), packed, count_bits, bits, scales[0] / most[0], unit)
+    packing = Packing.of(count_bits, bits)
+    return Slopes(gradients, curvatures, max(tops), packed, packing, scales[0] / most[0], unit)
 
 
 def _scale(values: Array, top: float, most: float) -> float:

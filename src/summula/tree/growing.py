@@ -6,7 +6,7 @@
     4. find the best split of both.
 
 All sums are integers, so a tree is the same for any number of threads and any order of rows within chunks. Large
-nodes share their rows among threads, small ones their columns.
+nodes share their rows among threads, small ones their columns; small tables are left to `growing_kernels` whole.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.threads import inside_pool, thread_count, together
-from summula.tree.histogram_kernels import accumulate, accumulate_all
-from summula.tree.nodes import Bins, Leaf, Rules, Slopes, Tree
+from summula.tree.growing_kernels import grow_alone
+from summula.tree.histogram_kernels import BLOCK, accumulate
+from summula.tree.nodes import Bins, Growth, Rules, Slopes, Tree
 from summula.tree.partition_kernels import add_values, leaf_sums, partition
-from summula.tree.split_kernels import BINS, Columns, Limits, best_split, split_children
+from summula.tree.split_kernels import BINS, Columns, Limits, best_split, sides, split_children, whole
 
 __all__ = ["Grower", "Grown"]
 
 Array = NDArray[Any]
+Groups = tuple[frozenset[int], ...] | None
 
-_BY_ROWS = 16_000  # rows of a node beyond which threads share rows, not columns
-_ALONE = 80_000  # rows times columns below which one thread does it all
-_FEW = 200_000  # bins in all below which handing out work costs more than it saves
+_BY_ROWS = 16_000  # rows of a node from which on threads share them when it is sorted
+_ALONE = 80_000  # rows times columns below which one thread sums a node
+_SMALL = 1_500_000  # bins in all below which handing out work costs more than it saves
+_COLUMNS = 100  # beyond which there is work for several threads in any node
+_LEAVES = 1_000  # whose histograms a small table has room for at once
 _NO_ROWS = np.empty(0, np.uint32)
 _WIDE = 62  # bits of the sums of leaf values
 
@@ -61,16 +65,19 @@ class Grower:
     def __init__(self, bins: Bins, columns: Columns, rules: Rules, n_jobs: int | None = None) -> None:
         self.bins, self.columns, self.rules = bins, columns, rules
         n, d = bins.rows.shape
-        few = bins.rows.size < _FEW or inside_pool()
-        self.threads = 1 if few else thread_count(n_jobs)
+        plain = rules.groups is None and rules.share == 1.0
+        small = n * d < _SMALL and d <= _COLUMNS and rules.max_leaves is not None and rules.max_leaves <= _LEAVES
+        self._whole = plain and small
+        self.threads = 1 if self._whole or inside_pool() else thread_count(n_jobs)
         self.rows, self._spare = np.empty(n, np.uint32), np.empty(n, np.uint32)
-        self._packed = np.zeros((self.threads, d, BINS), np.int64)
-        self._free: list[Array] = []
+        self._space = np.zeros((self.threads, min(d, BLOCK), BINS), np.int64)
+        self._free: dict[bool, list[Array]] = {False: [], True: []}
         cuts = _cuts(0, d, min(self.threads, d))
         self._slices = list(itertools.pairwise(cuts))
         k = len(self._slices)
-        self._outs, self._founds = np.empty((k, 2, 1)), np.empty((k, 2, 6), np.int64)
+        self._gains, self._founds = np.empty((k, 2)), np.empty((k, 2, 6), np.int64)
         self._lefts = np.empty((k, 2, BINS), np.uint8)
+        self._growth = Growth.of(2 * rules.max_leaves - 1 if rules.max_leaves else 61)
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
@@ -82,111 +89,168 @@ class Grower:
             slopes.gradient_unit, slopes.curvature_unit, rules.l2, rules.min_rows, rules.min_curvature
         )
         self.rows[:] = np.arange(len(self.rows), dtype=np.uint32)
-        tree, root = Tree(), self._root()
-        tree.add(root, self._limits.curvature_unit * float(root.total[1]))
-        queue: list[tuple[float, int, Leaf]] = []
-        done: list[Leaf] = []
-        self._enqueue(root, queue, done)
-        while queue and (rules.max_leaves is None or len(queue) + len(done) < rules.max_leaves):
-            leaf = heapq.heappop(queue)[2]
-            last = rules.max_leaves is not None and len(queue) + len(done) + 2 >= rules.max_leaves
-            for child in self._split(tree, leaf, search=not last):
-                self._enqueue(child, queue, done)
-        done += [leaf for _, _, leaf in queue]
-        for leaf in done:
-            self._give_back(leaf)
-        done.sort(key=lambda leaf: leaf.start)
-        self._finish(tree, done)
-        starts = np.array([leaf.start for leaf in done] + [len(self.rows)], np.int64)
-        return Grown(tree, np.array([leaf.number for leaf in done], np.int64), starts, self.rows)
+        count = self._grow_whole() if self._whole else self._grow_shared()
+        leaves = np.flatnonzero(self._growth.child[:count] == 0)
+        leaves = leaves[np.argsort(self._growth.span[leaves, 0])]
+        starts = np.append(self._growth.span[leaves, 0], len(self.rows))
+        grown = Grown(Tree.of(self._growth, count, slopes.curvature_unit), leaves, starts, self.rows)
+        self._finish(grown)
+        return grown
 
     def add_to(self, scores: Array, grown: Grown) -> None:
         """Add the values of the leaves to the scores of their rows."""
-        values = np.array(grown.tree.value)[grown.leaves]
+        values = grown.tree.value[grown.leaves]
+        together(
+            [
+                functools.partial(add_values, self.rows, grown.starts, values, a, b, scores)
+                for a, b in self._shares(grown)
+            ]
+        )
+
+    def _shares(self, grown: Grown) -> list[tuple[int, int]]:
+        """Leaves for each thread, of about as many rows."""
+        if self.threads == 1:
+            return [(0, len(grown.leaves))]
         cuts = np.searchsorted(grown.starts, np.linspace(0, len(self.rows), self.threads + 1))
         cuts[0], cuts[-1] = 0, len(grown.leaves)
-        spans = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
-        together([functools.partial(add_values, self.rows, grown.starts, values, a, b, scores) for a, b in spans])
+        return [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
 
-    # --------------------------------------------------------------------------------------------------------- leaves
+    def _finish(self, grown: Grown) -> None:
+        """The values of the leaves, from unrounded gradients summed in fixed point."""
+        rules, slopes, tree = self.rules, self._slopes, grown.tree
+        digits = _WIDE - int(np.ceil(np.log2(max(slopes.top, 1e-300)))) - int(np.ceil(np.log2(max(len(self.rows), 2))))
+        unit = 2.0 ** min(digits, 1000)
+        sums = np.empty((len(grown.leaves), 2))
+        given = slopes.gradients, slopes.curvatures, unit, sums
+        together([functools.partial(leaf_sums, self.rows, grown.starts, a, b, *given) for a, b in self._shares(grown)])
+        _, low, high = self._growth.node[grown.leaves].T
+        value = np.clip(-sums[:, 0] / (sums[:, 1] + rules.l2 + 1e-15), low, high)
+        tree.value[grown.leaves], tree.weight[grown.leaves] = rules.rate * value, sums[:, 1]
 
-    def _root(self) -> Leaf:
-        n, slopes, limits = len(self.rows), self._slopes, self._limits
-        cuts = _cuts(0, n, self.threads)
-        parts = [self._histogram() for _ in range(self.threads)]
-        bits = slopes.count_bits, slopes.bits
+    # -------------------------------------------------------------------------------------------------- a small table
+
+    def _grow_whole(self) -> int:
+        rules, slopes, (n, d) = self.rules, self._slopes, self.bins.rows.shape
+        assert rules.max_leaves is not None
+        if not self._free[False]:
+            few = min(rules.max_leaves, n)
+            self._free[False].append(np.empty((few + 1, d, BINS), np.int64))
+            self._free[True].append(np.empty((n // slopes.packing.mask + 1, d, BINS, 3), np.int64))
+        return int(
+            grow_alone(
+                self.bins.rows,
+                self.bins.columns,
+                slopes.packed,
+                self.rows,
+                self._spare,
+                self.columns,
+                self._limits,
+                slopes.packing,
+                rules.max_leaves,
+                n if rules.max_depth is None else rules.max_depth,
+                rules.min_gain,
+                self._space[0],
+                self._free[False][0],
+                self._free[True][0],
+                self._growth,
+            )
+        )
+
+    # -------------------------------------------------------------------------------------------------- a large table
+
+    def _grow_shared(self) -> int:
+        rules = self.rules
+        self._sums: dict[int, Array] = {}  # the histograms of leaves that may be split
+        self._groups: dict[int, Groups] = {0: rules.groups}
+        self._root()
+        queue: list[tuple[float, int]] = []
+        count, leaves = 1, 1
+        self._enqueue(0, queue)
+        while queue and (rules.max_leaves is None or leaves < rules.max_leaves):
+            leaf = heapq.heappop(queue)[1]
+            if count + 2 > len(self._growth.child):
+                self._growth = self._growth.larger()
+            leaves += 1
+            self._split(leaf, count, search=leaves != rules.max_leaves)
+            for child in (count, count + 1):
+                self._enqueue(child, queue)
+            count += 2
+        for sums in self._sums.values():
+            self._give_back(sums)
+        return count
+
+    def _enqueue(self, node: int, queue: list[tuple[float, int]]) -> None:
+        """The leaf of largest gain comes first; where all will be split, the last one, which needs least memory."""
+        gain = float(self._growth.gain[node])
+        if gain > self.rules.min_gain:
+            heapq.heappush(queue, (float(-node) if self.rules.max_leaves is None else -gain, node))
+        elif node in self._sums:
+            self._give_back(self._sums.pop(node))
+
+    def _root(self) -> None:
+        n, growth, packing = len(self.rows), self._growth, self._slopes.packing
+        growth.span[0], growth.child[0], growth.gain[0] = (0, n, 0), 0, -1.0
+        sums = self._sums[0] = self._summed(self.rows)
+        whole(sums, packing, self._limits, growth.total[0], growth.node[0])
+        if not self._splittable(0):
+            return
+        given = self.columns, self._allowed(0), growth.total[0], growth.node[0], self._limits, packing, -1.0
+        self._gains[:, 0] = together(
+            [
+                functools.partial(best_split, sums, a, b, *given, self._founds[k, 0], self._lefts[k, 0])
+                for k, (a, b) in enumerate(self._slices)
+            ]
+        )
+        self._choose(0, 0, len(self._slices))
+
+    def _room(self, *, wide: bool) -> Array:
+        """For a histogram."""
+        free, shape = self._free[wide], (self.bins.rows.shape[1], BINS, 3)
+        return free.pop() if free else np.empty(shape if wide else shape[:2], np.int64)
+
+    def _give_back(self, sums: Array) -> None:
+        self._free[sums.ndim == 3].append(sums)
+
+    def _summed(self, rows: Array) -> Array:
+        """The histogram of many rows, which threads share."""
+        slopes, d = self._slopes, self.bins.rows.shape[1]
+        wide = len(rows) > slopes.packing.mask
+        pieces = self.threads if wide else 1
+        cuts = _cuts(0, len(rows), pieces)
+        parts = [self._room(wide=wide) for _ in range(pieces)]
         together(
             [
                 functools.partial(
-                    accumulate_all,
+                    accumulate,
                     self.bins.rows,
-                    cuts[k],
-                    cuts[k + 1],
+                    rows[cuts[k] : cuts[k + 1]],
                     slopes.packed,
-                    *bits,
-                    self._packed[k],
+                    0,
+                    d,
+                    slopes.packing,
+                    self._space[k],
                     parts[k],
                 )
-                for k in range(self.threads)
+                for k in range(pieces)
             ]
         )
-        sums = self._added(parts)
-        total = sums[0].sum(axis=0)
-        h = limits.curvature_unit * total[1]
-        value = -limits.gradient_unit * total[0] / (h + limits.l2 + 1e-15)
-        root = Leaf(0, 0, n, 0, total, (-np.inf, np.inf), float(value), sums, groups=self.rules.groups)
-        if self._splittable(root):
-            allowed, node = self._allowed(root), np.array([root.value, *root.bounds])
-            given = self.columns, allowed, total, node, limits
-            together(
-                [
-                    functools.partial(
-                        best_split, sums, a, b, *given, self._outs[k, 0], self._founds[k, 0], self._lefts[k, 0]
-                    )
-                    for k, (a, b) in enumerate(self._slices)
-                ]
-            )
-            self._choose(root, 0)
-        return root
-
-    def _histogram(self) -> Array:
-        """Space for one, all zero."""
-        sums = self._space()
-        sums[...] = 0
-        return sums
-
-    def _space(self) -> Array:
-        return self._free.pop() if self._free else np.empty((self.bins.rows.shape[1], BINS, 3), np.int64)
-
-    def _added(self, parts: list[Array]) -> Array:
         for part in parts[1:]:
             parts[0] += part
-            self._free.append(part)
+            self._give_back(part)
         return parts[0]
 
-    def _give_back(self, leaf: Leaf) -> None:
-        if leaf.sums is not None:
-            self._free.append(leaf.sums)
-            leaf.sums = None
+    def _splittable(self, node: int) -> bool:
+        start, stop, depth = self._growth.span[node].tolist()
+        deep = self.rules.max_depth is not None and depth >= self.rules.max_depth
+        return not deep and stop - start >= 2 * self.rules.min_rows
 
-    def _splittable(self, leaf: Leaf) -> bool:
-        rules = self.rules
-        deep = rules.max_depth is not None and leaf.depth >= rules.max_depth
-        return not deep and leaf.stop - leaf.start >= 2 * rules.min_rows
-
-    def _enqueue(self, leaf: Leaf, queue: list[tuple[float, int, Leaf]], done: list[Leaf]) -> None:
-        if leaf.gain > self.rules.min_gain:
-            heapq.heappush(queue, (-leaf.gain, leaf.number, leaf))
-        else:
-            self._give_back(leaf)
-            done.append(leaf)
-
-    def _allowed(self, leaf: Leaf) -> Array:
+    def _allowed(self, node: int) -> Array:
         """Which columns a node may be split on."""
         allowed = np.ones(self.bins.rows.shape[1], np.uint8)
-        if leaf.groups is not None:
+        groups = self._groups[node]
+        if groups is not None:
             allowed[:] = 0
-            allowed[sorted(frozenset().union(*leaf.groups))] = 1
+            allowed[sorted(frozenset().union(*groups))] = 1
         if self.rules.share < 1.0 and self._rng is not None:
             candidates = np.flatnonzero(allowed)
             few = max(1, int(np.ceil(self.rules.share * len(candidates))))
@@ -194,49 +258,38 @@ class Grower:
             allowed[self._rng.choice(candidates, few, replace=False)] = 1
         return allowed
 
-    def _choose(self, leaf: Leaf, which: int) -> None:
+    def _choose(self, node: int, which: int, slices: int) -> None:
         """The best of what was found on the slices of columns; of equal ones the first."""
-        k = int(np.argmax(self._outs[:, which, 0]))
-        leaf.gain = float(self._outs[k, which, 0])
-        leaf.found, leaf.left = self._founds[k, which].copy(), self._lefts[k, which].copy()
+        growth, k = self._growth, int(np.argmax(self._gains[:slices, which]))
+        growth.gain[node] = self._gains[k, which]
+        growth.found[node], growth.left[node] = self._founds[k, which], self._lefts[k, which]
 
-    # --------------------------------------------------------------------------------------------------------- splits
-
-    def _split(self, tree: Tree, leaf: Leaf, *, search: bool) -> list[Leaf]:
-        assert leaf.found is not None
-        assert leaf.left is not None
-        f = int(leaf.found[0])
-        middle = leaf.start + self._sort(leaf.start, leaf.stop, self.bins.columns[f], leaf.left)
-        children = self._children(tree.split(leaf), leaf, f, middle)
-        for child in children:
-            tree.add(child, self._limits.curvature_unit * float(child.total[1]))
-        if search and any(self._splittable(child) for child in children):
-            self._search(leaf, children)
+    def _split(self, leaf: int, child: int, *, search: bool) -> None:
+        """Give a leaf two children, whose number is `child` and the next."""
+        growth = self._growth
+        start, stop, depth = growth.span[leaf].tolist()
+        f, pair = int(growth.found[leaf, 0]), slice(child, child + 2)
+        middle = start + self._sort(start, stop, self.bins.columns[f], growth.left[leaf])
+        growth.child[leaf], growth.child[pair], growth.gain[pair] = child, 0, -1.0
+        growth.span[pair] = (start, middle, depth + 1), (middle, stop, depth + 1)
+        sign = int(self.columns.monotone[f])
+        sides(
+            growth.total[leaf],
+            growth.found[leaf],
+            growth.node[leaf],
+            self._limits,
+            sign,
+            growth.total[pair],
+            growth.node[pair],
+        )
+        groups = self._groups.pop(leaf)
+        inside = groups if groups is None else tuple(group for group in groups if f in group)
+        self._groups[child] = self._groups[child + 1] = inside
+        parent = self._sums.pop(leaf)
+        if search and (self._splittable(child) or self._splittable(child + 1)):
+            self._search(parent, child)
         else:
-            self._give_back(leaf)
-        return children
-
-    def _children(self, number: int, leaf: Leaf, f: int, middle: int) -> list[Leaf]:
-        limits, found = self._limits, leaf.found
-        assert found is not None
-        sides = [found[3:6], leaf.total - found[3:6]]
-        low, high = leaf.bounds
-        values = []
-        for g, h, _ in (side.tolist() for side in sides):
-            value = -limits.gradient_unit * g / (limits.curvature_unit * h + limits.l2 + 1e-15)
-            values.append(min(max(value, low), high))
-        between = (values[0] + values[1]) / 2
-        bounds = {
-            0: [(low, high), (low, high)],
-            1: [(low, between), (between, high)],
-            -1: [(between, high), (low, between)],
-        }[int(self.columns.monotone[f])]
-        groups = leaf.groups if leaf.groups is None else tuple(group for group in leaf.groups if f in group)
-        places = ((leaf.start, middle), (middle, leaf.stop))
-        return [
-            Leaf(number + k, *places[k], leaf.depth + 1, sides[k], bounds[k], values[k], groups=groups)
-            for k in range(2)
-        ]
+            self._give_back(parent)
 
     def _sort(self, start: int, stop: int, bins: Array, left: Array) -> int:
         """Rows that go left first; gives their number."""
@@ -262,22 +315,23 @@ class Grower:
             at += b - a - count
         return middle - start
 
-    def _search(self, leaf: Leaf, children: list[Leaf]) -> None:
-        """Histograms and best splits of both children."""
-        small, large = sorted(children, key=lambda child: child.stop - child.start)
-        small.sums, large.sums, leaf.sums = self._space(), leaf.sums, None
-        rows, d, slopes = self.rows[small.start : small.stop], self.bins.rows.shape[1], self._slopes
-        if len(rows) >= _BY_ROWS and self.threads > 1:
-            self._free.append(small.sums)
-            small.sums = self._by_rows(rows)
-            rows = _NO_ROWS
-        pair = (small, large)
-        allowed = np.stack([self._allowed(child) for child in pair])
-        totals = np.stack([child.total for child in pair])
-        nodes = np.array([(child.value, *child.bounds) for child in pair])
+    def _search(self, parent: Array, child: int) -> None:
+        """Histograms and best splits of both children, the parent's histogram becoming that of the larger."""
+        growth, slopes, d = self._growth, self._slopes, self.bins.rows.shape[1]
+        sizes = [int(growth.span[k, 1] - growth.span[k, 0]) for k in (child, child + 1)]
+        which = 0 if sizes[0] <= sizes[1] else 1
+        start, stop, _ = growth.span[child + which].tolist()
+        rows, most = self.rows[start:stop], slopes.packing.mask
+        if len(rows) > most and self.threads > 1:
+            small, rows = self._summed(rows), _NO_ROWS
+        else:
+            small = self._room(wide=len(rows) > most)
+        large = self._room(wide=False) if parent.ndim == 3 and max(sizes) <= most else parent
+        pair = slice(child, child + 2)
+        allowed = np.stack([self._allowed(child), self._allowed(child + 1)])
         alone = len(rows) * d < _ALONE and d * len(self._slices) < 256
         slices = [(0, d)] if alone else self._slices
-        given = self.columns, allowed, totals, nodes, self._limits
+        given = self.columns, allowed, growth.total[pair], growth.node[pair], self._limits, slopes.packing
         together(
             [
                 functools.partial(
@@ -287,65 +341,25 @@ class Grower:
                     slopes.packed,
                     a,
                     b,
-                    slopes.count_bits,
-                    slopes.bits,
-                    self._packed[k],
-                    small.sums,
-                    large.sums,
+                    self._space[k],
+                    small,
+                    parent,
+                    large,
+                    which,
                     *given,
-                    self._outs[k],
+                    self._gains[k],
                     self._founds[k],
                     self._lefts[k],
                 )
                 for k, (a, b) in enumerate(slices)
             ]
         )
-        self._outs[len(slices) :] = -1.0
-        for which, child in enumerate(pair):
-            if self._splittable(child):
-                self._choose(child, which)
-
-    def _by_rows(self, rows: Array) -> Array:
-        """The histogram of many rows, shared among threads."""
-        slopes, d = self._slopes, self.bins.rows.shape[1]
-        cuts = _cuts(0, len(rows), self.threads)
-        parts = [self._histogram() for _ in range(self.threads)]
-        together(
-            [
-                functools.partial(
-                    accumulate,
-                    self.bins.rows,
-                    rows[cuts[k] : cuts[k + 1]],
-                    slopes.packed,
-                    0,
-                    d,
-                    slopes.count_bits,
-                    slopes.bits,
-                    self._packed[k],
-                    parts[k],
-                )
-                for k in range(self.threads)
-            ]
-        )
-        return self._added(parts)
-
-    # --------------------------------------------------------------------------------------------------------- values
-
-    def _finish(self, tree: Tree, leaves: list[Leaf]) -> None:
-        """The values of the leaves, from unrounded gradients summed in fixed point."""
-        rules, slopes = self.rules, self._slopes
-        digits = _WIDE - int(np.ceil(np.log2(max(slopes.top, 1e-300)))) - int(np.ceil(np.log2(max(len(self.rows), 2))))
-        unit = 2.0 ** min(digits, 1000)
-
-        def sums(share: list[Leaf]) -> None:
-            for leaf in share:
-                g, h = leaf_sums(self.rows[leaf.start : leaf.stop], slopes.gradients, slopes.curvatures, unit)
-                value = min(max(-g / (h + rules.l2 + 1e-15), leaf.bounds[0]), leaf.bounds[1])
-                tree.value[leaf.number] = rules.rate * value
-                tree.weight[leaf.number] = h
-
-        shares = [leaves[k :: self.threads] for k in range(self.threads)]
-        together([functools.partial(sums, share) for share in shares if share])
+        if large is not parent:
+            self._give_back(parent)
+        for k, sums in ((which, small), (1 - which, large)):
+            self._sums[child + k] = sums
+            if self._splittable(child + k):
+                self._choose(child + k, k, len(slices))
 
 
 def _cuts(start: int, stop: int, pieces: int) -> list[int]:

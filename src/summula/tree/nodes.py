@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bins", "Leaf", "Rules", "Slopes", "Tree"]
+from summula.tree.histogram_kernels import Packing
+
+__all__ = ["Bins", "Growth", "Rules", "Slopes", "Tree"]
 
 Array = NDArray[Any]
 
@@ -52,8 +54,8 @@ class Slopes(NamedTuple):
         The largest of either in size.
     packed : ndarray of shape (n,), int64
         Rounded, for the search of splits (see `histogram_kernels`).
-    count_bits, bits : int
-        K and c of that packing.
+    packing : Packing
+        Where the parts of those integers are.
     gradient_unit, curvature_unit : float
         What an integer is worth.
     """
@@ -62,67 +64,85 @@ class Slopes(NamedTuple):
     curvatures: Array
     top: float
     packed: Array
-    count_bits: int
-    bits: int
+    packing: Packing
     gradient_unit: float
     curvature_unit: float
 
 
-@dataclass
-class Leaf:
-    """A node that may still be split."""
+class Growth(NamedTuple):
+    """The nodes of a tree while it grows, as arrays with an entry each; the right child comes next to the left.
 
-    number: int
-    start: int
-    stop: int
-    depth: int
-    total: Array  # sums of gradient, curvature, rows
-    bounds: tuple[float, float]
-    value: float
-    sums: Array | None = None  # its histogram
-    gain: float = -1.0
-    found: Array | None = None
-    left: Array | None = None
-    groups: tuple[frozenset[int], ...] | None = None  # that its path is still within
+    Attributes
+    ----------
+    span : where its rows start and stop, and its depth
+    total : sums of gradient, curvature, rows
+    node : its value, and the bounds of it
+    gain : of its best split; -1 where there is none
+    found : that split (see `split_kernels.best_split`)
+    left : for that split, which bins go left
+    child : the left child; 0 for a leaf
+    """
+
+    span: Array
+    total: Array
+    node: Array
+    gain: Array
+    found: Array
+    left: Array
+    child: Array
+
+    @classmethod
+    def of(cls, nodes: int) -> Growth:
+        """Room for so many nodes."""
+        return cls(
+            np.zeros((nodes, 3), np.int64),
+            np.zeros((nodes, 3), np.int64),
+            np.zeros((nodes, 3)),
+            np.full(nodes, -1.0),
+            np.zeros((nodes, 6), np.int64),
+            np.zeros((nodes, 256), np.uint8),
+            np.zeros(nodes, np.int64),
+        )
+
+    def larger(self) -> Growth:
+        """The same with room for twice as many."""
+        return Growth(*(np.concatenate([part, np.zeros_like(part)]) for part in self))
 
 
 @dataclass
 class Tree:
-    """Nodes as lists; node 0 is the root, `child` the left child of each (0 for a leaf), the right one next to it."""
+    """Nodes as arrays; node 0 is the root, `child` the left child of each (0 for a leaf), the right one next to it."""
 
-    column: list[int] = field(default_factory=list)
-    bin: list[int] = field(default_factory=list)  # the last on the left; -1 for categories
-    missing_left: list[bool] = field(default_factory=list)
-    child: list[int] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-    gain: list[float] = field(default_factory=list)
-    count: list[int] = field(default_factory=list)
-    weight: list[float] = field(default_factory=list)  # sum of curvatures
-    depth: list[int] = field(default_factory=list)
-    lefts: dict[int, Array] = field(default_factory=dict)  # of nodes that split categories: which bins go left
+    column: Array  # -1 for a leaf
+    bin: Array  # the last on the left; -1 for categories
+    missing_left: Array
+    child: Array
+    value: Array
+    gain: Array
+    count: Array
+    weight: Array  # sum of curvatures
+    depth: Array
+    lefts: dict[int, Array]  # of nodes that split categories: which bins go left
 
-    def add(self, leaf: Leaf, weight: float) -> None:
-        """One more node, a leaf so far."""
-        self.column.append(-1)
-        self.bin.append(-1)
-        self.missing_left.append(False)
-        self.child.append(0)
-        self.value.append(leaf.value)
-        self.gain.append(0.0)
-        self.count.append(int(leaf.total[2]))
-        self.weight.append(weight)
-        self.depth.append(leaf.depth)
-
-    def split(self, leaf: Leaf) -> int:
-        """Turn a leaf into a node with two children, which come next; gives the number of the first."""
-        assert leaf.found is not None
-        assert leaf.left is not None
-        node, child = leaf.number, len(self)
-        self.column[node], self.bin[node] = int(leaf.found[0]), int(leaf.found[1])
-        self.missing_left[node], self.child[node], self.gain[node] = bool(leaf.left[-1]), child, leaf.gain
-        if leaf.found[1] < 0:
-            self.lefts[node] = leaf.left
-        return child
+    @classmethod
+    def of(cls, growth: Growth, nodes: int, curvature_unit: float) -> Tree:
+        """The first nodes; values and weights of leaves are those of the search."""
+        child, found = growth.child[:nodes].copy(), growth.found[:nodes]
+        inner = child > 0
+        column, last = np.where(inner, found[:, 0], -1), np.where(inner, found[:, 1], -1)
+        categories = np.flatnonzero(inner & (last < 0)).tolist()
+        return cls(
+            column,
+            last,
+            inner & (growth.left[:nodes, -1] == 1),
+            child,
+            growth.node[:nodes, 0].copy(),
+            np.where(inner, growth.gain[:nodes], 0.0),
+            growth.total[:nodes, 2].copy(),
+            curvature_unit * growth.total[:nodes, 1],
+            growth.span[:nodes, 2].copy(),
+            {node: growth.left[node].copy() for node in categories},
+        )
 
     def __len__(self) -> int:
         return len(self.value)

@@ -32,21 +32,24 @@ def partition(rows: Any, bins: Any, left: Any, spare: Any) -> int:
 
 
 @kernel
-def leaf_sums(rows: Any, gradients: Any, curvatures: Any, unit: float) -> Any:
-    """Sums of gradient and curvature in multiples of 1 / unit: integers, so that their order is nothing to them.
+def leaf_sums(
+    rows: Any, starts: Any, first: int, last: int, gradients: Any, curvatures: Any, unit: float, out: Any
+) -> None:
+    """Sums of gradient and curvature over the rows of the leaves from `first` up to `last`.
 
-    No curvatures at all mean that every one is 1.
+    In multiples of 1 / unit: integers, so that their order is nothing to them. No curvatures at all mean that every
+    one is 1.
     """
-    g, h = np.int64(0), np.int64(0)
-    if len(curvatures) == 0:
-        for i in range(len(rows)):
-            g += np.int64(np.rint(np.float64(gradients[np.uint64(rows[i])]) * unit))
-        return g / unit, float(len(rows))
-    for i in range(len(rows)):
-        row = np.uint64(rows[i])
-        g += np.int64(np.rint(np.float64(gradients[row]) * unit))
-        h += np.int64(np.rint(np.float64(curvatures[row]) * unit))
-    return g / unit, h / unit
+    flat = len(curvatures) == 0
+    for leaf in range(first, last):
+        g, h = np.int64(0), np.int64(0)
+        for i in range(starts[leaf], starts[leaf + 1]):
+            row = np.uint64(rows[i])
+            g += np.int64(np.rint(np.float64(gradients[row]) * unit))
+            if not flat:
+                h += np.int64(np.rint(np.float64(curvatures[row]) * unit))
+        out[leaf, 0] = g / unit
+        out[leaf, 1] = starts[leaf + 1] - starts[leaf] if flat else h / unit
 
 
 @kernel
@@ -63,6 +66,6 @@ def warmup() -> None:
     rows = np.zeros(1, np.uint32)
     partition(rows, np.zeros(1, np.uint8), np.zeros(256, np.uint8), rows.copy())
     partition(rows, np.zeros((1, 2), np.uint8).T[0], np.zeros(256, np.uint8), rows.copy())
-    leaf_sums(rows, np.zeros(1, np.float32), np.zeros(1, np.float32), 1.0)
+    leaf_sums(rows, np.array([0, 1]), 0, 1, np.zeros(1, np.float32), np.zeros(1, np.float32), 1.0, np.zeros((1, 2)))
     for kind in (np.float32, np.float64):
         add_values(rows, np.array([0, 1]), np.zeros(1), 0, 1, np.zeros(1, kind))

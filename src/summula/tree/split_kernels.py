@@ -17,12 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from summula.core.compile import kernel
-from summula.tree.histogram_kernels import accumulate
+from summula.tree.histogram_kernels import Packing, accumulate, block_width, subtract, unpacked
 
-__all__ = ["BINS", "MISSING", "Columns", "Limits", "best_split", "split_children", "warmup"]
+__all__ = ["BINS", "MISSING", "Columns", "Limits", "best_split", "sides", "split_children", "warmup", "whole"]
 
 BINS = 256
 MISSING = 255  # the bin of missing values, of every column
+_BIG = 1.5 * 2.0**52
+_MIDDLE = np.int64(0x4338000000000000)  # its bits
+_ROUNDING = 1e-12  # of a node's loss: gains below are none
 _SUPPORT = 10.0  # rows a category needs to be sorted, and the smoothing of its place
 
 
@@ -52,6 +55,20 @@ def _value(g: float, h: float, l2: float, low: float, high: float) -> float:
 
 
 @kernel
+def sides(total: Any, found: Any, node: Any, limits: Any, sign: int, totals: Any, nodes: Any) -> None:
+    """Sums, values and bounds of the two children of a node; `sign` is what the split's column is monotone in."""
+    for k in range(3):
+        totals[0, k], totals[1, k] = found[3 + k], total[k] - found[3 + k]
+    for side in range(2):
+        g, h = limits.gradient_unit * totals[side, 0], limits.curvature_unit * totals[side, 1]
+        nodes[side, 0] = _value(g, h, limits.l2, node[1], node[2])
+        nodes[side, 1], nodes[side, 2] = node[1], node[2]
+    if sign != 0:
+        below = 0 if sign > 0 else 1
+        nodes[below, 2] = nodes[1 - below, 1] = (nodes[0, 0] + nodes[1, 0]) / 2
+
+
+@kernel
 def _bounded_gain(left: float, right: float, a: float, b: float, node: Any, l2: float, monotone: int) -> float:
     """The gain of a split with these gradients and curvatures; -1 where the sides are in the wrong order."""
     vl, vr = _value(left, a, l2, node[1], node[2]), _value(right, b, l2, node[1], node[2])
@@ -61,10 +78,29 @@ def _bounded_gain(left: float, right: float, a: float, b: float, node: Any, l2: 
 
 
 @kernel
-def _note(out: Any, found: Any, gain: float, f: int, b: int, away: int, g: int, h: int, c: int) -> None:
-    out[0] = gain
+def _note(found: Any, f: int, b: int, away: int, g: int, h: int, c: int) -> None:
     found[0], found[1], found[2] = f, b, away
     found[3], found[4], found[5] = g, h, c
+
+
+@kernel
+def _cell(cells: Any, b: int, packing: Any) -> Any:
+    """Gradient, curvature and rows of one bin, packed or wide."""
+    if cells.ndim == 1:
+        return unpacked(cells[b], packing)
+    return cells[b, 0], cells[b, 1], cells[b, 2]
+
+
+@kernel
+def whole(sums: Any, packing: Any, limits: Any, total: Any, node: Any) -> None:
+    """Sums, value and bounds of the root."""
+    total[:] = 0
+    for b in range(BINS):
+        here = _cell(sums[0], b, packing)
+        for k in range(3):
+            total[k] += here[k]
+    node[1], node[2] = -np.inf, np.inf
+    node[0] = _value(limits.gradient_unit * total[0], limits.curvature_unit * total[1], limits.l2, node[1], node[2])
 
 
 @kernel
@@ -77,84 +113,137 @@ def best_split(
     total: Any,
     node: Any,
     limits: Any,
-    out: Any,
+    packing: Any,
+    best: float,
     found: Any,
     left: Any,
-) -> None:
-    """The best split of a node on the columns from `first` up to `last`.
+) -> float:
+    """The gain of the best split of a node on the columns from `first` up to `last`, or `best` where none is better.
 
     total : the node's sums of gradient, curvature and rows.
     node : its value, and its lower and upper bound.
-    out : gain goes to out[0], -1 where there is no split.
     found : column, last bin on the left (-1 for categories), whether missing values go left; the sums of the left.
     left : 256 flags, which bins go left.
     """
-    out[0] = -1.0
-    keys, order = np.empty(BINS), np.empty(BINS, np.int64)
+    before, running = best, np.empty((4, BINS))
+    floor = max(best, _ROUNDING * abs(node[0] * limits.gradient_unit * total[0]))
+    best = floor
     for f in range(first, last):
         if allowed[f] == 0:
             continue
         n, cells = columns.n_bins[f], sums[f]
-        lost = cells[MISSING, 2]
+        lost = _cell(cells, MISSING, packing)
         if columns.categorical[f]:
-            _best_categories(cells, f, n, total, node, limits, keys, order, out, found, left)
+            best = _best_categories(cells, f, n, total, node, limits, packing, best, found, left)
             continue
         # Missing values on the right (the last bin ends a split only if there are some), then on the left.
-        for away in range(2 if lost > 0 else 1):
-            end = n if lost > 0 and not away else n - 1
-            _best_threshold(cells, f, end, away, total, node, limits, columns.monotone[f], out, found)
-    if out[0] > 0:
+        end = n if lost[2] > 0 else n - 1
+        sign = columns.monotone[f]
+        best = _best_threshold(cells, f, end, (0.0, 0.0, 0.0), total, node, limits, packing, sign, best, found, running)
+        if lost[2] > 0:
+            floats = np.float64(lost[0]), np.float64(lost[1]), np.float64(lost[2])
+            best = _best_threshold(cells, f, n - 1, floats, total, node, limits, packing, sign, best, found, running)
+    if best > floor:
         f = found[0]
         if found[1] >= 0:
             for b in range(BINS):
                 left[b] = b <= found[1]
             left[MISSING] = found[2]
-        if sums[f, MISSING, 2] == 0:  # none here: with the larger side
+        if _cell(sums[f], MISSING, packing)[2] == 0:  # none here: with the larger side
             left[MISSING] = found[5] > total[2] - found[5]
+        return best
+    return before
+
+
+@kernel
+def _running(cells: Any, end: int, lost: Any, packing: Any, sums: Any) -> None:
+    """Sums of gradient, curvature and rows over the bins 0 to b of a column and the rows `lost`, for each b < end.
+
+    They are whole numbers below 2^51 in size, hence exact. The second loop is several bins at once: it takes such a
+    number i for the double 1.5 * 2^52 + i, whose last bits it is.
+    """
+    gradients, curvatures, counts = sums[0], sums[1], sums[2]
+    if cells.ndim == 1:
+        total, bits = np.int64(0), sums[3].view(np.int64)
+        for b in range(end):
+            total += cells[b]
+            bits[b] = total
+        for b in range(end):
+            g, h, c = unpacked(bits[b], packing)
+            gradients[b] = (np.int64(g + _MIDDLE).view(np.float64) - _BIG) + lost[0]
+            curvatures[b] = (np.int64(h + _MIDDLE).view(np.float64) - _BIG) + lost[1]
+            counts[b] = (np.int64(c + _MIDDLE).view(np.float64) - _BIG) + lost[2]
+    else:
+        g, h, c = np.int64(lost[0]), np.int64(lost[1]), np.int64(lost[2])
+        for b in range(end):
+            g, h, c = g + cells[b, 0], h + cells[b, 1], c + cells[b, 2]
+            gradients[b], curvatures[b], counts[b] = g, h, c
+
+
+@kernel
+def _score(gradients: Any, curvatures: Any, gu: float, hu: float, G: float, H: float, l2: float, scores: Any) -> float:
+    """Twice the loss that equation (2) takes off with each of these left sides, and the largest; several at once."""
+    n = len(gradients)
+    for b in range(n):
+        a, z = hu * curvatures[b] + l2 + 1e-15, hu * (H - curvatures[b]) + l2 + 1e-15
+        left = gu * gradients[b]
+        right = G - left
+        scores[b] = (left * left * z + right * right * a) * np.reciprocal(a * z)  # a plain / would test for 0
+    even = n - n % 4
+    high = np.full(4, -np.inf)
+    for b in range(0, even, 4):
+        for k in range(4):
+            high[k] = max(high[k], scores[b + k])
+    for b in range(even, n):
+        high[0] = max(high[0], scores[b])
+    return max(max(high[0], high[1]), max(high[2], high[3]))  # type: ignore[no-any-return]
 
 
 @kernel
 def _best_threshold(
-    cells: Any, f: int, end: int, away: int, total: Any, node: Any, limits: Any, monotone: int, out: Any, found: Any
-) -> None:
-    """The best of the splits after the bins 0 to end - 1 of a column, missing values on the left if `away`."""
-    G, H, C, flat = total[0], total[1], total[2], cells.reshape(-1)
-    gu, hu, l2, least, light = (
-        limits.gradient_unit,
-        limits.curvature_unit,
-        limits.l2,
-        limits.min_rows,
-        limits.min_curvature,
-    )
-    free = monotone == 0 and node[1] == -np.inf and node[2] == np.inf
-    parent, best = node[0] * (gu * G), out[0]
-    g, h, c = np.int64(0), np.int64(0), np.int64(0)
-    if away:
-        g, h, c = cells[MISSING, 0], cells[MISSING, 1], cells[MISSING, 2]
-    for b in range(end):
-        at = np.uint64(3 * b)
-        here = flat[at + np.uint64(2)]
-        g, h, c = g + flat[at], h + flat[at + np.uint64(1)], c + here
-        if c < least or (here == 0 and b < end - 1):
-            continue  # too few, or the same split as one bin before
-        if C - c < least:
-            break
-        a, z = hu * h, hu * (H - h)
-        if a < light or z < light:
-            continue
-        left, right = gu * g, gu * (G - g)
-        if free:
-            # Equation (2) of both sides over one denominator, and no division where the comparison can do without.
-            a, z = a + l2 + 1e-15, z + l2 + 1e-15
-            above = left * left * z + right * right * a
-            if above <= (best - parent) * (a * z):
-                continue
-            gain = above / (a * z) + parent
-        else:
-            gain = _bounded_gain(left, right, a, z, node, l2, monotone)
-        if gain > best:
-            best = gain
-            _note(out, found, gain, f, b, away, g, h, c)
+    cells: Any,
+    f: int,
+    end: int,
+    lost: Any,
+    total: Any,
+    node: Any,
+    limits: Any,
+    packing: Any,
+    monotone: int,
+    best: float,
+    found: Any,
+    sums: Any,
+) -> float:
+    """The best of the splits after the bins 0 to end - 1 of a column, with the rows `lost` on the left too."""
+    G, H, gu, hu = limits.gradient_unit * total[0], total[1], limits.gradient_unit, limits.curvature_unit
+    l2, light, least, most = limits.l2, limits.min_curvature, limits.min_rows, total[2] - limits.min_rows
+    _running(cells, end, lost, packing, sums)
+    gradients, curvatures, counts, scores = sums[0], sums[1], sums[2], sums[3]
+    # What grows from bin to bin is large enough from one bin on, and too large from another.
+    first, last = 0, end
+    while first < end and (counts[first] < least or hu * curvatures[first] < light):
+        first += 1
+    while last > first and (counts[last - 1] > most or hu * (H - curvatures[last - 1]) < light):
+        last -= 1
+    if first == last:
+        return best
+    parent, place = node[0] * G, -1
+    if monotone == 0 and node[1] == -np.inf and node[2] == np.inf:
+        high = _score(gradients[first:last], curvatures[first:last], gu, hu, G, H, l2, scores)
+        if high + parent > best:
+            best, place = high + parent, first
+            while scores[place - first] != high:
+                place += 1
+    else:
+        for b in range(first, last):
+            a, z, left = hu * curvatures[b], hu * (H - curvatures[b]), gu * gradients[b]
+            gain = _bounded_gain(left, G - left, a, z, node, l2, monotone)
+            if gain > best:
+                best, place = gain, b
+    if place >= 0:
+        g, h, c = np.int64(gradients[place]), np.int64(curvatures[place]), np.int64(counts[place])
+        _note(found, f, place, np.int64(lost[2] > 0), g, h, c)
+    return best
 
 
 @kernel
@@ -165,20 +254,21 @@ def _best_categories(
     total: Any,
     node: Any,
     limits: Any,
-    keys: Any,
-    order: Any,
-    out: Any,
+    packing: Any,
+    best: float,
     found: Any,
     left: Any,
-) -> None:
+) -> float:
     """The best subset of the categories of one column, missing values as one of them."""
+    keys, order = np.empty(BINS), np.empty(BINS, np.int64)
     used = 0
     rows_per_curvature = total[2] / max(limits.curvature_unit * total[1], 1e-300)
     for k in range(n + 1):
         b = k if k < n else MISSING
-        h = limits.curvature_unit * cells[b, 1]
-        if cells[b, 2] > 0 and h * rows_per_curvature >= _SUPPORT:
-            key = limits.gradient_unit * cells[b, 0] / (h + _SUPPORT)
+        here = _cell(cells, b, packing)
+        h = limits.curvature_unit * here[1]
+        if here[2] > 0 and h * rows_per_curvature >= _SUPPORT:
+            key = limits.gradient_unit * here[0] / (h + _SUPPORT)
             at = used
             while at > 0 and keys[at - 1] > key:
                 keys[at], order[at] = keys[at - 1], order[at - 1]
@@ -186,23 +276,24 @@ def _best_categories(
             keys[at], order[at] = key, b
             used += 1
     if used < 2:
-        return
+        return best
     for backwards in range(2):
         g, h, c = np.int64(0), np.int64(0), np.int64(0)
         for k in range((used + 1) // 2):
-            b = order[used - 1 - k] if backwards else order[k]
-            g, h, c = g + cells[b, 0], h + cells[b, 1], c + cells[b, 2]
+            here = _cell(cells, order[used - 1 - k] if backwards else order[k], packing)
+            g, h, c = g + here[0], h + here[1], c + here[2]
             a, z = limits.curvature_unit * h, limits.curvature_unit * (total[1] - h)
             if min(c, total[2] - c) < limits.min_rows or min(a, z) < limits.min_curvature:
                 continue
             left_sum, right_sum = limits.gradient_unit * g, limits.gradient_unit * (total[0] - g)
             gain = _bounded_gain(left_sum, right_sum, a, z, node, limits.l2, 0)
-            if gain > out[0]:
-                _note(out, found, gain, f, -1, 0, g, h, c)
+            if gain > best:
+                best = gain
                 left[:] = 0
                 for i in range(k + 1):
                     left[order[used - 1 - i] if backwards else order[i]] = 1
-                found[2] = left[MISSING]
+                _note(found, f, -1, np.int64(left[MISSING]), g, h, c)
+    return best
 
 
 @kernel
@@ -212,58 +303,95 @@ def split_children(
     gradients: Any,
     first: int,
     last: int,
-    count_bits: int,
-    bits: int,
-    packed: Any,
+    space: Any,
     small: Any,
+    parent: Any,
     large: Any,
+    which: int,
     columns: Any,
     allowed: Any,
     totals: Any,
     nodes: Any,
     limits: Any,
-    outs: Any,
+    packing: Any,
+    gains: Any,
     founds: Any,
     lefts: Any,
 ) -> None:
     """Histograms and best splits of two siblings on the columns from `first` up to `last`.
 
-    `rows` are those of the smaller one; none when its histogram is in `small` already. `large` is the histogram of
-    their parent, and becomes that of the larger sibling. Of each pair the smaller sibling comes first.
+    rows : those of the smaller one; none when its histogram is in `small` already.
+    parent : the histogram of their parent; `large`, where that of the larger one goes, may be the same.
+    which : the smaller sibling, 0 or 1, in all arrays with an entry for each.
     """
-    if len(rows):
-        small[first:last] = 0
-        accumulate(bins, rows, gradients, first, last, count_bits, bits, packed, small)
-    for f in range(first, last):
-        for b in range(BINS):
-            for k in range(3):
-                large[f, b, k] -= small[f, b, k]
-    best_split(small, first, last, columns, allowed[0], totals[0], nodes[0], limits, outs[0], founds[0], lefts[0])
-    best_split(large, first, last, columns, allowed[1], totals[1], nodes[1], limits, outs[1], founds[1], lefts[1])
+    other = 1 - which
+    gains[0] = gains[1] = -1.0
+    width = block_width(last - first)
+    for low in range(first, last, width):
+        high = min(low + width, last)
+        if len(rows):
+            accumulate(bins, rows, gradients, low, high, packing, space, small)
+        subtract(parent, small, large, low, high, packing)
+        gains[which] = best_split(
+            small,
+            low,
+            high,
+            columns,
+            allowed[which],
+            totals[which],
+            nodes[which],
+            limits,
+            packing,
+            gains[which],
+            founds[which],
+            lefts[which],
+        )
+        gains[other] = best_split(
+            large,
+            low,
+            high,
+            columns,
+            allowed[other],
+            totals[other],
+            nodes[other],
+            limits,
+            packing,
+            gains[other],
+            founds[other],
+            lefts[other],
+        )
 
 
 def warmup() -> None:
     """Compile for the types people use."""
     columns = Columns(np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
-    limits = Limits(1.0, 1.0, 0.0, 1, 1e-3)
-    sums = np.zeros((2, 1, BINS, 3), np.int64)
-    split_children(
-        np.zeros((1, 1), np.uint8),
-        np.zeros(1, np.uint32),
-        np.ones(1, np.int64),
-        0,
-        1,
-        14,
-        0,
-        np.zeros((1, BINS), np.int64),
-        sums[0],
-        sums[1],
-        columns,
-        np.ones((2, 1), np.uint8),
-        np.zeros((2, 3), np.int64),
-        np.zeros((2, 3)),
-        limits,
-        np.zeros((2, 1)),
-        np.zeros((2, 6), np.int64),
-        np.zeros((2, BINS), np.uint8),
-    )
+    limits, packing = Limits(1.0, 1.0, 0.0, 1, 1e-3), Packing.of(14, 9)
+    packed, wide = np.zeros((1, BINS), np.int64), np.zeros((1, BINS, 3), np.int64)
+    allowed, totals, nodes = np.ones((2, 1), np.uint8), np.zeros((2, 3), np.int64), np.zeros((2, 3))
+    founds, lefts = np.zeros((2, 6), np.int64), np.zeros((2, BINS), np.uint8)
+    whole(wide, packing, limits, totals[0], nodes[0])
+    best_split(wide, 0, 1, columns, allowed[0], totals[0], nodes[0], limits, packing, -1.0, founds[0], lefts[0])
+    sides(totals[0], founds[0], nodes[0], limits, 0, totals, nodes)
+    rows, gradients = np.zeros(1, np.uint32), np.ones(1, np.int64)
+    for small, parent, large in ((packed, packed, packed), (packed, wide, packed), (packed, wide, wide), (wide,) * 3):
+        split_children(
+            np.zeros((1, 1), np.uint8),
+            rows,
+            gradients,
+            0,
+            1,
+            np.zeros((1, BINS), np.int64),
+            small,
+            parent,
+            large,
+            0,
+            columns,
+            allowed,
+            totals,
+            nodes,
+            limits,
+            packing,
+            np.zeros(2),
+            founds,
+            lefts,
+        )

@@ -1,0 +1,181 @@
+"""Values and slopes of the log-losses, in single precision, several rows at once.
+
+Gradients are kept in single precision anyway. With s = 1 - 2 y and t = s z, for two classes
+
+    loss = log(1 + e^t) = max(t, 0) + log(1 + e^-|t|),      g = s / (1 + e^-t),      h = p (1 - p),             (1)
+
+where no difference of nearly equal numbers is taken: g is right to the last places in both tails. The exponential and
+the logarithm are the series of `core.exponentials`, cut off where single precision ends.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from summula.core.compile import kernel, summing_kernel
+
+__all__ = ["binary_slopes", "softmax_slopes", "warmup"]
+
+_FAR = np.float32(80.0)  # where exponents stop
+_PER_LOG_2 = np.float32(1.0 / math.log(2.0))
+_LOG_2 = np.float32(math.log(2.0))
+_LOG_2_HIGH = np.float32(0.693359375)  # log 2 in two parts: a small whole number times the first is exact
+_LOG_2_LOW = np.float32(math.log(2.0) - 0.693359375)
+_ROUND = np.float32(1.5 * 2.0**23)  # adding this rounds to a whole number, which stands in the last bits of the sum
+_EXP = tuple(np.float32(1.0 / math.factorial(n)) for n in range(8))
+_ARTANH = tuple(np.float32(1.0 / (2 * n + 1)) for n in range(5))
+_NONE = np.int32(0)
+_ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
+_MIDDLE = np.float32(0.41421356)
+_ROWS = 256  # whose exponentials of all classes are at hand at once
+
+
+@kernel
+def _exp(x: Any) -> Any:
+    """e^x for -80 <= x <= 0."""
+    shifted = x * _PER_LOG_2 + _ROUND
+    k = shifted - _ROUND
+    r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
+    total = _EXP[7]
+    for n in range(6, -1, -1):
+        total = total * r + _EXP[n]
+    exponent = np.int32(np.int32(np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23))
+    return total * exponent.view(np.float32)
+
+
+@kernel
+def _log1p(e: Any) -> Any:
+    """log(1 + e) for 0 <= e <= 1."""
+    large = e > _MIDDLE
+    f = _HALF * (e - _ONE) if large else e
+    s = f * np.reciprocal(_TWO + f)
+    z = s * s
+    total = _ARTANH[4]
+    for n in range(3, -1, -1):
+        total = total * z + _ARTANH[n]
+    return _TWO * s * total + (_LOG_2 if large else _ZERO)
+
+
+@kernel
+def _bits(x: Any) -> Any:
+    """A number that is larger where x >= 0 is; the largest of such is found for several rows at once."""
+    return np.float32(x).view(np.int32)
+
+
+@kernel
+def _number(bits: Any) -> Any:
+    """The x with these bits."""
+    whole = np.int32(bits)
+    return np.float64(whole.view(np.float32))
+
+
+@summing_kernel
+def binary_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any) -> Any:
+    """Equation (1) for rows with targets 0 and 1; gives the sum of the losses, and the largest |g| and h.
+
+    No weights at all mean that every one is 1.
+    """
+    plain = len(weight) == 0
+    total, most, widest = 0.0, _NONE, _NONE
+    for i in range(len(y)):
+        s = _ONE - _TWO * np.float32(y[i])
+        t = s * np.float32(z[i])
+        x = -abs(t)
+        x = -_FAR if x < -_FAR else x
+        e = _exp(x)
+        larger = np.reciprocal(_ONE + e)
+        smaller = e * larger
+        wrong = larger if t > _ZERO else smaller
+        w = _ONE if plain else np.float32(weight[i])
+        value = (_log1p(e) + (t if t > _ZERO else _ZERO)) * w
+        slope, spread = wrong * w, smaller * larger * w
+        g[i], h[i] = s * slope, spread
+        total += np.float64(value)
+        most, widest = max(most, _bits(slope)), max(widest, _bits(spread))
+    return total, _number(most), _number(widest)
+
+
+@summing_kernel
+def softmax_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any, begin: int, end: int, tops: Any) -> float:
+    """The same for several classes and the rows from `begin` up to `end`: g_k = p_k - [y = k], h_k = p_k (1 - p_k).
+
+    tops : the largest |g_k| and h_k of each class go there, shape (2, classes).
+    """
+    classes = len(z)
+    top, total, part = np.empty(_ROWS, np.float32), np.empty(_ROWS), np.empty(_ROWS)
+    e, number, right = np.empty((classes, _ROWS), np.float32), np.empty(_ROWS, np.int32), np.empty(_ROWS)
+    loss, plain = 0.0, len(weight) == 0
+    tops[:] = 0.0
+    for start in range(begin, end, _ROWS):
+        m = min(_ROWS, end - start)
+        _exponentials(z, start, m, top, total, e)
+        for i in range(m):
+            number[i] = np.int32(y[start + i])
+            right[i] = np.float32(z[number[i], start + i]) - top[i]
+            part[i] = np.reciprocal(total[i])
+        for i in range(m):
+            loss += (math.log(total[i]) - right[i]) * (1.0 if plain else np.float64(weight[start + i]))
+        for k in range(classes):
+            slopes, spreads = g[k, start : start + m], h[k, start : start + m]
+            most, widest = _slopes_of_class(e[k], total, part, number, np.int32(k), slopes, spreads)
+            if not plain:
+                most, widest = _weighted(weight[start : start + m], slopes, spreads)
+            tops[0, k], tops[1, k] = max(tops[0, k], most), max(tops[1, k], widest)
+    return loss
+
+
+@kernel
+def _exponentials(z: Any, start: int, m: int, top: Any, total: Any, out: Any) -> None:
+    """e^(z_k - max z) of m rows, and their sums."""
+    for i in range(m):
+        top[i], total[i] = np.float32(z[0, start + i]), 0.0
+    for k in range(1, len(z)):
+        here = z[k, start : start + m]
+        for i in range(m):
+            x = np.float32(here[i])
+            top[i] = x if x > top[i] else top[i]
+    for k in range(len(z)):
+        here, e = z[k, start : start + m], out[k]
+        for i in range(m):
+            x = np.float32(here[i]) - top[i]
+            x = -_FAR if x < -_FAR else x
+            e[i] = _exp(x)
+        for i in range(m):
+            total[i] += np.float64(e[i])
+
+
+@kernel
+def _slopes_of_class(e: Any, total: Any, part: Any, number: Any, k: Any, slopes: Any, spreads: Any) -> Any:
+    """Slopes in the score of one class; 1 - p is a sum of the others, without cancellation where p is nearly 1."""
+    most, widest = _NONE, _NONE
+    for i in range(len(slopes)):
+        e64 = np.float64(e[i])
+        p, rest = np.float32(e64 * part[i]), np.float32((total[i] - e64) * part[i])
+        slope, spread = -rest if number[i] == k else p, p * rest
+        slopes[i], spreads[i] = slope, spread
+        most, widest = max(most, _bits(abs(slope))), max(widest, _bits(spread))
+    return _number(most), _number(widest)
+
+
+@kernel
+def _weighted(weight: Any, slopes: Any, spreads: Any) -> Any:
+    """The same times the weights of the rows."""
+    most, widest = _NONE, _NONE
+    for i in range(len(slopes)):
+        w = np.float32(weight[i])
+        slope, spread = slopes[i] * w, spreads[i] * w
+        slopes[i], spreads[i] = slope, spread
+        most, widest = max(most, _bits(abs(slope))), max(widest, _bits(spread))
+    return _number(most), _number(widest)
+
+
+def warmup() -> None:
+    """Compile for the types people use."""
+    y, none = np.zeros(1), np.empty(0)
+    for kind in (np.float64, np.float32):
+        z, g, h = np.zeros((2, 1), kind), np.empty((2, 1), np.float32), np.empty((2, 1), np.float32)
+        binary_slopes(y.astype(kind), z[0], none, g[0], h[0])
+        softmax_slopes(y.astype(kind), z, none, g, h, 0, 1, np.zeros((2, 2)))
