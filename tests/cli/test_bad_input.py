@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,8 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
         ("x,y\n" + "1,a\n2,a\n" * 20, "The target 'y' is 'a' in every row; there is nothing to predict"),
         ("x,y\n" + "1,\n2,\n" * 20, "Every value of the target 'y' is missing"),
         ("x,y\n" + "1,a\n1,b\n" * 20, "No column is left to learn from ('x': all values are the same)"),
+        ("x,y\n" + "".join(f'{i},"1,{i:03d}"\n' for i in range(40)), "write numbers without thousands separators"),
+        ("x,y\n" + "".join(f"{i},user-{i}\n" for i in range(40)), "40 different texts in 40 rows, such as 'user-0'"),
         (b"x,y\n" + b"Z\xfcrich,1\nBern,2\n" * 20, "save the file in the encoding UTF-8"),
     ],
 )
@@ -145,6 +148,95 @@ def test_on_a_full_disk_nothing_half_written_is_left(species: Trained, tmp_path:
     assert "nothing half-written is left: make room" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
     assert out.read_text() == "what was there"
+
+
+FULL_AT_THE_END = """
+import resource, signal, sys
+from summula.cli.app import main
+import summula.cli.training as training
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+write = training.write_together
+
+def full(folder, writers):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST, MOST))
+    write(folder, writers)
+
+training.write_together = full
+sys.argv = ["summula", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs limits on the size of files")
+@pytest.mark.parametrize("limit", [256, 9_000])  # the model does not fit; the model fits, and the report does not
+def test_a_full_disk_leaves_the_results_of_an_earlier_run(limit: int, species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(species.folder, out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    words = ["train", str(species.table), "-t", "species", "-o", str(out), "--models", "baseline"]
+    script = FULL_AT_THE_END.replace("MOST", str(limit))
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 5, done.stderr
+    assert "nothing half-written is left: make room" in done.stderr
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_scratch_files_that_would_not_fit_are_not_begun(
+    species: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUMMULA_SCRATCH", str(tmp_path))
+    usage = type(shutil.disk_usage("/"))(total=1_000, used=900, free=100)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    said = failure(5, "train", species.table, "-t", "species", "-o", tmp_path / "out", "--stream")
+    assert said.endswith(f"0.0 GB are free in {tmp_path}; set SUMMULA_SCRATCH to a folder on a larger disk.")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_broken_line_is_numbered_at_prediction_too(species: Trained, tmp_path: Path) -> None:
+    lines = species.fresh.read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([*lines[:9], "1,2", *lines[9:]]) + "\n")
+    said = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    assert "has 2 fields and the header 8; mend or remove it" in said
+    assert "Line 10 of" in said
+    assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.parametrize("command", ["predict", "certify"])
+def test_tables_without_rows_or_columns_of_the_model(command: str, species: Trained, tmp_path: Path) -> None:
+    out = ("-o", tmp_path / "p.csv") if command == "predict" else ()
+    header = species.fresh.read_text().splitlines()[0]
+    (tmp_path / "none.csv").write_text(header + "\n")
+    said = failure(3, command, species.folder, tmp_path / "none.csv", *out)
+    assert "has no rows" in said or "No row has a value of 'species'" in said
+    (tmp_path / "empty.csv").write_text("")
+    assert "is empty; a CSV file begins with a line" in failure(
+        3, command, species.folder, tmp_path / "empty.csv", *out
+    )
+    lacking = write(csv.read_csv(species.fresh).drop_columns(["island", "sex"]), tmp_path / "lacking.csv")
+    said = failure(3, command, species.folder, lacking, *out)
+    assert "The data have no column 'island'" in said
+    assert "the model was trained on it, and on 1 more that are missing" in said
+    (tmp_path / "latin.csv").write_bytes(species.fresh.read_bytes().replace(b"Biscoe", b"Bisco\xe9"))
+    assert "UTF-8" in failure(3, command, species.folder, tmp_path / "latin.csv", *out)
+
+
+def test_certify_needs_answers(species: Trained, tmp_path: Path) -> None:
+    fresh = csv.read_csv(species.fresh)
+    asked = write(fresh.drop_columns(["species"]), tmp_path / "asked.csv")
+    said = failure(3, "certify", species.folder, asked)
+    assert "no column 'species'" in said
+    assert "it holds the true answers" in said
+    empty = fresh.set_column(0, "species", pa.array([None] * 172, pa.string()))
+    said = failure(3, "certify", species.folder, write(empty, tmp_path / "empty.csv"))
+    assert said == "No row has a value of 'species'; give rows with their true answers."
+
+
+def test_columns_to_leave_out_have_to_be_there(tmp_path: Path) -> None:
+    table = "price,z,y\n" + "\n".join(f"{i / 7},{i % 3},{'ab'[i % 2]}" for i in range(40)) + "\n"
+    assert "did you mean 'price'?" in trained_on(table, tmp_path, "y", "--drop", "prise")
+    assert "would leave out the target" in trained_on(table, tmp_path, "y", "--drop", "y")
+    assert "leaves no column to predict from" in trained_on(table, tmp_path, "y", "--drop", "price,z")
 
 
 def test_tracebacks_come_with_debug_only(tmp_path: Path) -> None:

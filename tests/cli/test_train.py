@@ -54,6 +54,7 @@ def test_bounds_are_rounded_up() -> None:
     assert _digits(8.8412, 3, up=True) == "8.85"
     assert _digits(8.8412, 3, up=False) == "8.84"
     assert float(_digits(99.97, 3, up=True)) >= 99.97
+    assert _digits(131_415.0, 4, up=True) == "131,500"
 
 
 def test_predicted_numbers_stay_within_the_range_of_training(mass: Trained) -> None:
@@ -126,19 +127,30 @@ def test_a_pattern_is_one_table(species: Trained, tmp_path: Path) -> None:
     assert document("train", tmp_path / "part-*.csv", *options)["estimate"] == species.said["estimate"]
 
 
-def test_from_files_the_streaming_candidates_are_compared(mass: Trained, tmp_path: Path) -> None:
+def test_from_files_the_same_candidates_are_compared_on_folds(mass: Trained, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run("train", mass.table, "-t", "body_mass_g", "-o", out, "--stream", "--models", "linear")
-    assert "Trained from files, with the candidates that stream: baseline, linear" in result.stderr
+    result = run("train", mass.table, "-t", "body_mass_g", "-o", out, "--stream", "--models", "linear,ridge")
+    assert "Trained from files: rows are encoded to scratch files, and compared on 3 folds" in result.stderr
     model, memory = summula.load(out / "model.summula"), summula.load(mass.folder / "model.summula")
     assert model.encoder.columns_ == memory.encoder.columns_
     assert np.array_equal(np.sort(model.training_hashes_), memory.training_hashes_)
     fresh = csv.read_csv(mass.fresh, convert_options=csv.ConvertOptions(strings_can_be_null=True))
-    if type(model.model) is type(memory.model):  # the same rows, and rows of files give the bits of the array
-        assert np.array_equal(model.predict(fresh), memory.predict(fresh))
-    classes = document("train", mass.table, "-t", "sex", "-o", out, "--stream", "--models", "logistic")
-    assert classes["streamed"]
-    assert classes["upper"] < 0.5
+    assert type(model.model) is type(memory.model)
+    # The same rows in another order: equal up to rounding.
+    assert np.allclose(model.predict(fresh), memory.predict(fresh), rtol=1e-9)
+    board = csv.read_csv(out / "leaderboard.csv")
+    assert sorted(board["model"].to_pylist()) == ["baseline", "linear", "ridge"]
+    assert board["folds"].to_pylist() == [3, 3, 3]
+    assert not [name for name in out.iterdir() if name.suffix == ".arrow"]
+
+
+def test_every_candidate_is_fitted_from_files(species: Trained, tmp_path: Path) -> None:
+    for target in ("sex", "year"):
+        options = ("-t", target, "-o", tmp_path / target, "--task", "classes" if target == "sex" else "numbers")
+        said = document("train", species.table, *options, "--stream", "--time", "100")
+        assert said["streamed"]
+        assert {row["folds"] for row in said["leaderboard"]} == {3}, said["leaderboard"]
+        assert len(said["leaderboard"]) == (4 if target == "sex" else 5)
 
 
 def test_costs_change_what_is_predicted(species: Trained, tmp_path: Path) -> None:
@@ -153,14 +165,14 @@ def test_costs_change_what_is_predicted(species: Trained, tmp_path: Path) -> Non
 
 
 def test_ctrl_c_keeps_what_is_finished(species: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, judge = iter(range(100)), Judged.of
+    calls, judge = iter(range(100)), Judged.losses
 
-    def interrupted(self: Judged, model: Any, X: Any, y: Any) -> float:
+    def interrupted(self: Judged, model: Any, X: Any, y: Any) -> Any:
         if next(calls) == 3:
             raise KeyboardInterrupt
         return judge(self, model, X, y)
 
-    monkeypatch.setattr(Judged, "of", interrupted)
+    monkeypatch.setattr(Judged, "losses", interrupted)
     options = ["train", str(species.table), "-t", "species", "-o", str(tmp_path), "--models", "logistic"]
     result = RUNNER.invoke(app, options)
     assert result.exit_code == 130
@@ -169,10 +181,10 @@ def test_ctrl_c_keeps_what_is_finished(species: Trained, tmp_path: Path, monkeyp
 
 
 def test_ctrl_c_before_anything_is_finished(species: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Judged, model: Any, X: Any, y: Any) -> float:
+    def interrupted(self: Judged, model: Any, X: Any, y: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Judged, "of", interrupted)
+    monkeypatch.setattr(Judged, "losses", interrupted)
     sentence = failure(130, "train", species.table, "-t", "species", "-o", tmp_path / "out")
     assert sentence == "Stopped by Ctrl-C before anything was finished; nothing was written."
     assert not list((tmp_path / "out").iterdir())
@@ -191,6 +203,24 @@ def test_a_candidate_that_fails_is_named_and_passed_over(
     assert said["model"] == "baseline"
     assert said["leaderboard"][1]["note"] == "failed: no such luck"
     assert said["verdict"].startswith("Nothing but the baseline was finished, which predicts 'species' wrongly for")
+
+
+@pytest.mark.parametrize("more", [(), ("--stream",)])
+def test_a_column_that_gives_the_target_away_is_warned_of(more: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=300), rng.choice(["no", "yes"], 300)
+    table = pa.table({"x": x, "code": np.where(y == "yes", "Y", "N"), "y": y})
+    path, out = write(table, tmp_path / "t.csv"), tmp_path / "out"
+    options = ("-t", "y", "-o", out, "--models", "logistic", *more)
+    result = run("train", path, *options)
+    warning = "'code' gives 'y' away (each of its values has one value of the target): if it is not known when"
+    assert f"Warning: {warning}" in result.stderr
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<strong>Warning:</strong> &#39;code&#39; gives &#39;y&#39; away" in page
+    said = document("train", path, *options, "--drop", "code")
+    assert not said["gives the target away"]
+    assert said["model"] == "baseline"
+    assert "code" not in summula.load(out / "model.summula").feature_names_in_
 
 
 def test_time_is_kept(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Draws the hold-out and the folds.")] = 0,
     task: Annotated[TaskName | None, typer.Option(help="What the target is, if not what it looks like.")] = None,
     holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Share of the rows set aside.")] = 0.2,
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Train from files, as for tables beyond memory.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -110,6 +111,7 @@ def train(
             task=None if task is None else task.value,
             share=holdout,
             stream=stream,
+            drop=() if drop is None else tuple(name.strip() for name in drop.split(",") if name.strip()),
             debug=debug,
             command=" ".join(["summula", *sys.argv[1:]]),
         )

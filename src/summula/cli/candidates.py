@@ -33,8 +33,12 @@ class Candidate:
         Whether it takes categories as codes and missing values as they are (trees), or indicators.
     counts : bool
         Whether it is for counts only.
-    streams : bool
-        Whether it is fitted on files larger than memory.
+    turn : int
+        Who goes first when time is short: what costs nothing, then what wins most often, then by cost.
+    stops_early : bool
+        Whether a fit that is cut short leaves a model that is nearly as good.
+    many_passes : bool
+        Whether a fit goes over the rows so often that they have to be in memory; from files it is given as many as fit.
     """
 
     name: str
@@ -43,7 +47,9 @@ class Candidate:
     settings: dict[str, Any] = field(default_factory=dict)
     codes: bool = False
     counts: bool = False
-    streams: bool = True
+    turn: int = 0
+    stops_early: bool = False
+    many_passes: bool = False
 
     def load(self) -> Any:
         """Its class, or None where there is none that can be saved."""
@@ -73,28 +79,29 @@ class Candidate:
 
 
 _ALPHAS = tuple(10.0**power for power in range(-3, 5))
-_PATH = {"l1_ratios": (1.0,), "Cs": 8, "cv": 3, "scoring": "neg_log_loss", "use_legacy_attributes": False}
+_BOOSTING = "summula.ensemble:HistGradientBoosting"
+# (With columns of standard deviation 1, weaker penalties than these are none.)
+_CS = tuple(10.0**power for power in range(-4, 3))
+_PATH = {"l1_ratios": (1.0,), "Cs": _CS, "cv": 3, "scoring": "neg_log_loss", "use_legacy_attributes": False}
 
 CANDIDATES = (
     Candidate("baseline", "summula.cli.baseline:BaselineClassifier", "classes"),
-    Candidate("logistic", "summula.linear_model:LogisticRegression", "classes"),
-    Candidate("logistic_l1", "summula.linear_model:LogisticRegressionCV", "classes", _PATH, streams=False),
-    Candidate("boosting", "summula.ensemble:HistGradientBoostingClassifier", "classes", codes=True),
+    Candidate("logistic", "summula.linear_model:LogisticRegression", "classes", turn=2),
+    Candidate("logistic_l1", "summula.linear_model:LogisticRegressionCV", "classes", _PATH, turn=6, many_passes=True),
+    Candidate("boosting", f"{_BOOSTING}Classifier", "classes", codes=True, turn=1, stops_early=True),
     Candidate("baseline", "summula.cli.baseline:BaselineRegressor", "numbers"),
-    Candidate("linear", "summula.linear_model:LinearRegression", "numbers"),
-    Candidate("ridge", "summula.linear_model:RidgeCV", "numbers", {"alphas": _ALPHAS}, streams=False),
-    Candidate("lasso", "summula.linear_model:LassoCV", "numbers", {"select": "1se"}),
-    Candidate("poisson", "summula.linear_model:PoissonRegressor", "numbers", {"alpha": 1e-3}, counts=True),
-    Candidate("boosting", "summula.ensemble:HistGradientBoostingRegressor", "numbers", codes=True),
+    Candidate("linear", "summula.linear_model:LinearRegression", "numbers", turn=2),
+    Candidate("ridge", "summula.linear_model:RidgeCV", "numbers", {"alphas": _ALPHAS}, turn=3),
+    Candidate("lasso", "summula.linear_model:LassoCV", "numbers", {"select": "1se"}, turn=5),
+    Candidate("poisson", "summula.linear_model:PoissonRegressor", "numbers", {"alpha": 1e-3}, counts=True, turn=4),
+    Candidate("boosting", f"{_BOOSTING}Regressor", "numbers", codes=True, turn=1, stops_early=True),
 )
 
 
-def candidates_for(
-    kind: str, counts: bool, names: list[str] | None = None, *, streams: bool = False
-) -> list[Candidate]:
+def candidates_for(kind: str, counts: bool, names: list[str] | None = None) -> list[Candidate]:
     """The candidates of a task; the baseline is always among them."""
     fitting = [one for one in CANDIDATES if one.kind == kind and (counts or not one.counts)]
-    there = [one for one in fitting if one.load() is not None and (one.streams or not streams)]
+    there = [one for one in fitting if one.load() is not None]
     if names is None:
         return there
     known = [one.name for one in there]

@@ -1,35 +1,59 @@
-"""Candidates compared by cross-validation within a time budget, fold by fold.
-
-In each round every candidate is fitted once, without the same rows. Only whole rounds count, so that all means are over
-the same rows. When time is over, or after Ctrl-C, what is finished decides.
-"""
+"""How candidates did: their risks fold by fold, and the table of all of them, the best first."""
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.cli.candidates import Candidate
-from summula.core.errors import DataError, TimeLimitError
+from summula.core.errors import DataError
 
-__all__ = ["Entry", "Leaderboard", "compare_candidates"]
+__all__ = ["Entry", "Judgement", "Leaderboard", "judgement", "ranked"]
 
 Array = NDArray[Any]
 
 
+class Judgement(NamedTuple):
+    """The mean loss of a model on rows it was not fitted on, and the standard error of that mean."""
+
+    risk: float
+    error: float
+
+
+def judgement(total: float, squares: float, rows: int) -> Judgement:
+    """From the sums of losses and of their squares."""
+    mean = total / rows
+    return Judgement(mean, float(np.sqrt(max(squares / rows - mean**2, 0.0) / rows)))
+
+
 @dataclass
 class Entry:
-    """How one candidate did."""
+    """How one candidate did.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    judged : list of Judgement
+        One a fold.
+    seconds, spent : list of float
+        What a fit took, and what it took with judging it, one a fold.
+    rows : int or None
+        How many rows a fit was given, where time did not suffice for all of them.
+    model : estimator or None
+        That of the first fold.
+    note : str
+    failed : bool
+    """
 
     candidate: Candidate
-    risks: list[float] = field(default_factory=list)
+    judged: list[Judgement] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    spent: list[float] = field(default_factory=list)
+    rows: int | None = None
+    model: Any = None
     note: str = ""
     failed: bool = False
 
@@ -38,13 +62,24 @@ class Entry:
         """What a user calls it."""
         return self.candidate.name
 
+    @property
+    def risks(self) -> list[float]:
+        """Its risk in each fold."""
+        return [one.risk for one in self.judged]
+
     def finished(self, rounds: int) -> bool:
         """Whether it was fitted in so many rounds."""
-        return len(self.risks) >= rounds and not self.failed
+        return len(self.judged) >= rounds and not self.failed
 
     def mean(self, rounds: int) -> float:
-        """Its mean risk over the first rounds; NaN when it has fewer."""
-        return float(np.mean(self.risks[:rounds])) if self.finished(rounds) else float("nan")
+        """Its mean risk over the first rounds; NaN when it has none."""
+        risks = self.risks[:rounds]
+        return float(np.mean(risks)) if risks and not self.failed else float("nan")
+
+    def error(self, rounds: int) -> float:
+        """The standard error of that mean."""
+        errors = np.array([one.error for one in self.judged[:rounds]])
+        return float(np.sqrt((errors**2).sum()) / len(errors))
 
 
 @dataclass
@@ -62,14 +97,13 @@ class Leaderboard:
         return self.entries[0]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a candidate, for tables and files."""
+        """One row a candidate, for tables and files; who was not in all rounds has no rank."""
         rows = []
         for place, entry in enumerate(self.entries, start=1):
-            finished = entry.finished(self.rounds)
-            counted = entry.risks[: self.rounds] if finished else []
+            counted = [] if entry.failed else entry.risks[: self.rounds]
             rows.append(
                 {
-                    "rank": place if finished else None,
+                    "rank": place if entry.finished(self.rounds) else None,
                     "model": entry.name,
                     self.metric: entry.mean(self.rounds),
                     "lowest fold": min(counted, default=float("nan")),
@@ -82,71 +116,8 @@ class Leaderboard:
         return rows
 
 
-def compare_candidates(
-    candidates: Iterable[Candidate],
-    rounds: Iterable[Callable[[Candidate, float], float]],
-    metric: str,
-    deadline: float,
-    report: Callable[[str, int], None] = lambda what, done: None,
-    debug: bool = False,
-) -> Leaderboard:
-    """Fit every candidate once a round until rounds or time are over.
-
-    `rounds` are functions that fit a candidate within some seconds and give its risk.
-    """
-    entries, interrupted, done, whole = [Entry(one) for one in candidates], False, 0, 0
-    try:
-        for number, fit_and_judge in enumerate(rounds):
-            for place, entry in enumerate(entries):
-                left = deadline - time.monotonic()
-                if entry.failed:
-                    continue
-                if number + done and max(entry.seconds, default=0.0) > left:
-                    _out_of_time(entry, number)
-                    raise _TimeIsOver
-                report(f"fold {number + 1}: {entry.name}", done)
-                # In the first round nobody knows how long the others will take: each gets its share of what is left.
-                share = left / (len(entries) - place) if not number else left
-                _one_fit(entry, fit_and_judge, max(share, 0.5), debug)
-                done += 1
-            whole = number + 1
-    except _TimeIsOver:
-        pass
-    except KeyboardInterrupt:
-        interrupted = True
-    return _ranked(entries, metric, whole, interrupted)
-
-
-class _TimeIsOver(Exception):
-    """The next fit would not end in time."""
-
-
-def _out_of_time(entry: Entry, number: int) -> None:
-    if not number:
-        entry.note = "no time"
-
-
-def _one_fit(entry: Entry, fit_and_judge: Callable[[Candidate, float], float], left: float, debug: bool) -> None:
-    clock = time.monotonic()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            entry.risks.append(fit_and_judge(entry.candidate, left))
-        except TimeLimitError:
-            entry.note, entry.failed = "no model in time", True
-        except Exception as error:
-            if debug:
-                raise
-            entry.note, entry.failed = f"failed: {' '.join(str(error).split())[:200]}", True
-    entry.seconds.append(time.monotonic() - clock)
-    for warning in caught:
-        if "max_time" in str(warning.message):
-            entry.note = "cut short by the time budget"
-        elif "onverge" in type(warning.message).__name__:
-            entry.note = entry.note or "did not converge"
-
-
-def _ranked(entries: list[Entry], metric: str, whole: int, interrupted: bool) -> Leaderboard:
+def ranked(entries: list[Entry], metric: str, whole: int, interrupted: bool) -> Leaderboard:
+    """The leaderboard after so many whole rounds; complains when there is nobody on it."""
     # When not even the first round is whole, those that finished it are compared.
     rounds = max(whole, 1)
     finished = [entry for entry in entries if entry.finished(rounds)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ class Console:
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
+        self._told: set[int] = set()
 
     def remark(self, text: str) -> None:
         """Say something in passing."""
@@ -57,10 +58,16 @@ class Console:
         Rich(file=sys.stdout, highlight=False, markup=False, **wide).print(drawn)  # type: ignore[arg-type]
 
     @contextmanager
-    def progress(self, total: int) -> Iterator[Any]:
-        """A function to call with what is under way and how many steps are done; it moves on a terminal only."""
-        if self.quiet or self.as_json or not sys.stderr.isatty():
-            yield lambda what, done: None
+    def progress(self, total: int) -> Iterator[Callable[[int, str, int], None]]:
+        """A function to call with the fold and the model under way, and how many steps are done.
+
+        It moves on a terminal; elsewhere there is a line for each model in the first fold, and for each further fold.
+        """
+        if self.quiet or self.as_json:
+            yield lambda number, name, done: None
+            return
+        if not sys.stderr.isatty():
+            yield self._tell
             return
         from rich.console import Console as Rich
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -68,7 +75,14 @@ class Console:
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Rich(file=sys.stderr), transient=True) as bar:
             task = bar.add_task("starting", total=total)
-            yield lambda what, done: bar.update(task, description=what, completed=done)
+            yield lambda number, name, done: bar.update(task, description=f"fold {number + 1}: {name}", completed=done)
+
+    def _tell(self, number: int, name: str, done: int) -> None:
+        if not number:
+            self.remark(f"Fold 1: {name}.")
+        elif number not in self._told:
+            self.remark(f"Fold {number + 1}.")
+        self._told.add(number)
 
 
 def shown(value: Any) -> str:
@@ -76,7 +90,7 @@ def shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4g}"
+        return "" if math.isnan(value) else f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

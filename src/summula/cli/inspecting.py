@@ -7,6 +7,7 @@ target.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_
 from summula.preprocessing.table_encoder_plans import plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
-__all__ = ["inspect_file", "leaks", "profile"]
+__all__ = ["inspect_file", "leak_sentence", "leaks", "leaks_of_training", "profile"]
 
 Array = NDArray[Any]
 
-_LEAK_ROWS = 100_000  # looked at for leaks
+_LEAK_ROWS = 50_000  # looked at for leaks
 _STRAIGHT = 0.9999  # a correlation beyond which one number is the other in disguise
 
 
@@ -44,13 +45,17 @@ def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str
                 "different": one.distinct,
                 "mean": one.mean if numbers else None,
                 "sd": one.spread if numbers else None,
-                "lowest": one.low if numbers else None,
-                "highest": one.high if numbers else None,
+                "lowest": one.low if numbers else _day(one.low, plan.kind),
+                "highest": one.high if numbers else _day(one.high, plan.kind),
                 "most frequent": frequent,
                 "remark": f"left out: {plan.why}" if plan.why else "",
             }
         )
     return rows
+
+
+def _day(days: float, kind: str) -> str | None:
+    return str(np.datetime64(int(days // 1), "D")) if kind == "date" and np.isfinite(days) else None
 
 
 def leaks(table: Any, values: Array, classes: bool) -> dict[str, str]:
@@ -82,22 +87,37 @@ def _decides(places: Array, codes: Array, classes: bool) -> bool:
     groups = np.unique(places)
     if len(groups) < 2 or 5 * len(groups) > len(places):
         return False
-    pairs = np.unique(np.column_stack([places, codes]), axis=0)
+    pairs = np.unique((places + 1) * (int(codes.max()) + 1) + codes)
     # With five rows a group and more, all of them do not agree by chance.
     return len(pairs) == len(groups) and (classes or len(np.unique(codes)) > 1)
 
 
 def _sorts(x: Array, codes: Array) -> bool:
     order = np.argsort(x, kind="stable")
+    if np.bincount(codes).min() < 5:
+        return False
     sorted_codes, sorted_x = codes[order], x[order]
     change = np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1])
     apart = bool((sorted_x[change + 1] > sorted_x[change]).all())
     return len(change) == len(np.unique(codes)) - 1 and len(change) > 0 and apart
 
 
+def leaks_of_training(table: Any, y: Array, classes: bool, dropped: Iterable[str]) -> dict[str, str]:
+    """The columns that give the target away, by the first training rows, of those that are not left out anyway."""
+    return leaks(table.drop_columns(list(dropped)).slice(0, _LEAK_ROWS), y[:_LEAK_ROWS], classes)
+
+
+def leak_sentence(name: str, target: str, why: str) -> str:
+    """What to say of a column that gives the target away."""
+    return (
+        f"{name!r} gives {target!r} away ({why}): if it is not known when predictions are made, the model is worth "
+        f"nothing; train again with --drop {name!r}."
+    )
+
+
 def inspect_file(path: str, target: str | None, console: Console) -> None:
     """Print what is known of the columns of a table."""
-    table = open_table(path)
+    table = open_table(path, console.remark)
     if not table.n_rows:
         raise DataError(f"The table {path} has no rows; give one that has.")
     if target is not None:
@@ -116,23 +136,15 @@ def inspect_file(path: str, target: str | None, console: Console) -> None:
     names = list(rows[0])
     console.table(f"{path}: {table.n_rows:,} rows", names, [[row[name] for name in names] for row in rows])
     for name, why in found.items():
-        console.result(f"{name!r} gives {target!r} away ({why}): leave it out if it is not known at prediction time.")
+        console.result(leak_sentence(name, str(target), why))
     console.document({"rows": table.n_rows, "columns": rows, "leaks": found, "target": target})
 
 
 def _leaks_of(table: Scan, target: str) -> tuple[dict[str, str], str]:
     import pyarrow as pa
 
-    few = read_table(table) if table.n_rows <= _LEAK_ROWS else _leading(table)
+    few = read_table(table, last=_LEAK_ROWS)
     values, there = target_values(few[target])
     task = inferred_task(values[there], None, target)
     features = few.drop_columns([target]).filter(pa.array(there))
     return leaks(features, values[there], task.kind == "classes"), f"{task.kind}: {task.said}"
-
-
-def _leading(table: Scan) -> Any:
-    import pyarrow as pa
-
-    blocks = table_blocks(table)
-    columns = blocks.read(0, _LEAK_ROWS)
-    return pa.table({n: pa.array(c, from_pandas=True) if isinstance(c, np.ndarray) else c for n, c in columns.items()})

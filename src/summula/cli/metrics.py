@@ -43,17 +43,17 @@ class Judged(NamedTuple):
     classes: Array | None
     costs: Array | None
 
-    def of(self, model: Any, X: Array, y: Array) -> float:
-        """The mean loss of a fitted model on encoded rows."""
+    def losses(self, model: Any, X: Array, y: Array) -> Array:
+        """The loss of a fitted model on each of some encoded rows."""
         if self.metric == "log_loss":
             places = _places(model.classes_, y)
             p = model.predict_proba(X)[np.arange(len(y)), np.maximum(places, 0)]
-            return float(-np.log(np.maximum(np.where(places < 0, 0.0, p), _TINY)).mean())
+            return np.asarray(-np.log(np.maximum(np.where(places < 0, 0.0, p), _TINY)))
         if self.costs is not None and self.classes is not None:
             p = np.zeros((len(y), len(self.classes)))
             p[:, _places(self.classes, model.classes_)] = model.predict_proba(X)
-            return float(self.costs[_places(self.classes, y), (p @ self.costs).argmin(axis=1)].mean())
-        return risk_of(self.metric, y, np.asarray(model.predict(X)))
+            return np.asarray(self.costs[_places(self.classes, y), (p @ self.costs).argmin(axis=1)])
+        return losses_of(self.metric, y, np.asarray(model.predict(X)))
 
 
 def _places(classes: Array, y: Array) -> NDArray[np.intp]:
@@ -61,12 +61,17 @@ def _places(classes: Array, y: Array) -> NDArray[np.intp]:
     return np.array([known.get(label, -1) for label in np.asarray(y).tolist()], np.intp)
 
 
+def losses_of(metric: str, y: Array, predicted: Array) -> Array:
+    """The loss of each prediction."""
+    if metric in ("error", "log_loss"):
+        return np.asarray(predicted != y, np.float64)
+    away = predicted - y
+    return np.asarray(away**2 if metric == "squared" else np.abs(away))
+
+
 def risk_of(metric: str, y: Array, predicted: Array) -> float:
     """The mean of a loss of predictions."""
-    if metric in ("error", "log_loss"):
-        return float((predicted != y).mean())
-    away = predicted - y
-    return float((away**2).mean() if metric == "squared" else np.abs(away).mean())
+    return float(losses_of(metric, y, predicted).mean())
 
 
 class CappedLoss:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import summula
+from summula.cli.answered import Answered, count_answers
 from summula.cli.console import Console
 from summula.cli.exits import MODEL, CommandError
 from summula.cli.files import write_whole
 from summula.cli.metrics import certified
 from summula.cli.seen import refuse_training_rows
-from summula.cli.tables import as_labels, open_table, read_table, target_values
+from summula.cli.tables import open_table
 from summula.cli.verdicts import certified_sentence
 from summula.core.errors import DataError, ParameterError
 from summula.core.frames import no_such_column
 from summula.core.output import write_batches
+from summula.core.scan import Scan
 from summula.preprocessing import TableModel
 
 __all__ = ["certify_file", "load_model", "predict_file"]
+
+Array = NDArray[Any]
+
+_JOINED = 1 << 19  # numbers that are written at once, or more
 
 
 def load_model(path: str) -> TableModel:
@@ -42,15 +49,35 @@ def load_model(path: str) -> TableModel:
     return model
 
 
-def predict_file(model_path: str, table_path: str, out: str, proba: bool, console: Console) -> None:
-    """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
-    model, table = load_model(model_path), open_table(table_path)
-    if not table.n_rows:
-        raise DataError(f"The table {table_path} has no rows; there is nothing to predict.")
+def _used_columns(model: TableModel, table: Scan) -> list[str]:
+    """The columns a model looks at; complains when one is not there."""
     wanted = [str(name) for name in model.feature_names_in_]
     lacking = [name for name in wanted if name not in table.columns]
     if lacking:
-        raise DataError(f"{no_such_column(lacking[0], table.columns).rstrip('.')} (the model was trained on it).")
+        more = f", and on {len(lacking) - 1} more that are missing" if len(lacking) > 1 else ""
+        said = no_such_column(lacking[0], table.columns).rstrip(".")
+        raise DataError(f"{said} (the model was trained on it{more}).")
+    return wanted
+
+
+def _joined(batches: Iterable[Array]) -> Iterator[Array]:
+    """Larger batches: a file of many small row groups is slow to read."""
+    held: list[Array] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.size for one in held) >= _JOINED:
+            yield np.concatenate(held)
+            held = []
+    if held:
+        yield np.concatenate(held)
+
+
+def predict_file(model_path: str, table_path: str, out: str, proba: bool, console: Console) -> None:
+    """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
+    model, table = load_model(model_path), open_table(table_path, console.remark)
+    if not table.n_rows:
+        raise DataError(f"The table {table_path} has no rows; there is nothing to predict.")
+    _used_columns(model, table)
     known = [column.name for column in model.encoder.columns_]
     extra = [name for name in table.columns if name not in known and name != model.target]
     if extra:
@@ -62,36 +89,31 @@ def predict_file(model_path: str, table_path: str, out: str, proba: bool, consol
         batches: Iterator[Any] = model.predict_proba(table)
     else:
         names, batches = [model.target], model.predict(table)
-    rows = write_batches(batches, names, out)
+    rows = write_batches(_joined(batches), names, out)
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
 
 
 def certify_file(model_path: str, table_path: str, delta: float, out: str | None, console: Console) -> None:
-    """Bound the true risk of a saved model from rows it has not seen."""
-    model, table = load_model(model_path), open_table(table_path)
+    """Bound the true risk of a saved model from rows it has not seen, block by block; a few bytes a row are kept."""
+    model, table = load_model(model_path), open_table(table_path, console.remark)
+    names = _used_columns(model, table)
     if model.target not in table.columns:
-        raise DataError(no_such_column(model.target, table.columns))
-    names = [str(name) for name in model.feature_names_in_]
-    for name in names:
-        if name not in table.columns:
-            raise DataError(no_such_column(name, table.columns))
-    whole = read_table(table, [*names, model.target])
-    values, there = target_values(whole[model.target])
-    if not there.all():
-        import pyarrow as pa
-
-        console.remark(f"{int((~there).sum()):,} rows without a value of {model.target!r} are left out.")
-        whole, values = whole.filter(pa.array(there)), values[there]
-    if not len(values):
+        raise DataError(
+            f"{no_such_column(model.target, table.columns).rstrip('.')} (it holds the true answers; `summula predict` "
+            "needs none)."
+        )
+    answers = count_answers(table, model.target) if table.n_rows else 0
+    if not answers:
         raise DataError(f"No row has a value of {model.target!r}; give rows with their true answers.")
-    if (values.dtype.kind == "O") != (model.low is None and np.asarray(model.classes_).dtype.kind in "OU"):
-        kind = "text" if values.dtype.kind == "O" else "numbers"
+    if answers < table.n_rows:
+        console.remark(f"{table.n_rows - answers:,} rows without a value of {model.target!r} are left out.")
+    text = table.kinds[model.target] == "text"
+    if text != (model.low is None and np.asarray(model.classes_).dtype.kind in "OU"):
+        kind = "text" if text else "numbers"
         raise DataError(f"The target {model.target!r} holds {kind} here, and did not in training; give it as it was.")
-    y = as_labels(values) if model.low is None else values.astype(np.float64)
-    X = whole.drop_columns([model.target])
-    refuse_training_rows(model, X, y)
-    certificate = certified(model, X, y, delta)
+    certificate = certified(model, Answered(table, names, model.target), model.target, delta)
+    refuse_training_rows(model, certificate._use.rows)
     if out is not None:
         write_whole(out, certificate.to_json() + "\n")
     console.result(certified_sentence(f"The model {type(model.model).__name__}", model.target, model, certificate))

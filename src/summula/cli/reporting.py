@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.cli.inspecting import profile
+from summula.cli.inspecting import leak_sentence, profile
 from summula.cli.metrics import risk_of
 from summula.cli.training import Trained
 from summula.report import Content, Figure, Table
@@ -43,6 +43,7 @@ def content_of(trained: Trained) -> Content:
     return Content(
         title=f"{trained.request.target}: {best}",
         verdict=trained.verdict,
+        warnings=[leak_sentence(name, trained.request.target, why) for name, why in trained.leaks.items()],
         promises=[_range_note(trained), *(f"Assumed: {one}" for one in certificate.assumptions)],
         facts=[
             ("table", trained.request.table),
@@ -83,7 +84,8 @@ def _leaderboard(trained: Trained) -> Items:
     folds = f"Mean over {trained.leaderboard.rounds} of the same folds, and the lowest and the highest of them."
     figure = Figure(f"Compared by {metric}, smaller is better", drawing, folds)
     stopped = " Stopped by Ctrl-C before the end." if trained.leaderboard.interrupted else ""
-    note = f"Compared on training rows only; these numbers choose, and promise nothing.{stopped}"
+    files = " Rows were read from files, their folds drawn by hashes of row numbers." if trained.streamed else ""
+    note = f"Compared on training rows only; these numbers choose, and promise nothing.{files}{stopped}"
     return [figure, Table("", list(rows[0]), [list(row.values()) for row in rows], note)]
 
 
@@ -184,11 +186,18 @@ def _coefficients(trained: Trained) -> Items:
     coef = np.atleast_2d(np.asarray(fitted.coef_))
     order = np.argsort(-np.abs(coef).max(axis=0), kind="stable")[:_SHOWN]
     several = len(coef) > 1
-    heads = [str(label) for label in trained.model.classes_] if several else ["coefficient"]
+    heads = [str(label) for label in trained.model.classes_] if several else [_meant(trained)]
     rows = [[names[j], *coef[:, j].tolist()] for j in order]
     intercept = np.atleast_1d(np.asarray(fitted.intercept_)).tolist()
     note = f"{units} The penalty shrinks them, so they have no valid standard errors."
     return [Table("Largest coefficients", ["term", *heads], [["intercept", *intercept], *rows], note)]
+
+
+def _meant(trained: Trained) -> str:
+    """What the coefficients of a single score move."""
+    if trained.task.kind == "classes":
+        return f"log-odds of {trained.model.classes_[1]}"
+    return "coefficient" if type(trained.model.model).__name__ != "PoissonRegressor" else "log of the mean"
 
 
 def _with_errors(fitted: Any, names: list[str]) -> Table | None:
@@ -211,5 +220,8 @@ def _with_errors(fitted: Any, names: list[str]) -> Table | None:
 
 def _data(trained: Trained) -> Items:
     rows = profile(trained.sums, trained.model.encoder.max_levels)
+    for row in rows:
+        if row["column"] in trained.leaks:
+            row["remark"] = f"gives the target away: {trained.leaks[row['column']]}"
     table = Table("", list(rows[0]), [list(row.values()) for row in rows], "Of the rows learned from.")
     return [table]

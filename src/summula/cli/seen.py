@@ -31,12 +31,11 @@ def training_hashes(X: Any, y: Any) -> Hashes:
     return smallest(row_hashes(X, y))
 
 
-def refuse_training_rows(model: Any, X: Any, y: Any) -> None:
-    """Complain when rows were in the training data of a table model."""
+def refuse_training_rows(model: Any, hashes: Hashes) -> None:
+    """Complain when rows with these hashes were in the training data of a table model."""
     kept = getattr(model, "training_hashes_", None)
     if kept is None or not len(kept):
         return
-    hashes = row_hashes(X, y)
     comparable = hashes if len(kept) < KEPT else hashes[hashes <= kept[-1]]
     if share := share_seen(comparable, kept):
         raise DataError(

@@ -8,21 +8,28 @@ from __future__ import annotations
 import difflib
 import glob
 import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.cli.dialects import open_texts
 from summula.core.errors import DataError
 from summula.core.frames import no_such_column
-from summula.core.scan import Scan, scan
-from summula.preprocessing.table_encoder_blocks import Blocks, table_blocks
+from summula.core.scan import Scan
+from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 
 __all__ = [
     "LEAST_ROWS",
     "Task",
     "as_labels",
     "check_target",
+    "fold_of",
+    "free_memory",
     "held_out",
     "inferred_task",
     "open_table",
@@ -34,6 +41,8 @@ __all__ = [
 Array = NDArray[Any]
 
 LEAST_ROWS = 10
+_MOST_DIFFERENT = 0.5  # share of the rows; with more classes there is nothing to learn from
+_SEPARATED = re.compile(r"\s*[^\d\s]{0,3}\s*-?\d{1,3}([,.' ]\d{3})+([,.]\d+)?\s*[^\d\s]{0,3}\s*")
 _MOST_CODES = 10  # whole numbers from 0 or 1 up to so many are taken for classes
 
 
@@ -45,7 +54,18 @@ class Task(NamedTuple):
     said: str
 
 
-def open_table(path: str) -> Scan:
+def free_memory() -> float:
+    """Bytes of memory that can be had; as many as one likes where the system does not say."""
+    with suppress(OSError, ValueError, StopIteration), open("/proc/meminfo", encoding="ascii") as file:
+        # Linux: what caches hold can be had as well.
+        return 1024.0 * int(next(line for line in file if line.startswith("MemAvailable")).split()[1])
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+def open_table(path: str, remark: Callable[[str], None]) -> Scan:
     """The rows of a file, a pattern or a folder; of a file that is not there the nearest name is said."""
     if not os.path.exists(path) and not glob.has_magic(path):
         folder = os.path.dirname(path) or "."
@@ -53,7 +73,7 @@ def open_table(path: str) -> Scan:
         near = difflib.get_close_matches(os.path.basename(path), names, n=1)
         hint = f"did you mean {os.path.join(os.path.dirname(path), near[0])}?" if near else "check the path."
         raise DataError(f"There is no file {path}; {hint}")
-    return scan(path)
+    return open_texts(path, remark)
 
 
 def check_target(table: Scan, target: str) -> None:
@@ -64,15 +84,16 @@ def check_target(table: Scan, target: str) -> None:
         raise DataError(f"The table has no column but the target {target!r}; give some to predict it from.")
 
 
-def read_table(table: Scan, names: list[str] | None = None) -> Any:
-    """All rows in memory, as a pyarrow Table."""
+def read_table(table: Scan, names: list[str] | None = None, last: int | None = None) -> Any:
+    """All rows in memory, or those up to the last one wanted, as a pyarrow Table."""
     import pyarrow as pa
 
     names = table.columns if names is None else names
     if not table.n_rows:
         raise DataError("The table has no rows; give one that has.")
     blocks = table_blocks(table, names)
-    pieces = [blocks.read(*part) for part in blocks.parts()]
+    blocks = blocks if last is None else blocks._replace(n_rows=min(last, table.n_rows), walk=None)
+    pieces = list(blocks_in_order(blocks, lambda columns, start: columns))
     return pa.table({name: pa.chunked_array([_arrow(piece[name]) for piece in pieces]) for name in names})
 
 
@@ -87,6 +108,10 @@ def target_values(column: Any) -> tuple[Array, Array]:
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
     there = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
+    if str(column.type).endswith("string"):
+        coded = column.dictionary_encode()  # so that equal texts are one object
+        words = np.array([*coded.dictionary.to_pylist(), None], object)
+        return words[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], there
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "M":
         raise DataError("The target holds dates; turn it into a number of days first.")
@@ -111,6 +136,13 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
     if values.dtype.kind == "O":
         if wanted == "numbers":
             raise DataError(f"The target {target!r} holds text such as {values[0]!r}; it cannot be taken as numbers.")
+        if len(different) > max(_MOST_DIFFERENT * len(values), _MOST_CODES):
+            spelled = _SEPARATED.fullmatch(str(values[0])) is not None
+            cure = "write numbers without thousands separators" if spelled else "choose another column"
+            raise DataError(
+                f"The target {target!r} holds {len(different):,} different texts in {len(values):,} rows, such as "
+                f"{str(values[0])!r}, too many to tell apart; {cure}."
+            )
         return Task("classes", False, f"{len(different)} classes of text")
     whole = bool((different == np.floor(different)).all())
     counts = whole and bool(different[0] in (0, 1))  # what is counted is sometimes none
@@ -126,27 +158,41 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
 
 def held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
     """Which rows are set aside: those with the smallest hashes of (seed, row)."""
+    aside = np.zeros(rows, bool)
+    count = max(1, round(share * rows))
+    aside[np.argpartition(_hashes(rows, seed), count - 1)[:count]] = True
+    return aside
+
+
+def fold_of(rows: int, folds: int, seed: int) -> NDArray[np.int8]:
+    """The fold of each row: as many in each, by the order of the hashes of (seed, row)."""
+    found = np.empty(rows, np.int8)
+    found[np.argsort(_hashes(rows, seed), kind="stable")] = np.arange(rows) * folds // max(rows, 1)
+    return found
+
+
+def _hashes(rows: int, seed: int) -> NDArray[np.uint64]:
     z = np.arange(rows, dtype=np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    z ^= z >> np.uint64(31)
-    aside = np.zeros(rows, bool)
-    count = max(1, round(share * rows))
-    aside[np.argpartition(z, count - 1)[:count]] = True
-    return aside
+    return z ^ (z >> np.uint64(31))
 
 
 def rows_of(blocks: Blocks, chosen: NDArray[np.bool_]) -> Blocks:
     """The same table with some of its rows only; blocks keep their places on the grid."""
 
-    def read(start: int, stop: int) -> dict[str, Any]:
+    def some(columns: Callable[[], Columns], start: int, stop: int) -> Columns:
         kept = chosen[start:stop]
         return {
             name: values[kept] if isinstance(values, np.ndarray) else values.filter(_mask(kept))
-            for name, values in blocks.read(start, stop).items()
+            for name, values in columns().items()
         }
 
-    return blocks._replace(read=read)
+    def walk() -> Iterator[Piece]:
+        for piece in blocks.pieces():
+            yield piece._replace(columns=partial(some, piece.columns, piece.start, piece.stop))
+
+    return blocks._replace(read=lambda a, b: some(partial(blocks.read, a, b), a, b), walk=walk)
 
 
 def _mask(kept: NDArray[np.bool_]) -> Any:

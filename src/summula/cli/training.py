@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,18 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import summula
-from summula.cli.candidates import Candidate, candidates_for
-from summula.cli.comparison import Leaderboard, compare_candidates
+from summula.cli.candidates import candidates_for
+from summula.cli.comparison import Leaderboard
 from summula.cli.console import Console
 from summula.cli.costs import read_costs
-from summula.cli.files import output_folder, write_whole
+from summula.cli.files import output_folder, write_together, write_whole
+from summula.cli.folds import Encoded, folds_of
+from summula.cli.inspecting import leak_sentence, leaks_of_training
 from summula.cli.metrics import Judged, certified, metric_for, risk_of
+from summula.cli.schedule import Budget, compare_candidates, last_fit
 from summula.cli.seen import training_hashes
 from summula.cli.tables import (
     LEAST_ROWS,
     Task,
     as_labels,
     check_target,
+    free_memory,
     held_out,
     inferred_task,
     open_table,
@@ -34,20 +37,23 @@ from summula.cli.tables import (
     target_values,
 )
 from summula.cli.verdicts import verdict
-from summula.core.errors import DataError
+from summula.core.errors import DataError, ParameterError
+from summula.core.frames import no_such_column
 from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.stats.bounds import check_delta
 
 __all__ = [
-    "COMPARING",
     "Request",
     "Trained",
     "announce",
+    "announce_columns",
+    "announce_end",
     "check_training_target",
     "encoders_of",
     "guess_of",
+    "last_fit_by",
     "quietly",
     "table_model",
     "train",
@@ -56,7 +62,8 @@ __all__ = [
 
 Array = NDArray[Any]
 
-COMPARING = 0.7  # share of the time budget; the rest is for the last fit, the certificate and the files
+_LAST, _LONGEST_LAST = 0.1, 10.0  # share of the time, and seconds, for the certificate and the files
+_TREE_LEVELS = 250
 _COPIES = 6  # how often a table is held in memory: itself, two encodings, and what fits need
 
 
@@ -76,6 +83,7 @@ class Request:
     task: str | None = None
     share: float = 0.2
     stream: bool = False
+    drop: tuple[str, ...] = ()
     debug: bool = False
     command: str = ""
 
@@ -99,6 +107,7 @@ class Trained:
     n_training: int
     seconds: float
     versions: dict[str, str]
+    leaks: dict[str, str]
     streamed: bool = False
 
     @property
@@ -111,29 +120,39 @@ def train(request: Request, console: Console) -> Trained:
     """Train on a table, write what came out, and say it."""
     began = time.monotonic()
     check_delta(request.delta)
-    table = open_table(request.table)
+    table = open_table(request.table, console.remark)
     check_target(table, request.target)
+    table = _without(table, request)
     folder = output_folder(request.out)
     if table.n_rows < LEAST_ROWS:
         rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
         raise DataError(f"The table has {rows}, too few to learn from and to judge by; give at least {LEAST_ROWS}.")
-    if request.stream or _too_large(table):
+    streamed = request.stream or _too_large(table.n_rows * len(table.columns))
+    trained = None if streamed else _train_in_memory(request, table, console, began)
+    if trained is None:
         from summula.cli.streaming import train_on_files
 
         trained = train_on_files(request, table, console, began)
-    else:
-        trained = _train_in_memory(request, table, console, began)
     _write(trained, folder)
     _say(trained, console, folder)
     return trained
 
 
-def _too_large(table: Any) -> bool:
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # no such question on this system
-        return False
-    return bool(_COPIES * 8 * table.n_rows * len(table.columns) > free)
+def _too_large(cells: int) -> bool:
+    return _COPIES * 8 * cells > free_memory()
+
+
+def _without(table: Any, request: Request) -> Any:
+    """The table without the columns the user leaves out."""
+    for name in request.drop:
+        if name not in table.columns:
+            raise DataError(no_such_column(name, table.columns))
+        if name == request.target:
+            raise ParameterError(f"--drop {name} would leave out the target; name other columns.")
+    kept = [name for name in table.columns if name not in request.drop]
+    if len(kept) < 2:
+        raise ParameterError("--drop leaves no column to predict from; leave out fewer.")
+    return table.select(kept) if request.drop else table
 
 
 class Split(NamedTuple):
@@ -145,32 +164,32 @@ class Split(NamedTuple):
     answers: Array
 
 
-def _train_in_memory(request: Request, table: Any, console: Console, began: float) -> Trained:
+def _train_in_memory(request: Request, table: Any, console: Console, began: float) -> Trained | None:
+    """All of it, or None when the encoded rows would not fit in memory."""
     whole = read_table(table)
     values, there = target_values(whole[request.target])
     task = inferred_task(values[there], request.task, request.target)
     metric = metric_for(task.kind, request.metric)
-    announce(console, request, table.n_rows, task, int((~there).sum()))
     split = _split(whole, values, there, task, request)
     sums = column_sums(table_blocks(split.training))
     encoders = encoders_of(sums, split.training.column_names)
-    for name, why in encoders[False].dropped_.items():
-        console.remark(f"Column {name!r} is left out: {why}.")
+    if _too_large(len(split.y) * len(encoders[False].get_feature_names_out()) // 2):
+        return None
+    announce(console, request, table.n_rows, task, int((~there).sum()))
+    found = leaks_of_training(split.training, split.y, task.kind == "classes", encoders[False].dropped_)
+    announce_columns(console, request, encoders[False].dropped_, found)
     classes = np.unique(split.y) if task.kind == "classes" else None
     costs = None if request.costs is None else read_costs(request.costs, classes)
     judged = Judged(metric, classes, costs)
-    encoded = {codes: encoder.transform(split.training) for codes, encoder in encoders.items()}
+    data = Encoded(encoders, split.training, split.y, request.seed)
+    folds = folds_of(data, judged)
     candidates = candidates_for(task.kind, task.counts, request.models)
-    rounds = list(_rounds(encoded, split.y, encoders, judged, task, request.seed))
-    deadline = began + COMPARING * request.seconds
-    with console.progress(len(rounds) * len(candidates)) as report:
-        board = compare_candidates(candidates, rounds, metric, deadline, report, request.debug)
-    if board.interrupted:
-        console.remark("Stopped by Ctrl-C: going on with what is finished.")
+    budget = Budget(last_fit_by(request, began), len(split.y))
+    with console.progress(len(folds) * len(candidates)) as report:
+        board = compare_candidates(candidates, folds, metric, budget, report, request.debug)
+    announce_end(console, board, budget)
     best = board.best.candidate
-    left = max(request.seconds - (time.monotonic() - began), 1.0)
-    with quietly():
-        fitted = best.fit(encoders[best.codes], request.seed, left, encoded[best.codes], split.y)
+    fitted = last_fit(board, folds[0].n_rows, budget, lambda one, left, rows: data.fit(one, left, None, rows))
     model = table_model(encoders[best.codes], fitted, request.target, metric, costs, split.y)
     model.training_hashes_ = training_hashes(split.training.select(list(model.feature_names_in_)), split.y)
     with quietly():
@@ -192,7 +211,32 @@ def _train_in_memory(request: Request, table: Any, console: Console, began: floa
         len(split.y),
         time.monotonic() - began,
         versions(),
+        found,
     )
+
+
+def announce_columns(console: Console, request: Request, dropped: dict[str, str], found: dict[str, str]) -> None:
+    """Say which columns are left out, and which should perhaps be."""
+    for name, why in dropped.items():
+        console.remark(f"Column {name!r} is left out: {why}.")
+    for name, why in found.items():
+        console.remark(f"Warning: {leak_sentence(name, request.target, why)}")
+
+
+def last_fit_by(request: Request, began: float) -> float:
+    """When the last fit has to be over."""
+    return began + request.seconds - min(_LAST * request.seconds, _LONGEST_LAST)
+
+
+def announce_end(console: Console, board: Leaderboard, budget: Budget) -> None:
+    """Say that the user ended the comparison, and what is not counted as time."""
+    if budget.compiling >= 1.0:
+        console.remark(
+            f"Kernels were compiled for {budget.compiling:.0f} s, once on this machine, which is not counted in "
+            "--time; `summula warmup` does it beforehand."
+        )
+    if board.interrupted:
+        console.remark("Stopped by Ctrl-C: going on with what is finished.")
 
 
 def announce(console: Console, request: Request, rows: int, task: Task, missing: int) -> None:
@@ -225,39 +269,9 @@ def check_training_target(y: Array, request: Request) -> None:
 
 def encoders_of(sums: Any, names: list[str]) -> dict[bool, TableEncoder]:
     """What trees get (True) and what linear models get (False)."""
-    linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes")
+    # (A tree has room for 255 bins, and takes a category for one column whatever its levels.)
+    linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes", max_levels=_TREE_LEVELS)
     return {False: linear.use_sums(sums, names), True: trees.use_sums(sums, names)}
-
-
-Round = Callable[[Candidate, float], float]
-
-
-def _rounds(
-    encoded: dict[bool, Array], y: Array, encoders: dict[bool, TableEncoder], judged: Judged, task: Task, seed: int
-) -> Iterator[Round]:
-    """One function a fold."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    folds = 5 if len(y) <= 50_000 else 3
-    kind = KFold
-    if task.kind == "classes":
-        frequent = int(np.unique(y, return_counts=True)[1].max())
-        kind = StratifiedKFold if frequent >= folds else KFold
-    splitter = kind(min(folds, len(y)), shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a class of a few rows is in a few folds
-        splits = list(splitter.split(encoded[False], y))
-
-    def one(training: Array, rest: Array) -> Round:
-        def fit_and_judge(candidate: Candidate, left: float) -> float:
-            X = encoded[candidate.codes]
-            model = candidate.fit(encoders[candidate.codes], seed, left, X[training], y[training])
-            return judged.of(model, X[rest], y[rest])
-
-        return fit_and_judge
-
-    for training, rest in splits:
-        yield one(training, rest)
 
 
 def table_model(encoder: Any, fitted: Any, target: str, metric: str, costs: Any, y: Array) -> TableModel:
@@ -304,11 +318,16 @@ def _write(trained: Trained, folder: str) -> None:
 
     # Everything is made before anything is written.
     page = render(content_of(trained))
-    summula.save(trained.model, os.path.join(folder, "model.summula"))
-    rows = trained.leaderboard.rows()
-    write_whole(os.path.join(folder, "leaderboard.csv"), _as_csv(rows))
-    write_whole(os.path.join(folder, "certificate.json"), trained.certificate.to_json() + "\n")
-    write_whole(os.path.join(folder, "report.html"), page)
+    board, certificate = _as_csv(trained.leaderboard.rows()), trained.certificate.to_json() + "\n"
+    write_together(
+        folder,
+        {
+            "model.summula": lambda path: summula.save(trained.model, path),
+            "leaderboard.csv": lambda path: write_whole(path, board),
+            "certificate.json": lambda path: write_whole(path, certificate),
+            "report.html": lambda path: write_whole(path, page),
+        },
+    )
 
 
 def _as_csv(rows: list[dict[str, Any]]) -> str:
@@ -346,5 +365,6 @@ def _say(trained: Trained, console: Console, folder: str) -> None:
             "folder": folder,
             "interrupted": trained.leaderboard.interrupted,
             "streamed": trained.streamed,
+            "gives the target away": trained.leaks,
         }
     )

@@ -59,4 +59,4 @@ def _digits(value: float, digits: int, up: bool) -> str:
     if up and float(text) < value:
         unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
         text = f"{(math.floor(value / unit) + 1) * unit:.{digits}g}"
-    return text
+    return f"{float(text):,.0f}" if 1e4 <= abs(float(text)) < 1e15 else text

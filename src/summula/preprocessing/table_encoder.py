@@ -18,30 +18,44 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from summula.core.engine import local_engine
 from summula.core.errors import DataError
-from summula.core.frames import is_frame, opened
+from summula.core.frames import is_frame, no_such_column, opened, pop_columns
 from summula.core.parameters import Allowed, boolean, check_parameters, integer, one_of
-from summula.core.scan import Scan
-from summula.preprocessing.table_encoder_blocks import Blocks, blocks_in_order, table_blocks
+from summula.core.scan import Scan, _checked_weight
+from summula.core.validation import _weights, collection_reader
+from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 from summula.preprocessing.table_encoder_plans import plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
-__all__ = ["TableEncoder", "column_sums"]
+__all__ = ["TableEncoder", "column_sums", "merged", "weight_of"]
 
 Array = NDArray[Any]
 
 
-def column_sums(blocks: Blocks) -> dict[str, ColumnSums]:
-    """The sums of every column, in one pass over the rows."""
+def column_sums(blocks: Blocks, weight: Array | str | None = None) -> dict[str, ColumnSums]:
+    """The sums of every column, in one pass over the rows; weights are an array, or a column of the blocks."""
 
-    def of_part(part: tuple[int, int]) -> dict[str, ColumnSums]:
-        columns = blocks.read(*part)
-        return {name: ColumnSums.of(values, name, part[0]) for name, values in columns.items()}
+    def of_piece(piece: Piece) -> dict[str, ColumnSums]:
+        columns = piece.columns()
+        w = None if weight is None else weight_of(columns, weight, piece.start, piece.stop)
+        return {name: ColumnSums.of(values, name, piece.start, w) for name, values in columns.items()}
 
-    def merge(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, ColumnSums]:
-        return {name: a[name].merge(b[name]) for name in a}
-
-    total: dict[str, ColumnSums] = local_engine().map_reduce(of_part, blocks.parts(), merge)
+    total: dict[str, ColumnSums] = local_engine().map_reduce(of_piece, blocks.pieces(), merged)
     return total
+
+
+def weight_of(columns: Columns, weight: Array | str, start: int, stop: int) -> Array:
+    """The weights of a block; a column of weights is taken out of it."""
+    if not isinstance(weight, str):
+        return weight[start:stop]
+    values = columns.pop(weight)
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        raise DataError(f"The column of weights {weight!r} holds no numbers; give one that does.")
+    return _checked_weight(values, start)
+
+
+def merged(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, ColumnSums]:
+    """The sums of both sets of rows, column by column."""
+    return {name: a[name].merge(b[name]) for name in a}
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -76,6 +90,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     -----
     Kinds are inferred: numbers, booleans (numbers that are 0 or 1), categories (text), dates (dates, or text in the
     form 2024-12-31 with or without a time). Tables may have their columns in another order than at fit time, and more.
+    Frames, files (`scan`) and Dask collections give the same encoding to the bit; a collection is encoded lazily.
 
     Examples
     --------
@@ -109,13 +124,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.max_levels = max_levels
         self.drop = drop
 
-    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> TableEncoder:
         """Learn kinds, levels and means of all columns, in one pass.
 
         Parameters
         ----------
-        X : {frame, scan, array-like} of shape (n_samples, n_features)
+        X : {frame, scan, array-like, Dask collection} of shape (n_samples, n_features)
         y : ignored
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            A row of weight w counts w times: in means, and in which levels are frequent.
 
         Returns
         -------
@@ -124,12 +141,38 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_parameters(self, self._parameters)
         before = dict(vars(self))
         try:
+            if collection_reader(X) is not None:
+                from summula.preprocessing.table_encoder_dask import dask_sums, named_like
+
+                validate_data(self, named_like(X, sample_weight), reset=True, skip_check_array=True)
+                sums = dask_sums(X, sample_weight, type(self).__name__)
+                return self.use_sums(sums, list(sums) if hasattr(X, "columns") else None)
+            weight, X = (sample_weight, X) if isinstance(X, Scan) else self._weighted(X, sample_weight)
+            named = X.columns if isinstance(X, Scan) else None
+            if isinstance(weight, str):
+                if weight not in X.columns:
+                    raise DataError(no_such_column(weight, X.columns))
+                named = [name for name in X.columns if name != weight]
             blocks = table_blocks(*self._checked(X, fitting=True))
-            return self.use_sums(column_sums(blocks), named=blocks.names if isinstance(X, Scan) else None)
+            if not (weight is None or isinstance(weight, str)):
+                weight = _weights(weight, blocks.n_rows, type(self).__name__)
+            sums = column_sums(blocks, weight)
+            if isinstance(weight, str) and not next(iter(sums.values())).rows:
+                raise DataError(f"Every weight in {weight!r} is zero; there is nothing to fit: make some positive.")
+            return self.use_sums(sums, named)
         except BaseException:  # nothing is half-fitted
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def _weighted(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Weights of a frame or an array, and X without them."""
+        if not isinstance(sample_weight, str):
+            return sample_weight, X
+        if not is_frame(X):
+            raise DataError(f"X is no frame with a column {sample_weight!r}; give sample_weight as an array.")
+        rest, (column,) = pop_columns(X, [sample_weight])
+        return column.to_numpy(), rest
 
     def use_sums(self, sums: dict[str, ColumnSums], named: list[str] | None = None) -> TableEncoder:
         """Decide on the encoding from sums that were made before; `named` notes the names of the columns."""
@@ -162,31 +205,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {frame, scan, array-like} of shape (n_samples, n_features)
+        X : {frame, scan, array-like, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
-        ndarray of shape (n_samples, n_columns), or an iterator of such blocks for a scan
+        ndarray of shape (n_samples, n_columns); an iterator of such blocks for a scan, a Dask array for a collection
         """
-        check_is_fitted(self)
-        blocks = table_blocks(*self._checked(X, fitting=False))
-        batches = self.encoded(blocks)
-        return batches if blocks.streams else np.concatenate(list(batches))
+        return self.then(X, None)
 
-    def then(self, X: Any, work: Callable[[Array], Array]) -> Any:
+    def then(self, X: Any, work: Callable[[Array], Array] | None) -> Any:
         """A function of encoded rows, such as a model's `predict`: an array, or an iterator of blocks for a scan.
 
         Parameters
         ----------
-        X : {frame, scan, array-like} of shape (n_samples, n_features)
-        work : callable
-            From a block of encoded rows to one result a row; called on several threads.
+        X : {frame, scan, array-like, Dask collection} of shape (n_samples, n_features)
+        work : callable or None
+            From a block of encoded rows to one result a row; called on several threads. None gives the rows.
 
         Returns
         -------
-        ndarray, or iterator of ndarray
+        ndarray, iterator of ndarray, or Dask array
         """
         check_is_fitted(self)
+        if collection_reader(X) is not None:
+            from summula.preprocessing.table_encoder_dask import lazily
+
+            return lazily(self, X, work)
         blocks = table_blocks(*self._checked(X, fitting=False))
         batches = self.encoded(blocks, work)
         return batches if blocks.streams else np.concatenate(list(batches))

@@ -3,10 +3,14 @@
 A block is a stretch of rows on a fixed grid; its columns are numbers (float64, NaN where missing), moments in time
 (datetime64 in microseconds, NaT) or text (an Arrow array of strings, null). A column of integers, floats, decimals or
 booleans is numbers whichever library keeps it, so that frames and files give the same sums.
+
+Files are read once, from the first row to the last, by whoever hands out the blocks; raw columns become those of a
+block on the threads of the engine. So reading goes on while others compute, and no row group is decoded twice.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,7 +21,7 @@ from summula.core.errors import DataError
 from summula.core.frames import is_frame, opened
 from summula.core.scan import Scan
 
-__all__ = ["BLOCK_ROWS", "Blocks", "table_blocks"]
+__all__ = ["BLOCK_ROWS", "Blocks", "Columns", "Piece", "blocks_in_order", "table_blocks", "texts_with_places"]
 
 Array = NDArray[Any]
 
@@ -26,29 +30,62 @@ _NUMBERS = ("float64", "float32", "number")
 _MICROSECONDS = "datetime64[us]"
 
 
+Columns = dict[str, Any]
+
+
+class Piece(NamedTuple):
+    """A block that was handed out: its rows, and how to get its columns."""
+
+    start: int
+    stop: int
+    columns: Callable[[], Columns]
+
+
 class Blocks(NamedTuple):
-    """A table that can be read in any stretch of rows."""
+    """A table that can be read in any stretch of rows, or from the first row to the last (`walk`)."""
 
     names: list[str]
     n_rows: int
-    read: Callable[[int, int], dict[str, Any]]
+    read: Callable[[int, int], Columns]
     streams: bool
+    walk: Callable[[], Iterator[Piece]] | None = None
 
     def parts(self) -> list[tuple[int, int]]:
         """The stretches of the grid."""
         return [(start, min(start + BLOCK_ROWS, self.n_rows)) for start in range(0, self.n_rows, BLOCK_ROWS)]
+
+    def pieces(self) -> Any:
+        """All blocks in order, as a sequence to go through once."""
+        return _Pieces(self)
+
+
+class _Pieces:
+    """Blocks that are read when they are asked for."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+
+    def __len__(self) -> int:
+        return -(-self._blocks.n_rows // BLOCK_ROWS)
+
+    def __iter__(self) -> Iterator[Piece]:
+        blocks = self._blocks
+        if blocks.walk is not None:
+            return blocks.walk()
+        return (Piece(a, b, functools.partial(blocks.read, a, b)) for a, b in blocks.parts())
 
 
 def table_blocks(X: Any, names: list[str] | None = None) -> Blocks:
     """A frame, a scan or a two-dimensional array as blocks; of a table with names some columns, in any order."""
     if isinstance(X, Scan):
         columns = X.columns if names is None else names
-        return Blocks(columns, X.n_rows, _reader_of_files(X, columns), True)
+        walk = functools.partial(_walk, X, columns) if columns else None
+        return Blocks(columns, X.n_rows, _reader_of_files(X, columns), True, walk)
     if is_frame(X):
         frame = opened(X)
-        columns = [str(name) for name in frame.columns]
-        columns = columns if names is None else names
-        read = {name: _of_series(frame[name]) for name in columns}
+        named = {str(name): name for name in frame.columns}  # names of pandas may be numbers
+        columns = list(named) if names is None else names
+        read = {name: _of_series(frame.get_column(named[name])) for name in columns}
         return Blocks(columns, len(frame), _slicer(read), False)
     values = np.asarray(X)
     columns = [f"x{j}" for j in range(values.shape[1])] if names is None else names
@@ -56,17 +93,35 @@ def table_blocks(X: Any, names: list[str] | None = None) -> Blocks:
     return Blocks(columns, len(values), _slicer(kept), False)
 
 
-def _slicer(columns: dict[str, Any]) -> Callable[[int, int], dict[str, Any]]:
+def _slicer(columns: Columns) -> Callable[[int, int], Columns]:
     return lambda start, stop: {name: column[start:stop] for name, column in columns.items()}
 
 
-def _reader_of_files(scan: Scan, names: list[str]) -> Callable[[int, int], dict[str, Any]]:
-    def read(start: int, stop: int) -> dict[str, Any]:
-        batches = list(scan.read(start, stop, names)) if names else []
-        joined = (np.concatenate(pieces) for pieces in zip(*batches, strict=True))
-        return {name: _of_file(column, scan.kinds[name], name) for name, column in zip(names, joined, strict=True)}
+def _reader_of_files(scan: Scan, names: list[str]) -> Callable[[int, int], Columns]:
+    def read(start: int, stop: int) -> Columns:
+        return _joined(scan, names, list(scan.read(start, stop, names)) if names else [])
 
     return read
+
+
+def _joined(scan: Scan, names: list[str], batches: list[tuple[Array, ...]]) -> Columns:
+    joined = (np.concatenate(pieces) for pieces in zip(*batches, strict=True))
+    return {name: _of_file(column, scan.kinds[name], name) for name, column in zip(names, joined, strict=True)}
+
+
+def _walk(scan: Scan, names: list[str]) -> Iterator[Piece]:
+    """The blocks of files; nothing is decoded twice, wherever row groups begin."""
+    start = filled = 0
+    batches: list[tuple[Array, ...]] = []
+    for batch in scan.read(0, scan.n_rows, names):
+        begin, length = 0, len(batch[0])
+        while begin < length:
+            take = min(length - begin, start + BLOCK_ROWS - filled)
+            batches.append(tuple(column[begin : begin + take] for column in batch))
+            begin, filled = begin + take, filled + take
+            if filled == start + BLOCK_ROWS or filled == scan.n_rows:
+                yield Piece(start, filled, functools.partial(_joined, scan, names, batches))
+                start, batches = filled, []
 
 
 def _of_file(column: Array, kind: str, name: str) -> Any:
@@ -147,11 +202,8 @@ def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
     return coded.dictionary.to_pylist(), places.astype(np.intp)
 
 
-def blocks_in_order(blocks: Blocks, work: Callable[[dict[str, Any], int], Any]) -> Iterator[Any]:
+def blocks_in_order(blocks: Blocks, work: Callable[[Columns, int], Any]) -> Iterator[Any]:
     """A function of every block and its first row, computed on the engine's threads, given in the order of rows."""
     from summula.core.engine import local_engine
 
-    def of_part(part: tuple[int, int]) -> Any:
-        return work(blocks.read(*part), part[0])
-
-    return local_engine().map_ordered(of_part, blocks.parts())
+    return local_engine().map_ordered(lambda piece: work(piece.columns(), piece.start), blocks.pieces())

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 _ENOUGH = 20  # rows from which on it means something that all values are different
 _ALL_DIFFERENT = 0.9  # share of different values; counted by hashes, to about 3 %
 _DENSE = 3.0  # row numbers lie in a range of so many times their number, with rows held out or not
-_ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|key|index|row|rowid|rownames)$", re.IGNORECASE)
+_ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|key|index|row|rowid|rownames|nr|no|num|number|nummer)$", re.IGNORECASE)
 _SAMPLE = "datetime64[us]"
 # Means and spreads of the parts of dates that come evenly.
 _PARTS = {"month": (6.5, 3.45), "weekday": (3.0, 2.0), "hour": (11.5, 6.92)}
@@ -145,7 +145,7 @@ class ColumnPlan:
         place, value = _first_there(values, wanted)
         return DataError(
             f"Column {self.name!r} held {wanted} in the training data and holds {value!r} at row {start + place}; "
-            f"give {wanted}, or nothing where the value is missing."
+            f"give {wanted}{' such as 2024-12-31' if wanted == 'dates' else ''}, or nothing where the value is missing."
         )
 
 

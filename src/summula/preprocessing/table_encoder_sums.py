@@ -4,8 +4,9 @@ Numbers, and dates as days since 1970: with n values of mean m and sum of square
 
     n = n_a + n_b,   m = m_a + d n_b / n,   q = q_a + q_b + d^2 n_a n_b / n,   d = m_b - m_a                      (1)
 
-Text: how often each value occurs, as long as there are at most `MOST_TEXTS` of them. All columns: the K smallest
-different hashes of values (Bar-Yossef et al. 2002). With fewer than K there are so many different values, else about
+A row of weight w counts w times, and one of weight 0 is not there. Text: how often each value occurs, as long as there
+are at most `MOST_TEXTS` of them. All columns: the K smallest different hashes of values (Bar-Yossef et al. 2002). With
+fewer than K there are so many different values, else about
 
     (K - 1) / h_K,     h_K the K-th smallest hash as a fraction of the largest there can be                      (2)
 """
@@ -40,14 +41,14 @@ class ColumnSums:
     Attributes
     ----------
     kind : {"number", "text", "date"}
-    rows, missing : int
+    rows, missing : int, or float with weights
     mean, square : float
         Of numbers and days, see (1).
     low, high : float
         The extremes of numbers and days.
     whole : bool
         Whether every number is a whole one, or every date midnight.
-    texts : dict of str to int, or None
+    texts : dict of str to int (float with weights), or None
         How often each text occurs; None when there are too many.
     dates : bool
         Whether every text spells a date.
@@ -56,19 +57,19 @@ class ColumnSums:
     """
 
     kind: str
-    rows: int
-    missing: int
+    rows: float
+    missing: float
     mean: float = 0.0
     square: float = 0.0
     low: float = np.inf
     high: float = -np.inf
     whole: bool = True
-    texts: dict[str, int] | None = field(default_factory=dict)
+    texts: dict[str, float] | None = field(default_factory=dict)
     dates: bool = True
     hashes: Array = field(default_factory=lambda: np.empty(0, np.uint64))
 
     @property
-    def count(self) -> int:
+    def count(self) -> float:
         """How many values are there."""
         return self.rows - self.missing
 
@@ -84,58 +85,64 @@ class ColumnSums:
             return len(self.texts)
         if len(self.hashes) < _HASHES:
             return len(self.hashes)
-        return min(self.count, round((_HASHES - 1) / (float(self.hashes[-1]) / 2.0**64)))
+        return int(min(self.count, round((_HASHES - 1) / (float(self.hashes[-1]) / 2.0**64))))
 
     @classmethod
-    def of(cls, values: Any, name: str, start: int) -> ColumnSums:
+    def of(cls, values: Any, name: str, start: int, weight: Array | None = None) -> ColumnSums:
         """The sums of one block of a column; `start` is its first row, for errors."""
-        if not isinstance(values, np.ndarray):
-            return cls._of_text(values)
-        if values.dtype.kind == "M":
-            days = days_of(values)
-            return cls._of_numbers("date", days, _no_time(values))
-        infinite = np.flatnonzero(np.isinf(values))
-        if len(infinite):
+        if isinstance(values, np.ndarray) and values.dtype.kind != "M" and np.isinf(values).any():
+            row = start + int(np.flatnonzero(np.isinf(values))[0])
             raise DataError(
-                f"Column {name!r} holds infinity at row {start + int(infinite[0])}; give a finite number, or leave the "
+                f"Column {name!r} holds infinity at row {row}; give a finite number, or leave the "
                 "value out so that it counts as missing."
             )
-        return cls._of_numbers("number", values, None)
+        if weight is not None:
+            there = weight > 0
+            values, weight = (values[there] if isinstance(values, np.ndarray) else _taken(values, there)), weight[there]
+        if not isinstance(values, np.ndarray):
+            return cls._of_text(values, weight)
+        if values.dtype.kind == "M":
+            return cls._of_numbers("date", days_of(values), _no_time(values), weight)
+        return cls._of_numbers("number", values, None, weight)
 
     @classmethod
-    def _of_numbers(cls, kind: str, values: Array, whole: bool | None) -> ColumnSums:
-        seen = values[~np.isnan(values)]
-        missing = len(values) - len(seen)
+    def _of_numbers(cls, kind: str, values: Array, whole: bool | None, weight: Array | None) -> ColumnSums:
+        there = ~np.isnan(values)
+        seen, rows, missing = values[there], _count(values, weight), _count(values, weight, ~there)
         if not len(seen):
-            return cls(kind, len(values), missing)
+            return cls(kind, rows, missing)
         if whole is None:
             whole = bool((seen == np.floor(seen)).all())
         hashes = _smallest(_mixed((seen + 0.0).view(np.uint64)))
-        return cls(kind, len(values), missing, *_moments(seen), whole=whole, hashes=hashes)
+        moments = _moments(seen, None if weight is None else weight[there])
+        return cls(kind, rows, missing, *moments, whole=whole, hashes=hashes)
 
     @classmethod
-    def _of_text(cls, values: Any) -> ColumnSums:
+    def _of_text(cls, values: Any, weight: Array | None) -> ColumnSums:
         words, places = texts_with_places(values)
-        counts = np.bincount(places[places >= 0], minlength=len(words))
-        rows, missing = len(values), int((places < 0).sum())
+        there = places >= 0
+        counts = np.bincount(places[there], None if weight is None else weight[there], len(words))
+        rows, missing = _count(places, weight), _count(places, weight, ~there)
         texts = dict(zip(words, counts.tolist(), strict=True)) if len(words) <= MOST_TEXTS else None
         hashes = _smallest(np.array([_hash_of(word) for word in words], np.uint64))
         parsed = as_dates(words)
         if parsed is None or not len(words):
             return cls("text", rows, missing, texts=texts, dates=not words, hashes=hashes)
-        days = np.repeat(days_of(parsed), counts)
-        return cls("text", rows, missing, *_moments(days), _no_time(parsed), texts, True, hashes)
+        # Row by row, so that the bits are those of a column of dates.
+        moments = _moments(days_of(parsed)[places[there]], None if weight is None else weight[there])
+        return cls("text", rows, missing, *moments, _no_time(parsed), texts, True, hashes)
 
     def merge(self, other: ColumnSums) -> ColumnSums:
         """The sums of both sets of rows."""
-        if self.kind != other.kind:  # a file whose later rows are of another kind is refused when it is read
+        kind = self.kind if self.count else other.kind  # nothing at all may be of any kind
+        if other.count and other.kind != kind:  # a file whose later rows are of another kind is refused when it is read
             raise DataError(f"A column holds {self.kind}s and {other.kind}s; make it one kind.")
         texts = None if self.texts is None or other.texts is None else _added(self.texts, other.texts)
         a, b = self.count, other.count
         dates = (self.dates or not a) and (other.dates or not b)
         share, apart = (b / (a + b) if b else 0.0), other.mean - self.mean if a and b else 0.0
         return ColumnSums(
-            self.kind,
+            kind,
             self.rows + other.rows,
             self.missing + other.missing,
             (self.mean if a else other.mean) + apart * share,
@@ -149,14 +156,32 @@ class ColumnSums:
         )
 
 
-def _moments(values: Array) -> tuple[float, float, float, float]:
+def _count(values: Array, weight: Array | None, which: Array | None = None) -> float:
+    """How many rows there are, or how many of some."""
+    if weight is None:
+        return len(values) if which is None else int(which.sum())
+    return float(weight.sum() if which is None else weight[which].sum())
+
+
+def _taken(values: Any, there: Array) -> Any:
+    import pyarrow as pa
+
+    return values.filter(pa.array(there))
+
+
+def _moments(values: Array, weight: Array | None) -> tuple[float, float, float, float]:
     """Mean, sum of squares about it, and extremes."""
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(values.mean())
-        return mean, float(((values - mean) ** 2).sum()), float(values.min()), float(values.max())
+        if weight is None:
+            mean = float(values.mean())
+            square = float(((values - mean) ** 2).sum())
+        else:
+            mean = float((weight * values).sum() / weight.sum())
+            square = float((weight * (values - mean) ** 2).sum())
+        return mean, square, float(values.min()), float(values.max())
 
 
-def _added(a: dict[str, int], b: dict[str, int]) -> dict[str, int] | None:
+def _added(a: dict[str, float], b: dict[str, float]) -> dict[str, float] | None:
     total = dict(a)
     for word, count in b.items():
         total[word] = total.get(word, 0) + count

@@ -49,6 +49,8 @@ class Content(NamedTuple):
     command : str
         What was typed.
     versions : mapping
+    warnings : sequence of str
+        What the reader has to know before believing the verdict.
     """
 
     title: str
@@ -58,3 +60,4 @@ class Content(NamedTuple):
     sections: Sequence[tuple[str, Sequence[Figure | Table]]]
     command: str
     versions: dict[str, str]
+    warnings: Sequence[str] = ()

@@ -51,5 +51,5 @@ def cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
     return f"{value:,}" if _is_number(value) else str(value)

@@ -1,0 +1,62 @@
+"""Rows of a table that have an answer, to measure a model on: read once, in order, a few blocks at a time.
+
+Columns come as `table_encoder_blocks` makes them, whatever the file holds, so that the hash of a row is the one it had
+in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.scan import Scan
+from summula.preprocessing.table_encoder_blocks import Columns, Piece, blocks_in_order, table_blocks
+
+__all__ = ["Answered", "count_answers"]
+
+Array = NDArray[Any]
+
+
+def count_answers(table: Scan, target: str) -> int:
+    """How many rows have a value of the target. One pass over its column."""
+    blocks = table_blocks(table, [target])
+    return sum(blocks_in_order(blocks, lambda columns, start: int(_there(columns[target]).sum())))
+
+
+def _there(values: Any) -> NDArray[np.bool_]:
+    if isinstance(values, np.ndarray):
+        return np.asarray(~(np.isnat(values) if values.dtype.kind == "M" else np.isnan(values)))
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False), bool)
+
+
+class Answered(Scan):
+    """A scan without the rows whose target is missing; a stretch of rows may so have fewer than it says."""
+
+    def __init__(self, table: Scan, names: Sequence[str], target: str) -> None:
+        super().__init__(table.tables, [*names, target])
+        self._whole, self._target = table, target
+        self._pieces: Iterator[Piece] = iter(())
+        self._at, self._open = -1, [""]
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[tuple[Array, ...]]:
+        """Rows of blocks from `start` to `stop`; who reads on from where the last one ended decodes nothing twice."""
+        wanted = list(dict.fromkeys([*columns, self._target]))
+        if start != self._at or wanted != self._open:
+            self._pieces, self._open = iter(table_blocks(self._whole, wanted).pieces()), wanted
+            self._at = 0
+        while self._at < stop:
+            piece = next(self._pieces)
+            self._at = piece.stop
+            if piece.start >= start:
+                found = self._answered(piece.columns())
+                yield tuple(found[name] for name in columns)
+
+    def _answered(self, columns: Columns) -> dict[str, Array]:
+        kept = _there(columns[self._target])
+        return {
+            name: (values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False))[kept]
+            for name, values in columns.items()
+        }

@@ -1,0 +1,210 @@
+"""Who is fitted when: by a clock that only fits move, so that every budget and every cost can be tried."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from summula.cli import schedule
+from summula.cli.candidates import Candidate, candidates_for
+from summula.cli.comparison import Judgement
+from summula.cli.schedule import Budget, compare_candidates, last_fit
+from summula.core.errors import TimeLimitError
+
+ROWS, WHOLE = 160_000, 240_000
+
+
+class Clock:
+    """Time as fits spend it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@dataclasses.dataclass
+class FakeFold:
+    """A fold on which a candidate takes `costs[name]` seconds for all rows, in proportion to a power of them."""
+
+    clock: Clock
+    costs: dict[str, float]
+    risks: dict[str, float]
+    n_rows: int = ROWS
+    power: float = 1.0
+    fitted: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+
+    def most_rows(self, candidate: Candidate) -> int:
+        return self.n_rows
+
+    def prepare(self, candidate: Candidate) -> None:
+        pass
+
+    def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
+        needed = self.costs[candidate.name] * (rows / self.n_rows) ** self.power
+        self.clock.now += min(needed, max_time)
+        if needed > max_time and not candidate.stops_early:
+            raise TimeLimitError
+        self.fitted.append((candidate.name, rows))
+        return f"{candidate.name} on {rows}"
+
+    def judge(self, candidate: Candidate, model: Any) -> Judgement:
+        return Judgement(self.risks[candidate.name], 0.001)
+
+
+RISKS = {"baseline": 0.5, "logistic": 0.3, "logistic_l1": 0.31, "boosting": 0.26}
+
+
+def compared(monkeypatch: pytest.MonkeyPatch, seconds: float, costs: dict[str, float], **more: Any) -> Any:
+    clock = Clock()
+    monkeypatch.setattr(schedule, "time", clock)
+    folds = [FakeFold(clock, costs, more.pop("risks", RISKS), **more) for _ in range(3)]
+    budget = Budget(seconds, WHOLE)
+    board = compare_candidates(candidates_for("classes", counts=False), folds, "error", budget)
+    model = last_fit(board, ROWS, budget, lambda one, left, rows: folds[0].fit(one, left, rows))
+    return board, model, clock.now, [fit for fold in folds for fit in fold.fitted]
+
+
+def test_with_time_for_all_of_it_everybody_is_in_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"baseline": 0.1, "logistic": 2.0, "logistic_l1": 5.0, "boosting": 3.0}
+    board, model, _, _ = compared(monkeypatch, 500.0, costs)
+    assert [entry.name for entry in board.entries] == ["boosting", "logistic", "logistic_l1", "baseline"]
+    assert {len(entry.judged) for entry in board.entries} == {3}
+    assert not any(entry.note for entry in board.entries)
+    assert model == f"boosting on {WHOLE}"
+
+
+def test_the_likeliest_winner_goes_first_after_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"baseline": 0.1, "logistic": 1e4, "logistic_l1": 1e5, "boosting": 4.0}
+    board, model, seconds, fits = compared(monkeypatch, 100.0, costs)
+    large = [name for name, rows in fits if rows == ROWS]
+    assert large[:2] == ["baseline", "boosting"]
+    assert board.best.name == "boosting"
+    assert model == f"boosting on {WHOLE}"
+    assert seconds <= 101.0
+
+
+def test_who_is_too_slow_gets_fewer_rows_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"baseline": 0.1, "logistic": 10.0, "logistic_l1": 900.0, "boosting": 5.0}
+    board, _, _, _ = compared(monkeypatch, 108.0, costs)
+    slow = next(entry for entry in board.entries if entry.name == "logistic_l1")
+    assert slow.rows is not None
+    assert 500 <= slow.rows < ROWS
+    assert slow.note == f"fitted on {slow.rows:,} of 160,000 rows, for time or memory"
+
+
+def test_who_is_clearly_behind_stays_out_of_later_folds_when_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"baseline": 0.1, "logistic": 20.0, "logistic_l1": 20.0, "boosting": 8.0}
+    board, _, seconds, _ = compared(monkeypatch, 100.0, costs)
+    folds = {entry.name: len(entry.judged) for entry in board.entries}
+    assert folds["boosting"] == folds["baseline"] == 3
+    assert min(folds["logistic"], folds["logistic_l1"]) < 3
+    assert [row["rank"] for row in board.rows()][:2] == [1, 2]
+    assert seconds <= 100.0
+
+
+def test_a_subsample_that_wins_is_fitted_to_as_many_rows_as_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"baseline": 0.1, "logistic": 300.0, "logistic_l1": 1e6, "boosting": 1.0}
+    board, model, seconds, _ = compared(monkeypatch, 120.0, costs, risks=RISKS | {"logistic": 0.1})
+    assert board.best.name == "logistic"
+    assert board.best.rows is not None
+    assert int(model.split()[-1]) >= board.best.rows
+    assert seconds <= 121.0
+
+
+def test_without_time_for_a_last_fit_the_model_of_a_fold_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(schedule, "time", clock)
+    fold = FakeFold(clock, {"baseline": 0.1, "logistic": 50.0}, RISKS, n_rows=1_500)
+    budget = Budget(100.0, 2_000)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], "error", budget)
+    clock.now = 99.0
+    model = last_fit(board, 1_500, budget, lambda *_: pytest.fail("there is no time for this"))
+    assert model == "logistic on 1500"
+    assert board.best.note == "the model of the first fold stands, for time"
+
+
+def test_a_fold_that_time_cuts_short_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(schedule, "time", clock)
+    usual = {"baseline": 0.1, "logistic": 5.0}
+    folds = [FakeFold(clock, usual, RISKS), FakeFold(clock, usual | {"logistic": 1e4}, RISKS)]
+    budget = Budget(200.0, WHOLE)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), folds, "error", budget)
+    assert board.best.name == "logistic"
+    assert board.rounds == 1
+    assert [row["folds"] for row in board.rows()] == [1, 1]
+
+
+def test_compiling_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, calls = Clock(), iter([40.0])
+
+    class Compiling(FakeFold):
+        def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
+            if candidate.name == "boosting":
+                clock.now += next(calls, 0.0)  # nobody can stop a compiler
+            return super().fit(candidate, max_time, rows)
+
+    monkeypatch.setattr(schedule, "time", clock)
+    costs = {"baseline": 0.1, "logistic": 2.0, "logistic_l1": 5.0, "boosting": 3.0}
+    budget = Budget(60.0, WHOLE)
+    board = compare_candidates(
+        candidates_for("classes", False), [Compiling(clock, costs, RISKS) for _ in range(3)], "error", budget
+    )
+    assert budget.compiling == pytest.approx(40.0, abs=0.5)
+    assert {len(entry.judged) for entry in board.entries} == {3}
+    assert not any(entry.note for entry in board.entries)
+
+
+def test_after_ctrl_c_nobody_waits_for_a_long_last_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(schedule, "time", clock)
+    fold = FakeFold(clock, {"baseline": 0.1, "logistic": 50.0}, RISKS, n_rows=1_500)
+    budget = Budget(1_000.0, 2_000)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], "error", budget)
+    board.interrupted = True
+    assert last_fit(board, 1_500, budget, lambda *_: pytest.fail("it is too long")) == "logistic on 1500"
+    board.entries[0].seconds = [0.2]
+    assert last_fit(board, 1_500, budget, lambda one, left, rows: "fitted again") == "fitted again"
+
+
+def test_ctrl_c_in_the_last_fit_keeps_the_model_of_a_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(schedule, "time", clock)
+    fold = FakeFold(clock, {"baseline": 0.1, "logistic": 5.0}, RISKS)
+    budget = Budget(1_000.0, WHOLE)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], "error", budget)
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    assert last_fit(board, ROWS, budget, interrupted) == f"logistic on {ROWS}"
+    assert board.interrupted
+
+
+seconds_of = st.floats(0.01, 1e5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.floats(5.0, 600.0),
+    st.fixed_dictionaries({"logistic": seconds_of, "logistic_l1": seconds_of, "boosting": seconds_of}),
+    st.floats(0.8, 1.6),
+    st.permutations([0.26, 0.3, 0.31]),
+)
+def test_it_ends_in_time_and_boosting_is_always_fitted(
+    seconds: float, costs: dict[str, float], power: float, risks: list[float]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        given_risks = {"baseline": 0.5, **dict(zip(("logistic", "logistic_l1", "boosting"), risks, strict=True))}
+        board, model, ended, fits = compared(patch, seconds, costs | {"baseline": 0.05}, risks=given_risks, power=power)
+    assert ("boosting", ROWS) in fits
+    assert model is not None
+    # A fit that has begun may have half a second though time is over.
+    assert ended <= seconds + 3.0
+    assert board.best.name != "baseline"

@@ -1,0 +1,132 @@
+"""`predict` and `certify` on tables of many blocks: read once, in order, whatever the row groups; memory stays bounded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import summula
+from summula.core.files import ParquetTable
+from summula.preprocessing.table_encoder_blocks import BLOCK_ROWS
+from tests.cli.commands import document, failure, run
+from tests.cli.mixed_table import mixed_table
+
+ROWS = 3 * BLOCK_ROWS + 321
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of a mixed table, and fresh rows in files; a tenth of the answers is missing."""
+    home = tmp_path_factory.mktemp("streams")
+    parquet.write_table(mixed_table(4_000), home / "table.parquet")
+    run("train", home / "table.parquet", "-t", "bought", "-o", home / "out", "--models", "logistic")
+    fresh = mixed_table(ROWS, seed=1)
+    gaps = np.random.default_rng(0).random(ROWS) < 0.1
+    answers = pa.array(fresh["bought"].to_numpy(), mask=gaps)
+    fresh = fresh.set_column(fresh.column_names.index("bought"), "bought", answers)
+    parquet.write_table(fresh, home / "one group.parquet")
+    parquet.write_table(fresh, home / "many groups.parquet", row_group_size=10_007)
+    csv.write_csv(fresh, home / "fresh.csv")
+    return home
+
+
+@pytest.mark.parametrize("name", ["one group.parquet", "many groups.parquet", "fresh.csv"])
+def test_certify_says_of_files_what_the_library_says_of_the_frame(name: str, home: Path) -> None:
+    said = document("certify", home / "out", home / name)
+    model = summula.load(home / "out" / "model.summula")
+    fresh = parquet.read_table(home / "one group.parquet")
+    fresh = fresh.filter(fresh["bought"].is_valid())
+    certificate = summula.certify(model, fresh, "bought")
+    assert said["rows"] == fresh.num_rows
+    assert (said["estimate"], said["lower"], said["upper"]) == (
+        certificate.estimate,
+        certificate.lower,
+        certificate.upper,
+    )
+    left_out = f"{ROWS - fresh.num_rows:,} rows without a value of 'bought' are left out."
+    assert left_out in run("certify", home / "out", home / name).stderr
+
+
+def test_training_rows_are_recognised_in_any_file(home: Path, tmp_path: Path) -> None:
+    table = parquet.read_table(home / "table.parquet")
+    csv.write_csv(table, tmp_path / "table.csv")
+    for path in (home / "table.parquet", tmp_path / "table.csv"):
+        assert "of these rows were in the training data" in failure(3, "certify", home / "out", path)
+
+
+@pytest.mark.parametrize("command", ["predict", "certify"])
+def test_every_row_is_decoded_once(command: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+    read = ParquetTable._read
+
+    def counted(self: ParquetTable, start: int, stop: int, columns: Any) -> Any:
+        if len(columns) > 1:
+            decoded.append(stop - start)
+            assert start in self.starts, "a row group is decoded from its beginning"
+        return read(self, start, stop, columns)
+
+    monkeypatch.setattr(ParquetTable, "_read", counted)
+    out = ("-o", tmp_path / "p.parquet") if command == "predict" else ()
+    run(command, home / "out", home / "one group.parquet", *out)
+    assert sum(decoded) == ROWS
+
+
+def test_predictions_come_in_the_order_of_the_rows(home: Path, tmp_path: Path) -> None:
+    run("predict", home / "out", home / "many groups.parquet", "-o", tmp_path / "p.parquet")
+    model = summula.load(home / "out" / "model.summula")
+    expected = model.predict(parquet.read_table(home / "one group.parquet"))
+    assert parquet.read_table(tmp_path / "p.parquet")["bought"].to_pylist() == expected.tolist()
+    # Blocks are joined before they are written.
+    assert parquet.ParquetFile(tmp_path / "p.parquet").num_row_groups == 1
+
+
+PEAK = """
+import resource, sys
+from summula.cli.app import main
+sys.argv = ["summula", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+scale = 1 if sys.platform == "darwin" else 1024
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale)
+"""
+
+
+def peak(*words: Any) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *map(str, words)], capture_output=True, text=True, check=True, timeout=600
+    )
+    return int(done.stdout.split()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the peak of memory")
+@pytest.mark.parametrize("command", ["predict", "certify"])
+def test_memory_does_not_grow_with_the_table(command: str, tmp_path: Path) -> None:
+    """A table of 480 MB; blocks, results and what is kept of a row are far below that."""
+    rng, rows, peaks = np.random.default_rng(0), 3_000_000, []
+    X = rng.normal(size=(2_000, 20))
+    names = [f"x{j}" for j in range(20)]
+    y = np.where(X[:, 0] + rng.normal(size=2_000) > 0, "yes", "no")
+    parquet.write_table(pa.table([*X.T, y], [*names, "y"]), tmp_path / "small.parquet")
+    run("train", tmp_path / "small.parquet", "-t", "y", "-o", tmp_path / "out", "--models", "logistic")
+    for number, size in enumerate((rows // 10, rows)):
+        with parquet.ParquetWriter(
+            tmp_path / f"{number}.parquet", pa.schema([*((name, pa.float64()) for name in names), ("y", pa.string())])
+        ) as writer:
+            for _ in range(0, size, rows // 10):
+                X = rng.normal(size=(rows // 10, 20))
+                answers = np.where(X[:, 0] > 0, "yes", "no")
+                writer.write_table(pa.table([*X.T, answers], [*names, "y"]).cast(writer.schema))
+        out = ("-o", tmp_path / "p.parquet") if command == "predict" else ()
+        peaks.append(peak(command, tmp_path / "out", tmp_path / f"{number}.parquet", *out))
+    # certify keeps a loss and a hash a row, and sorts them: some 50 bytes.
+    assert peaks[1] - peaks[0] < (40e6 if command == "predict" else 60 * rows)
