@@ -138,3 +138,13 @@ def test_scores_are_log_odds_of_the_averaged_probabilities():
     p = model.predict_proba(X)
     np.testing.assert_allclose(model.decision_function(X), np.log(p[:, 1] / p[:, 0]), rtol=1e-10)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p, rtol=1e-14)
+
+
+def test_predictions_go_to_a_file(tmp_path):
+    X, y = data()
+    model = BayesianLogisticRegression().fit(X, y)
+    assert (
+        model.predict_to(X, tmp_path / "labels.csv") == model.predict_to(X, tmp_path / "shares.csv", proba=True) == 80
+    )
+    np.testing.assert_array_equal(pd.read_csv(tmp_path / "labels.csv")["prediction"], model.predict(X))
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "shares.csv")[["0", "1"]], model.predict_proba(X))

@@ -36,10 +36,11 @@ from summula.core.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, any_value, boolean, integer, none, one_of, real
-from summula.core.scoring import AccuracyScore, RowFunction
+from summula.core.scoring import RowFunction
 from summula.linear_model.glm_model import GlmModel, relative_gap
 from summula.linear_model.glm_solver import GlmFit, GlmProblem, Objective, solve
 from summula.linear_model.glm_sums import At, linear_predictor, row_weights
+from summula.linear_model.linear_classifier import ProbabilityClassifier
 from summula.losses import Logistic
 from summula.stats.families import Bernoulli
 from summula.stats.links import Logit
@@ -72,7 +73,7 @@ class _Likelihoods:
         return replace(self, values=self.values + other.values)
 
 
-class BayesianLogisticRegression(AccuracyScore, GlmModel):
+class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
     """Two classes by a linear score whose weights are uncertain, and predictions that say so.
 
     Parameters
@@ -124,7 +125,6 @@ class BayesianLogisticRegression(AccuracyScore, GlmModel):
     """
 
     coef_: Any
-    _labelled = True
     solver = "auto"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "prior_scale": (real(0.0, open_low=True), one_of("evidence")),
@@ -266,10 +266,6 @@ class BayesianLogisticRegression(AccuracyScore, GlmModel):
         self._draws, self._weights = draws, weight
         self.effective_samples_ = float(1.0 / (weight @ weight))
 
-    def _name(self, fit: GlmFit, dtype: str) -> None:
-        self.coef_, self.intercept_ = fit.coef.astype(dtype), fit.intercept.astype(dtype)
-        self.n_iter_ = np.array([fit.n_iter], np.int32)
-
     def _distribution(self) -> Any:
         return Bernoulli(), Logit()
 
@@ -315,81 +311,29 @@ class BayesianLogisticRegression(AccuracyScore, GlmModel):
 
     # ------------------------------------------------------------------------------------------------------ predicting
 
-    def predict_proba(self, X: Any) -> Any:
-        """The probability of each class, averaged over the posterior.
+    def _score_function(self) -> RowFunction:
+        """Classes are told by their probabilities, averaged over the posterior."""
+        return self._averaged
 
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+    @staticmethod
+    def _decided(P: Array) -> Array:
+        return np.asarray(special.logit(P[:, 1]))
 
-        Returns
-        -------
-        ndarray of shape (n_samples, 2); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._map_rows(self._probabilities, self._reading(X))
+    @staticmethod
+    def _probabilities(P: Array) -> Array:
+        return P
 
-    def predict(self, X: Any) -> Any:
-        """The more probable class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) of labels; batches for a scan
-        """
-        check_is_fitted(self)
-        found, classes = self.predict_proba(X), self.classes_
-        if isinstance(found, np.ndarray):
-            return classes[found.argmax(axis=1)]
-        return (classes[batch.argmax(axis=1)] for batch in found)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """The logarithm of the probability of each class, averaged over the posterior.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2); batches for a scan
-        """
-        found = self.predict_proba(X)
-        if isinstance(found, np.ndarray):
-            return np.log(found)
-        return (np.log(batch) for batch in found)
-
-    def decision_function(self, X: Any) -> Any:
-        """The log-odds of the second class, averaged over the posterior.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,); batches for a scan
-        """
-        found = self.predict_proba(X)
-        if isinstance(found, np.ndarray):
-            return special.logit(found[:, 1])
-        return (special.logit(batch[:, 1]) for batch in found)
-
-    def _row_function(self) -> RowFunction:
-        return self._codes
+    @staticmethod
+    def _log_probabilities(P: Array) -> Array:
+        return np.asarray(np.log(P))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _codes(self, chunk: Chunk) -> Array:
-        return np.asarray(self._probabilities(chunk).argmax(axis=1))
-
-    def _probabilities(self, chunk: Chunk) -> Array:
+    def _averaged(self, chunk: Chunk) -> Array:
+        """Equation (3) for every row of a chunk."""
         problem = self._problem(self.prior_scale_)
         at = self._fit.at(problem)
         rows = replace(chunk, y=None)

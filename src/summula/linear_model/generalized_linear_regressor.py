@@ -9,7 +9,6 @@ without a penalty this is maximum likelihood, by iteratively reweighted least sq
 
 from __future__ import annotations
 
-import os
 from typing import Any, ClassVar
 
 import numpy as np
@@ -166,22 +165,6 @@ class _GlmRegressor(RegressorMixin, DiagnosedGlm):
         if not isinstance(shift, np.ndarray):
             raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
         return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0] + shift[:, 1]).astype(eta.dtype, copy=False))
-
-    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
-        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
-
-        Parameters
-        ----------
-        X : scan, or anything `predict` takes
-        path : path
-            Ends in .parquet or .csv. The column is called "prediction".
-
-        Returns
-        -------
-        int
-            Rows written.
-        """
-        return self._write(self.predict(X), ("prediction",), path)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """D2: the share of the deviance of the mean that the model explains.

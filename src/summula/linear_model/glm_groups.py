@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 from summula.core.frames import no_such_column
-from summula.core.scan import ScanSource
+from summula.core.scan import Piece, ScanSource
 from summula.core.sources import MemorySource, Source
 
 __all__ = ["with_groups"]
@@ -63,10 +63,10 @@ def _codes(groups: Any, n: int) -> Array:
 class _GroupedScan(ScanSource):
     """Columns of files, the last target of which numbers the groups."""
 
-    def _target(self, pieces: list[tuple[Array, ...]], j: int, start: int) -> Array:
+    def _target(self, pieces: list[Piece], j: int, start: int) -> Array:
         if j < self.n_targets - 1:
             return super()._target(pieces, j, start)
-        labels = np.concatenate([piece[self.n_features + j] for piece in pieces])
+        labels = np.concatenate([piece.column(self.n_features + j) for piece in pieces])
         if labels.dtype.kind in "biuf":
             numbers = labels.astype(np.float64)
         else:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
-from summula.core.chunks import Chunk
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
-from summula.core.estimator import Estimator, Run
+from summula.core.estimator import Run
 from summula.core.frames import frame_library, is_frame, pop_columns
-from summula.core.output import write_batches
 from summula.core.training import Kept, keep_training, recalled
-from summula.core.validation import collection_reader
 from summula.linear_model.glm_certificate import GlmCertificate
 from summula.linear_model.glm_groups import with_groups
 from summula.linear_model.glm_inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
@@ -27,6 +20,7 @@ from summula.linear_model.glm_separation import Found, separation_of_fit
 from summula.linear_model.glm_solver import GlmFit, GlmProblem, solve
 from summula.linear_model.inference import WEIGHTS, Names
 from summula.linear_model.l1_likelihood import solve_l1
+from summula.linear_model.linear_predictor import LinearScores
 from summula.losses import Multinomial
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link
@@ -57,9 +51,10 @@ def relative_gap(tol: float) -> float:
     return max(1e-2 * tol**2, 1e-26)
 
 
-class GlmModel(Estimator):
+class GlmModel(LinearScores):
     """A linear score fitted by penalised likelihood."""
 
+    n_iter_: Any
     _fit: GlmFit
     _quality: Quality
     _training: tuple[Kept, ...]
@@ -104,7 +99,9 @@ class GlmModel(Estimator):
             self._warn_of_separation(run, found)
 
     def _name(self, fit: GlmFit, dtype: str) -> None:
-        raise NotImplementedError
+        """Give the answer scikit-learn's names: here those of a classifier."""
+        self.coef_, self.intercept_ = fit.coef.astype(dtype), fit.intercept.astype(dtype)
+        self.n_iter_ = np.array([fit.n_iter], np.int32)
 
     def _warm_start(self, run: Run, problem: GlmProblem) -> tuple[Array, Array] | None:
         """Intercepts and slopes of an earlier fit, where they fit the problem and are asked for."""
@@ -236,28 +233,6 @@ class GlmModel(Estimator):
             X, (column,) = pop_columns(X, [groups])
             groups = column.to_numpy()
         return (*self._rows_and_targets(X, y, *shift), sample_weight), groups
-
-    # ------------------------------------------------------------------------------------------------------ predicting
-
-    def _scores(self, X: Any, finish: Callable[[Array], Array]) -> Any:
-        """A function of the linear scores (n, K) of the rows, stacked or batch by batch."""
-        source = self._reading(X)
-        scores = self._map_rows(functools.partial(_linear_scores, *self._linear()), source)
-        return finish(scores) if isinstance(scores, np.ndarray) else (finish(batch) for batch in scores)
-
-    def _linear(self) -> tuple[Array, Array]:
-        """Slopes (d, K) and intercepts in the numbers of the fit: float32 rows keep the digits of a float64 model."""
-        kept = self.coef_.toarray() if issparse(self.coef_) else self.coef_
-        return np.atleast_2d(kept).T, np.atleast_1d(self.intercept_)
-
-    def _write(self, results: Any, names: tuple[str, ...], path: str | os.PathLike[str]) -> int:
-        if (reader := collection_reader(results)) is not None:
-            results = reader.batches(results)
-        return write_batches([results] if isinstance(results, np.ndarray) else results, names, path)
-
-
-def _linear_scores(coef: Array, intercept: Array, chunk: Chunk) -> Array:
-    return np.asarray(chunk.X @ coef + intercept)
 
 
 def _separated_by(separated: tuple[str, ...], *, first: bool = True) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from summula.core.chunks import Chunk
 from summula.core.estimator import Estimator
@@ -15,7 +18,7 @@ from summula.core.output import write_batches
 from summula.core.scoring import R2Score, RowFunction
 from summula.core.validation import collection_reader
 
-__all__ = ["LinearPredictor", "linear_values"]
+__all__ = ["LinearPredictor", "LinearScores", "SparseCoefficients", "dense", "linear_values"]
 
 Array = NDArray[Any]
 
@@ -25,11 +28,84 @@ def linear_values(coef: Array, intercept: Any, chunk: Chunk) -> Array:
     return np.asarray(chunk.X @ coef + intercept)
 
 
-class LinearPredictor(R2Score, Estimator):
-    """Prediction by `coef_` and `intercept_`."""
+def dense(coef: Any) -> Array:
+    """Coefficients as an array."""
+    return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
+
+
+class LinearScores(Estimator):
+    """Functions of linear scores, by `coef_` and `intercept_`."""
 
     coef_: Any
     intercept_: Any
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. The column is called "prediction".
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        return self._write(self.predict(X), ("prediction",), path)
+
+    def _scores(self, X: Any, finish: Callable[[Array], Array]) -> Any:
+        """A function of the scores (n, K) of the rows, stacked or batch by batch."""
+        source = self._reading(X)
+        scores = self._map_rows(self._score_function(), source)
+        return finish(scores) if isinstance(scores, np.ndarray) else (finish(batch) for batch in scores)
+
+    def _score_function(self) -> RowFunction:
+        """What gives the scores of a chunk; it can be sent to another process."""
+        return functools.partial(linear_values, *self._linear())
+
+    def _linear(self) -> tuple[Array, Array]:
+        """Slopes (d, K) and intercepts in the numbers of the fit: float32 rows keep the digits of a float64 model."""
+        return np.atleast_2d(dense(self.coef_)).T, np.atleast_1d(self.intercept_)
+
+    def _write(self, results: Any, names: tuple[str, ...], path: str | os.PathLike[str]) -> int:
+        """Write what a prediction gave, batch by batch, and say how many rows there were."""
+        if (reader := collection_reader(results)) is not None:
+            results = reader.batches(results)
+        return write_batches([results] if isinstance(results, np.ndarray) else results, names, path)
+
+
+class SparseCoefficients:
+    """scikit-learn's way to hold many zero coefficients in little memory."""
+
+    coef_: Any
+
+    def densify(self) -> Self:
+        """Hold `coef_` as an array again.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
+        self.coef_ = dense(self.coef_)
+        return self
+
+    def sparsify(self) -> Self:
+        """Hold `coef_` as a sparse matrix, which is smaller when more than half of it is zero.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
+        self.coef_ = sparse.csr_array(self.coef_)
+        return self
+
+
+class LinearPredictor(R2Score, LinearScores):
+    """Prediction by `coef_` and `intercept_`."""
 
     def _named_targets(self) -> tuple[str, ...] | None:
         """What the targets are called; None when they have no names."""
@@ -70,9 +146,4 @@ class LinearPredictor(R2Score, Estimator):
         """
         t = 1 if np.ndim(self.coef_) == 1 else len(self.coef_)
         default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
-        batches = self.predict(X)
-        if (reader := collection_reader(batches)) is not None:
-            batches = reader.batches(batches)
-        return write_batches(
-            [batches] if isinstance(batches, np.ndarray) else batches, self._named_targets() or default, path
-        )
+        return self._write(self.predict(X), self._named_targets() or default, path)

@@ -8,26 +8,22 @@ fitted jointly. Solved, divided by C, in `glm_solver.py`; with an L1 penalty, in
 
 from __future__ import annotations
 
-import functools
-import os
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, special
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, any_value, boolean, integer, mapping, none, one_of, real
-from summula.core.scoring import AccuracyScore, RowFunction
 from summula.linear_model.glm_inference import Asked
 from summula.linear_model.glm_model import GlmModel, relative_gap
 from summula.linear_model.glm_quality import quality_of_classes
-from summula.linear_model.glm_solver import GlmFit, GlmProblem
+from summula.linear_model.glm_solver import GlmProblem
 from summula.linear_model.glm_sums import ClassTotals
+from summula.linear_model.linear_classifier import ProbabilityClassifier, weights_of_labels
+from summula.linear_model.linear_predictor import SparseCoefficients
 from summula.losses import Logistic, Multinomial
 from summula.stats.exponential_family import Family
 from summula.stats.families import Bernoulli
@@ -41,7 +37,7 @@ Array = NDArray[Any]
 _SOLVERS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
-class LogisticRegression(AccuracyScore, GlmModel):
+class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
     """Classification by a linear score for each class, fitted by penalised likelihood.
 
     Parameters
@@ -106,7 +102,6 @@ class LogisticRegression(AccuracyScore, GlmModel):
     """
 
     coef_: Any
-    _labelled = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "penalty": (none, one_of("l1", "l2", "elasticnet", "deprecated")),
         "C": (real(0.0, open_low=True),),
@@ -243,46 +238,11 @@ class LogisticRegression(AccuracyScore, GlmModel):
         """The weight of each class, in the order of the classes."""
         if self.class_weight is None:
             return None
-        K = len(self.classes_)
         if isinstance(self.class_weight, str):
-            totals = run.sum(ClassTotals, K, "class weights").totals
+            totals = run.sum(ClassTotals, len(self.classes_), "class weights").totals
             present = totals > 0
             return np.asarray(np.where(present, totals.sum() / (present.sum() * np.where(present, totals, 1.0)), 0.0))
-        known = self.classes_.tolist()
-        unknown = [label for label in self.class_weight if label not in known]
-        if unknown:
-            raise ParameterError(
-                f"The classes, {unknown}, are not in class_weight's data: class_weight names labels that y does not "
-                f"have; its labels are {known}."
-            )
-        return np.array([float(self.class_weight.get(label, 1.0)) for label in known])
-
-    def _name(self, fit: GlmFit, dtype: str) -> None:
-        self.coef_, self.intercept_ = fit.coef.astype(dtype), fit.intercept.astype(dtype)
-        self.n_iter_ = np.array([fit.n_iter], np.int32)
-
-    def densify(self) -> LogisticRegression:
-        """Hold `coef_` as an array again.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
-        if sparse.issparse(self.coef_):
-            self.coef_ = np.asarray(self.coef_.toarray())
-        return self
-
-    def sparsify(self) -> LogisticRegression:
-        """Hold `coef_` as a sparse matrix, which is smaller when more than half of it is zero.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
-        self.coef_ = sparse.csr_array(self.coef_)
-        return self
+        return weights_of_labels(self.class_weight, self.classes_)
 
     # ----------------------------------------------------------------------------------------------------- summarising
 
@@ -328,104 +288,3 @@ class LogisticRegression(AccuracyScore, GlmModel):
 
     def _distribution(self) -> tuple[Family, Link]:
         return Bernoulli(), Logit()
-
-    # ------------------------------------------------------------------------------------------------------ predicting
-
-    def decision_function(self, X: Any) -> Any:
-        """The linear scores: log-odds of the second class, or one score a class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
-        """
-        return self._scores(X, lambda s: s[:, 0] if s.shape[1] == 1 else s)
-
-    def predict_proba(self, X: Any) -> Any:
-        """The probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), columns in the order of `classes_`; batches for a scan
-        """
-        return self._scores(X, _probabilities)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """The logarithm of the probability of each class, exact also where the probability is nearly 0.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes); batches for a scan
-        """
-        return self._scores(X, _log_probabilities)
-
-    def predict(self, X: Any) -> Any:
-        """The most probable class; of equally probable ones the first.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) of labels; batches for a scan
-        """
-        check_is_fitted(self)
-        classes = self.classes_
-        return self._scores(X, lambda s: classes[_winner(s)])
-
-    def _row_function(self) -> RowFunction:
-        return functools.partial(_codes, *self._linear())
-
-    def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False) -> int:
-        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
-
-        Parameters
-        ----------
-        X : scan, or anything `predict` takes
-        path : path
-            Ends in .parquet or .csv. The column is called "prediction"; with `proba` there is one a class.
-        proba : bool
-            Whether to write probabilities instead of labels.
-
-        Returns
-        -------
-        int
-            Rows written.
-        """
-        if proba:
-            return self._write(self.predict_proba(X), tuple(str(label) for label in self.classes_), path)
-        return self._write(self.predict(X), ("prediction",), path)
-
-
-def _codes(coef: Array, intercept: Array, chunk: Chunk) -> Array:
-    """The place of the most probable class of every row of a chunk."""
-    return _winner(np.asarray(chunk.X @ coef + intercept))
-
-
-def _winner(scores: Array) -> Array:
-    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-
-def _probabilities(scores: Array) -> Array:
-    if scores.shape[1] == 1:
-        p = special.expit(scores[:, 0])
-        return np.column_stack([1 - p, p])
-    return np.asarray(special.softmax(scores, axis=1))
-
-
-def _log_probabilities(scores: Array) -> Array:
-    if scores.shape[1] == 1:
-        return np.column_stack([special.log_expit(-scores[:, 0]), special.log_expit(scores[:, 0])])
-    return np.asarray(special.log_softmax(scores, axis=1))

@@ -139,23 +139,7 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
     answer = solve_factor(A, B, problem, gram.count, np.zeros(d))
     tss = np.diag(S)[d:].copy()
     explained = (B**2).sum(axis=0) - ((B - A @ answer.coef) ** 2).sum(axis=0)
-    fit = Fit(
-        coef=answer.coef,
-        mean_x=mean[:d],
-        mean_y=mean[d:],
-        rss=np.maximum(tss - explained, 0.0),
-        tss=tss,
-        gap=answer.gap,
-        count=gram.count,
-        weight=gram.weight,
-        log_weight=gram.log_weight,
-        half_inverse=None if problem.positive or problem.alpha.any() else answer.half_inverse,
-        rank=answer.rank,
-        dependent=answer.dependent,
-        undetermined=answer.undetermined,
-        method="svd",
-        intercept_free=answer.moves(mean[:d]),
-    )
+    fit = answer.fit(problem, mean, gram, np.maximum(tss - explained, 0.0), tss)
     spread = float(values[-1] / values[kept][0]) if kept.any() else 1.0
     return fit, float(np.sqrt(spread * loss))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.statistics import TriangularFactor, triangle
+from summula.core.statistics import Gram, TriangularFactor, triangle
 from summula.linear_model.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass, solving
 from summula.optimize.nonnegative import nonnegative_least_squares
 
@@ -46,23 +46,8 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
             return solve_by_factor(run, problem, mean, centred=True)
         removed = np.sqrt(factor.weight) * np.abs(mean[:d])
         answer = solve_factor(A, B, problem, factor.count, removed)
-    fit = Fit(
-        coef=answer.coef,
-        mean_x=mean[:d],
-        mean_y=mean[d:],
-        rss=((B - A @ answer.coef) ** 2).sum(axis=0),
-        tss=(B**2).sum(axis=0),
-        gap=answer.gap,
-        count=factor.count,
-        weight=factor.weight,
-        log_weight=factor.log_weight,
-        half_inverse=None if problem.positive or problem.alpha.any() else answer.half_inverse,
-        rank=answer.rank,
-        dependent=answer.dependent,
-        undetermined=answer.undetermined,
-        method="svd",
-        intercept_free=answer.moves(mean[:d]),
-    )
+    rss, tss = ((B - A @ answer.coef) ** 2).sum(axis=0), (B**2).sum(axis=0)
+    fit = answer.fit(problem, mean, factor, rss, tss)
     small = run.source.n_rows * d <= EXTENDED_ELEMENTS and not problem.positive
     small = small and len(np.unique(problem.alpha)) == 1  # the inverse at hand is that of one alpha
     return _polished(run, problem, fit, answer.half_inverse, factor.origin) if small else fit
@@ -105,6 +90,27 @@ class FactorAnswer(NamedTuple):
     null: Array | None = None
     span: Array | None = None
     alpha: float = 0.0
+
+    def fit(self, problem: Problem, mean: Array, sums: Gram | TriangularFactor, rss: Array, tss: Array) -> Fit:
+        """The answer with its sums of squares; `mean` is what features and targets were centred at."""
+        d = len(self.coef)
+        return Fit(
+            coef=self.coef,
+            mean_x=mean[:d],
+            mean_y=mean[d:],
+            rss=rss,
+            tss=tss,
+            gap=self.gap,
+            count=sums.count,
+            weight=sums.weight,
+            log_weight=sums.log_weight,
+            half_inverse=None if problem.positive or problem.alpha.any() else self.half_inverse,
+            rank=self.rank,
+            dependent=self.dependent,
+            undetermined=self.undetermined,
+            method="svd",
+            intercept_free=self.moves(mean[:d]),
+        )
 
     def apply_inverse(self, g: Array) -> Array:
         """H^+ g."""

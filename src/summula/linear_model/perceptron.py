@@ -34,9 +34,10 @@ from summula.core.estimator import Run, Unnamed
 from summula.core.labels import Labels
 from summula.core.parameters import Allowed, boolean, integer, mapping, none, one_of, real
 from summula.core.validation import as_source
+from summula.linear_model.linear_predictor import dense
 from summula.linear_model.sgd_certificate import DescentProblem
 from summula.linear_model.sgd_classifier import StochasticClassifier
-from summula.linear_model.sgd_model import SHARED_PARAMETERS, dense
+from summula.linear_model.sgd_model import SHARED_PARAMETERS
 from summula.linear_model.sgd_rows import rows_in_order, squared_lengths
 from summula.linear_model.sgd_rule import INTERCEPT, LOSS, UPDATES
 from summula.linear_model.sgd_solver import Column, Settings

@@ -8,9 +8,6 @@ class) and -1 (any other), and the class with the largest score wins. Of classes
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,16 +18,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.labels import Labels
-from summula.core.output import write_batches
 from summula.core.parameters import Allowed, integer, mapping, none, one_of
-from summula.core.scoring import AccuracyScore, RowFunction
 from summula.core.sources import Source
-from summula.core.validation import as_source, collection_reader
+from summula.core.validation import as_source
+from summula.linear_model.linear_classifier import LinearClassifier, weights_of_labels
 from summula.linear_model.sgd_certificate import DescentProblem
-from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel, dense
+from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel
 from summula.linear_model.sgd_rule import LOSSES
 
 __all__ = ["SGDClassifier", "StochasticClassifier"]
@@ -40,10 +35,9 @@ Array = NDArray[Any]
 _PROBABLE = ("log_loss", "modified_huber")
 
 
-class StochasticClassifier(AccuracyScore, StochasticModel):
+class StochasticClassifier(LinearClassifier, StochasticModel):
     """What SGDClassifier and Perceptron share."""
 
-    _labelled = True
     class_weight: Any
     n_jobs: int | None
 
@@ -164,75 +158,7 @@ class StochasticClassifier(AccuracyScore, StochasticModel):
             return np.ones(K)
         if isinstance(self.class_weight, str):
             return np.asarray(counts.sum() / (K * np.maximum(counts, 1)))
-        known = self.classes_.tolist()
-        unknown = [label for label in self.class_weight if label not in known]
-        if unknown and not any(label in known for label in self.class_weight):
-            raise ParameterError(
-                f"The classes, {unknown}, are not in class_weight's data: class_weight names labels that y does not "
-                f"have; its labels are {known}."
-            )
-        return np.array([float(self.class_weight.get(label, 1.0)) for label in known])
-
-    # ------------------------------------------------------------------------------------------------------ predicting
-
-    def _scores(self, X: Any, finish: Callable[[Array], Array]) -> Any:
-        """A function of the scores (n, K) of the rows, stacked or batch by batch."""
-        source = self._reading(X)
-        scores = self._map_rows(functools.partial(_linear_scores, *self._linear()), source)
-        return finish(scores) if isinstance(scores, np.ndarray) else (finish(batch) for batch in scores)
-
-    def _linear(self) -> tuple[Array, Array]:
-        return dense(self.coef_).T, self.intercept_
-
-    def decision_function(self, X: Any) -> Any:
-        """The linear scores: positive for the second of two classes, or one a class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
-        """
-        return self._scores(X, lambda s: s[:, 0] if s.shape[1] == 1 else s)
-
-    def predict(self, X: Any) -> Any:
-        """The class with the largest score; of several with exactly this score the first.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) of labels; batches for a scan
-        """
-        check_is_fitted(self)
-        classes = self.classes_
-        return self._scores(X, lambda s: classes[_winner(s)])
-
-    def _row_function(self) -> RowFunction:
-        return functools.partial(_codes, *self._linear())
-
-    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
-        """Predict and write the labels to a Parquet or CSV file, batch by batch; it appears whole or not at all.
-
-        Parameters
-        ----------
-        X : scan, or anything `predict` takes
-        path : path
-            Ends in .parquet or .csv. The column is called "prediction".
-
-        Returns
-        -------
-        int
-            Rows written.
-        """
-        results = self.predict(X)
-        if (reader := collection_reader(results)) is not None:
-            results = reader.batches(results)
-        return write_batches([results] if isinstance(results, np.ndarray) else results, ("prediction",), path)
+        return weights_of_labels(self.class_weight, self.classes_, all_known=False)
 
 
 _NOT_BALANCED = (
@@ -425,18 +351,6 @@ class SGDClassifier(StochasticClassifier):
                 return np.asarray(np.log(shares(scores)))
 
         return self._scores(X, logarithms)
-
-
-def _linear_scores(coef: Array, intercept: Array, chunk: Chunk) -> Array:
-    return np.asarray(chunk.X @ coef + intercept)
-
-
-def _codes(coef: Array, intercept: Array, chunk: Chunk) -> Array:
-    return _winner(_linear_scores(coef, intercept, chunk))
-
-
-def _winner(scores: Array) -> Array:
-    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 def _logistic(scores: Array) -> Array:

@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.chunks import Part
 from summula.core.engine import watched
@@ -19,12 +17,13 @@ from summula.core.errors import ClusterError, DataError, ParameterError, warn
 from summula.core.estimator import Estimator, Run
 from summula.core.parameters import Allowed, any_value, boolean, integer, none, one_of, real
 from summula.core.sources import MemorySource
+from summula.linear_model.linear_predictor import SparseCoefficients, dense
 from summula.linear_model.sgd_certificate import DescentCertificate, DescentProblem, DualSums
 from summula.linear_model.sgd_rows import HeldOut, RowSizes, Visits
 from summula.linear_model.sgd_rule import LOSSES, SCHEDULES, Rule, State
 from summula.linear_model.sgd_solver import Column, Settings, descend_epochs, safe_step
 
-__all__ = ["SHARED_PARAMETERS", "StochasticModel", "dense"]
+__all__ = ["SHARED_PARAMETERS", "StochasticModel"]
 
 Array = NDArray[Any]
 
@@ -69,7 +68,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 }
 
 
-class StochasticModel(Estimator):
+class StochasticModel(SparseCoefficients, Estimator):
     """A linear score, or one a class, fitted by stochastic descent."""
 
     coef_: Any
@@ -379,35 +378,6 @@ class StochasticModel(Estimator):
             f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with StandardScaler or "
             f"MinMaxScaler might help: {self._cure(safe)}."
         )
-
-    # ---------------------------------------------------------------------------------------- sparse coefficients
-
-    def densify(self) -> Any:
-        """Hold `coef_` as an array again.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
-        self.coef_ = dense(self.coef_)
-        return self
-
-    def sparsify(self) -> Any:
-        """Hold `coef_` as a sparse matrix, which is smaller when more than half of it is zero.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
-        self.coef_ = sparse.csr_array(self.coef_)
-        return self
-
-
-def dense(coef: Any) -> Array:
-    """Coefficients as an array."""
-    return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
 
 
 def _targets(run: Run) -> Array:

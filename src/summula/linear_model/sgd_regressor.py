@@ -24,9 +24,9 @@ from summula.core.errors import DataError, warn
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, one_of
 from summula.core.scoring import RowFunction
-from summula.linear_model.linear_predictor import LinearPredictor, linear_values
+from summula.linear_model.linear_predictor import LinearPredictor, dense, linear_values
 from summula.linear_model.sgd_certificate import DescentProblem
-from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel, dense
+from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel
 
 __all__ = ["SGDRegressor"]
 

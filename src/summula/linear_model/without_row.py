@@ -8,46 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from summula.core.chunks import Chunk
-from summula.core.engine import Engine
-from summula.core.sources import Source
+from summula.core.sources import Source, WrappedSource
 
 __all__ = ["WithoutRow"]
 
 
-class WithoutRow(Source):
+class WithoutRow(WrappedSource):
     """A source in which one row has the weight 0."""
 
     def __init__(self, base: Source, row: int) -> None:
-        self.base, self.row = base, row
-        self.n_rows, self.n_features, self.n_targets = base.n_rows, base.n_features, base.n_targets
-        self.names, self.target_names, self.dtype = base.names, base.target_names, base.dtype
-        self.one_target, self.weighted = base.one_target, True
-
-    @property
-    def width(self) -> float:
-        """Stored values a row."""
-        return self.base.width
+        super().__init__(base)
+        self.row, self.weighted = row, True
 
     @property
     def is_sparse(self) -> bool:
         """Whether chunks come as CSR."""
         return self.base.is_sparse
-
-    @property
-    def streams(self) -> bool:
-        """Whether the rows are read anew in every pass."""
-        return self.base.streams
-
-    def starts(self) -> list[int]:
-        """Rows where reading begins without decoding what comes before."""
-        return self.base.starts()
-
-    def _lines(self, step: int) -> list[int]:
-        return self.base._lines(step)
-
-    def engine(self) -> Engine:
-        """Where the rows have their place."""
-        return self.base.engine()
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The rows from `start` up to `stop`, chunk by chunk."""
