@@ -11,6 +11,7 @@ _PACKAGES = {OURS: "summula", PEER: "sklearn"}
 
 _TIME = """
 from time import perf_counter
+{before}
 start = perf_counter()
 {statement}
 print(perf_counter() - start)
@@ -18,6 +19,7 @@ print(perf_counter() - start)
 
 _PEAK = """
 from benchmarks.memory import PeakMemory
+{before}
 peak = PeakMemory()
 {statement}
 print(peak.bytes())
@@ -28,6 +30,13 @@ import numpy as np
 from {package}.linear_model import Ridge
 X = np.random.default_rng(0).standard_normal((1_000, 10))
 Ridge().fit(X, X.sum(axis=1))
+"""
+
+_FIRST_BOOSTING = """
+import numpy as np
+from {package}.ensemble import HistGradientBoostingClassifier
+X = np.random.default_rng(0).standard_normal((1_000, 10))
+HistGradientBoostingClassifier().fit(X, X[:, 0] + X[:, 1] > 0)
 """
 
 
@@ -43,12 +52,15 @@ class StartWorkload:
         Python code; `{package}` stands for the library.
     empty_kernel_cache : bool, default False
         Whether compiled kernels of earlier processes are hidden from it.
+    before : str
+        Code that is run before the clock starts.
     """
 
     name: str
     title: str
     statement: str
     empty_kernel_cache: bool = False
+    before: str = ""
     tolerance: float | None = None
 
     def size(self, quick: bool) -> str:
@@ -80,7 +92,7 @@ class StartSession:
 
     def _run(self, program: str, contender: str) -> str:
         statement = self._workload.statement.format(package=_PACKAGES[contender])
-        command = [sys.executable, "-c", program.format(statement=statement)]
+        command = [sys.executable, "-c", program.format(statement=statement, before=self._workload.before)]
         environment = dict(os.environ)
         with tempfile.TemporaryDirectory() as empty:
             if self._workload.empty_kernel_cache:
@@ -98,5 +110,11 @@ WORKLOADS = (
         "import and first Ridge fit, empty kernel cache",
         _FIRST_FIT,
         empty_kernel_cache=True,
+    ),
+    StartWorkload(
+        "first-boosting-fit",
+        "first fit of 100 boosted trees, kernels compiled earlier, libraries loaded",
+        _FIRST_BOOSTING,
+        before="import numba, sklearn.base",
     ),
 )

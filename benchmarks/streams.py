@@ -42,7 +42,7 @@ class Files:
     environment, and only who wrote it removes it.
     """
 
-    def __init__(self, name: str, rows: int, columns: int, write: Writer) -> None:
+    def __init__(self, name: str, rows: int, columns: int, write: Writer, *, products: bool = True) -> None:
         self.rows = rows
         variable = f"SUMMULA_BENCHMARK_{name}_{rows}_{columns}".upper().replace("-", "_")
         if variable in os.environ:
@@ -51,7 +51,7 @@ class Files:
             self.folder = Path(tempfile.mkdtemp(prefix="summula-benchmark-"))
             weakref.finalize(self, _remove, self.folder, variable)  # also at the end of the process
             write(self.folder, rows, columns)
-            np.save(self.folder / "products.npy", _products(rows, columns))
+            np.save(self.folder / "products.npy", _products(rows, columns) if products else np.empty(0))
             os.environ[variable] = str(self.folder)
         self.products = np.load(self.folder / "products.npy")
         self.paths = sorted(str(path) for path in self.folder.iterdir() if path.name != "products.npy")
@@ -185,11 +185,14 @@ def objective(files: Files, model: Any) -> float:
     return float(model.certificate_.primal)
 
 
-def _decode(paths: Callable[[Files], list[str]]) -> Callable[[], Callable[[Files], int]]:
+def _decode(paths: Callable[[Files], list[str]], **options: Any) -> Callable[[], Callable[[Files], int]]:
     def load() -> Callable[[Files], int]:
         from pyarrow.parquet import ParquetFile
 
-        return lambda files: sum(b.num_rows for path in paths(files) for b in ParquetFile(path).iter_batches())
+        def work(files: Files) -> int:
+            return sum(b.num_rows for path in paths(files) for b in ParquetFile(path, **options).iter_batches())
+
+        return work
 
     return load
 
@@ -278,6 +281,10 @@ WORKLOADS = (
         contenders=(
             Contender("summula", _path),
             Contender("pyarrow, decoding alone", _decode(lambda files: files.paths)),
+            Contender(
+                "pyarrow, decoding in small buffers",
+                _decode(lambda files: files.paths, pre_buffer=False, buffer_size=1 << 16),
+            ),
         ),
         quality=Quality(error_of_path, "error", tolerance=1e-6),
         rounds=3,

@@ -78,7 +78,7 @@ def dask_client() -> Iterator[Any]:
 CONSTRUCTORS = {"pandas": pandas_frame, "polars": polars_frame, "pyarrow": pyarrow_frame}
 
 
-@pytest.fixture(params=CONSTRUCTORS.values(), ids=CONSTRUCTORS.keys())
+@pytest.fixture(params=CONSTRUCTORS.keys())
 def constructor(request: pytest.FixtureRequest) -> Callable[[Columns], Any]:
     """From a dict of columns to a frame: a test that asks for it runs once for every library."""
-    return request.param
+    return CONSTRUCTORS[request.param]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +17,8 @@ from sklearn.metrics import mean_tweedie_deviance
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from summula.core import chunks
+from summula.core.engine import current_engine
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.linear_model import (
@@ -85,7 +88,7 @@ class Case:
     optimal: bool = True
 
     def __str__(self) -> str:
-        return repr(self.estimator).replace(" ", "")
+        return _named(self)
 
     # ---------------------------------------------------------------------------------- what it can do, by its tags
 
@@ -99,12 +102,17 @@ class Case:
 
     @property
     def trees(self) -> bool:
-        """Whether its model is trees, which have no coefficients, and take infinities for large numbers."""
+        """Whether its model is trees, which have no coefficients."""
         return isinstance(self.estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor)
 
     @property
     def parametric(self) -> bool:
         """Whether its model is some numbers a column."""
+        return not self.trees
+
+    @property
+    def finite(self) -> bool:
+        """Whether infinities are refused; trees, as scikit-learn's, take them for the outermost values of a column."""
         return not self.trees
 
     @property
@@ -217,6 +225,15 @@ class Case:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return clone(self.estimator).fit(X, y, **weights)
 
+    def model(self, size: str = "small", *, weighted: bool = False) -> Any:
+        """The model of an array, fitted once for all tests, to compare others with: it is not to be changed."""
+        engine = current_engine()
+        return _fitted(self, size, weighted, type(engine), engine.chunk_rows, chunks._PART_ELEMENTS)
+
+    def wide_model(self) -> Any:
+        """The same of `wide_data`."""
+        return _fitted_wide(self)
+
     def output(self, model: Any, X: Any) -> Any:
         """What the model computes for rows: numbers, of classifiers the probabilities, or scores without these."""
         if self.classifier:
@@ -252,6 +269,23 @@ class Case:
         if self.classifier:
             return np.tile(np.unique(y, return_counts=True)[1] / len(y), (len(y), 1))
         return np.broadcast_to(y.mean(axis=0), y.shape)
+
+
+@functools.cache
+def _named(case: Case) -> str:
+    return repr(case.estimator).replace(" ", "")
+
+
+@functools.cache
+def _fitted(case: Case, size: str, weighted: bool, *grid: Any) -> Any:
+    """The fit of `Case.model`; `grid` is what its bits depend on besides the data."""
+    X, y, weight = case.data(size)
+    return case.fit(X, y, weight if weighted else None)
+
+
+@functools.cache
+def _fitted_wide(case: Case) -> Any:
+    return case.fit(*case.wide_data())
 
 
 @functools.cache
@@ -338,11 +372,11 @@ CASES = [
     Case(LogisticRegression(C=np.inf, tol=1e-10), "classifier", target="two classes", scale_free=True),
     Case(LogisticRegression(C=0.5, tol=1e-10), "classifier", target="three classes"),
     Case(LogisticRegression(class_weight="balanced", tol=1e-10), "classifier", target="words"),
-    Case(LogisticRegression(l1_ratio=1.0, C=1.0, tol=1e-10), "classifier", target="two classes", wide_sparse=True),
+    Case(LogisticRegression(l1_ratio=1.0, C=0.5, tol=1e-10), "classifier", target="two classes", wide_sparse=True),
     Case(LogisticRegression(l1_ratio=0.5, C=0.5, tol=1e-10), "classifier", target="three classes"),
     Case(
         LogisticRegressionCV(
-            l1_ratios=(0.9,), Cs=[0.05, 0.5], cv=3, scoring=None, use_legacy_attributes=False, tol=1e-10
+            l1_ratios=(0.9,), Cs=[0.05, 0.5], cv=2, scoring=None, use_legacy_attributes=False, tol=1e-10
         ),
         "classifier",
         target="two classes",
@@ -372,13 +406,65 @@ CASES = [
         **BOOSTED,
     ),
     Case(HistGradientBoostingClassifier(max_iter=8, random_state=0), "classifier", target="words", **BOOSTED),
+    Case(
+        HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=6, random_state=0),
+        "classifier",
+        target="three classes",
+        **BOOSTED,
+    ),
     Case(StandardScaler(), "transformer", scale_free=True),
     Case(StandardScaler(with_mean=False), "transformer", scale_free=True),
     Case(PolynomialLift(), "transformer", passes=False),
 ]
 
 
+def chosen(*properties: str, cases: Iterable[Case] = CASES) -> list[Case]:
+    """The cases that have these properties."""
+    return [case for case in cases if all(getattr(case, name) for name in properties)]
+
+
 def over(*properties: str, cases: Iterable[Case] = CASES) -> pytest.MarkDecorator:
     """Run a test for every case that has these properties: `@over("regressor", "weighted")`."""
-    chosen = [case for case in cases if all(getattr(case, name) for name in properties)]
-    return pytest.mark.parametrize("case", chosen, ids=str)
+    return pytest.mark.parametrize("case", chosen(*properties, cases=cases), ids=str)
+
+
+# Where every case meets every container and both sizes, not every triple of them is another way through the library:
+# the third thing takes turns, so that each pair comes together.
+_in_turn: dict[str, list[str]] = {}
+SELDOM_LARGE = ("small", "small", "large")
+
+
+def over_frames(*properties: str) -> Callable[[Any], Any]:
+    """The same with a frame of one library each (`constructor`): in three tests of a file a case meets all of them."""
+
+    def decorate(test: Any) -> Any:
+        before = _in_turn.setdefault(test.__module__, [])
+        if test.__name__ not in before:
+            before.append(test.__name__)
+        turn, libraries = before.index(test.__name__), ("pandas", "polars", "pyarrow")
+        pairs = [(case, libraries[(CASES.index(case) + turn) % 3]) for case in chosen(*properties)]
+        mark = pytest.mark.parametrize(("case", "constructor"), pairs, ids=_joined(pairs), indirect=["constructor"])
+        return mark(test)
+
+    return decorate
+
+
+def over_ways(
+    name: str, ways: Mapping[str, Any], *properties: str, third: str = "size", values: Iterable[Any] = SELDOM_LARGE
+) -> pytest.MarkDecorator:
+    """The same for every one of some `ways`, called `name`, with the values of a third argument in turn."""
+    turns, pairs = tuple(values), itertools.product(chosen(*properties), enumerate(ways))
+    triples = [(case, way, turns[(CASES.index(case) + place) % len(turns)]) for case, (place, way) in pairs]
+    given = [(case, ways[way], value) for case, way, value in triples]
+    return pytest.mark.parametrize(("case", name, third), given, ids=_joined(triples))
+
+
+def in_turn(name: str, values: Iterable[Any], *properties: str) -> pytest.MarkDecorator:
+    """The same with one of some values for each case, in turn."""
+    turns = tuple(values)
+    pairs = [(case, turns[CASES.index(case) % len(turns)]) for case in chosen(*properties)]
+    return pytest.mark.parametrize(("case", name), pairs, ids=_joined(pairs))
+
+
+def _joined(tuples: Iterable[tuple[Any, ...]]) -> list[str]:
+    return ["-".join(map(str, values)) for values in tuples]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.contract import storage
-from tests.contract.registry import SIZES, Case, over
+from tests.contract.registry import SIZES, Case, over, over_frames
 
 sizes = pytest.mark.parametrize("size", SIZES)
 
@@ -50,7 +50,7 @@ def scale_of(case: Case, y: Any) -> float:
 @over("certified")
 def test_it_states_the_objective_and_a_gap_of_rounding(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
-    certificate = (model := case.fit(X, y, weight)).certificate_
+    certificate = (model := case.model(size, weighted=True)).certificate_
     assert certificate.kind == ("global" if case.iterative else "exact")
     assert certificate.primal == pytest.approx(objective(case, model, X, y, weight), rel=1e-10)
     assert 0 <= certificate.gap <= 1e-12 * (certificate.primal + scale_of(case, y))
@@ -62,15 +62,15 @@ def test_it_states_the_objective_and_a_gap_of_rounding(case: Case, size: str) ->
 def test_the_training_data_confirm_it(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
     for w in (None, weight):
-        checked = case.fit(X, y, w).certificate_.verify(X, y, w)
+        checked = case.model(size, weighted=w is not None).certificate_.verify(X, y, w)
         assert checked
         assert checked.gap <= 1e-9 * checked.primal
 
 
-@over("certified")
+@over_frames("certified")
 def test_the_training_data_confirm_it_in_any_container(case: Case, constructor: Any) -> None:
     X, y, _ = case.data()
-    certificate = case.fit(X, y).certificate_
+    certificate = case.model().certificate_
     assert certificate.verify(constructor(storage.columns(X)), y)
     assert certificate.verify(X.tolist(), y.tolist())
     if case.sparse:
@@ -81,7 +81,7 @@ def test_the_training_data_confirm_it_in_any_container(case: Case, constructor: 
 @over("certified")
 def test_other_data_do_not(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
-    certificate = case.fit(X, y, weight).certificate_
+    certificate = case.model(size, weighted=True).certificate_
     other = case.data(size, seed=1)
     assert not certificate.verify(other.X, other.y, other.weight)
     assert not certificate.verify(X, y)  # without the weights
@@ -94,7 +94,7 @@ def test_other_data_do_not(case: Case, size: str) -> None:
 @over("certified")
 def test_a_tampered_one_is_found_out(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
-    certificate = case.fit(X, y, weight).certificate_
+    certificate = case.model(size, weighted=True).certificate_
     for change in (
         {"coef": certificate.coef * 1.001},
         # (To softmax the same step for all classes is none.)
@@ -110,7 +110,7 @@ def test_a_tampered_one_is_found_out(case: Case, size: str) -> None:
 @over("certified")
 def test_a_worse_point_with_an_honest_objective_and_no_gap_is_found_out(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
-    certificate = case.fit(X, y, weight).certificate_
+    certificate = case.model(size, weighted=True).certificate_
     worse = dataclasses.replace(certificate, coef=np.abs(certificate.coef) * 1.01 + 1e-3)
     primal = worse.verify(X, y, weight).primal
     assert primal > certificate.primal
@@ -122,7 +122,7 @@ def test_a_worse_point_with_an_honest_objective_and_no_gap_is_found_out(case: Ca
 def test_the_gap_bounds_what_a_worse_point_loses(case: Case, size: str) -> None:
     """At any point the gap is at least the distance to the best objective, which the fit knows."""
     X, y, weight = case.data(size)
-    certificate = case.fit(X, y, weight).certificate_
+    certificate = case.model(size, weighted=True).certificate_
     rng = np.random.default_rng(0)
     for size_of_step in (1e-6, 1e-3, 1.0):
         coef = np.abs(certificate.coef + size_of_step * rng.normal(size=certificate.coef.shape))
@@ -134,7 +134,7 @@ def test_the_gap_bounds_what_a_worse_point_loses(case: Case, size: str) -> None:
 @over("wide_sparse")
 def test_an_iterative_fit_is_certified(case: Case) -> None:
     X, y = case.wide_data()
-    model = case.fit(X, y)
+    model = case.wide_model()
     assert model.certificate_.kind == "global"
     assert model.certificate_.primal == pytest.approx(objective(case, model, X, y), rel=1e-9)
     assert model.certificate_.verify(X, y)
@@ -145,7 +145,6 @@ def test_an_iterative_fit_is_certified(case: Case) -> None:
 
 @over("certified")
 def test_it_says_what_it_is(case: Case) -> None:
-    X, y, _ = case.data()
-    said = str(case.fit(X, y).certificate_)
+    said = str(case.model().certificate_)
     assert said.startswith("global: objective " if case.iterative else "exact: objective ")
     assert "above the best" in said

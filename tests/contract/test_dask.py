@@ -12,11 +12,11 @@ import summula
 from summula.core import chunks
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
-from tests.contract.registry import SIZES, Case, over
+from tests.contract.registry import Case, in_turn, over, over_ways
 
 pytest.importorskip("dask.dataframe")
 
-kept_by_dask = pytest.mark.parametrize("keep", storage.DASK.values(), ids=storage.DASK.keys())
+BLOCKS = ("dask array, small blocks", "dask dataframe, empty partitions")
 
 
 def check_same_bits(case: Case, size: str, keep: Any) -> None:
@@ -25,23 +25,20 @@ def check_same_bits(case: Case, size: str, keep: Any) -> None:
 
     X, y, weight = case.data(size)
     lazy_y = None if y is None else da.from_array(y, chunks=len(X) // 4)
-    weights = (weight, da.from_array(weight, chunks=31)) if case.weighted else (None, None)
-    expected, model = case.fit(X, y, weights[0]), case.fit(keep(X), lazy_y, weights[1])
+    lazy_weight = da.from_array(weight, chunks=31) if case.weighted else None
+    expected, model = case.model(size, weighted=case.weighted), case.fit(keep(X), lazy_y, lazy_weight)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
     output = case.output(model, keep(X))
     assert isinstance(output, da.Array)
     assert_close(case.output(expected, X), np.asarray(output))
 
 
-@pytest.mark.parametrize("size", SIZES)
-@kept_by_dask
-@over()
+@over_ways("keep", storage.DASK)
 def test_collections_give_the_same_bits_as_arrays(case: Case, keep: Any, size: str) -> None:
     check_same_bits(case, size, keep)
 
 
-@pytest.mark.parametrize("kind", ["dask array, small blocks", "dask dataframe, empty partitions"])
-@over()
+@in_turn("kind", BLOCKS)
 def test_collections_give_the_same_bits_in_small_chunks(case: Case, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
     with summula.engine("threads", chunk_rows=7):
@@ -50,9 +47,9 @@ def test_collections_give_the_same_bits_in_small_chunks(case: Case, kind: str, m
 
 @pytest.fixture
 def cluster(dask_client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Some forty parts on two workers."""
+    """Seven parts on two workers."""
     monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
-    with summula.engine(dask_client, chunk_rows=100):
+    with summula.engine(dask_client, chunk_rows=600):
         yield
 
 
@@ -61,19 +58,18 @@ def test_a_cluster_gives_the_same_bits_as_threads(case: Case, cluster: None) -> 
     X, y, weight = case.data("large")
     weight = weight if case.weighted else None
     model = case.fit(storage.FRAMES["pandas, mixed types"](X), y, weight)
-    with summula.engine("threads", chunk_rows=100):
-        expected = case.fit(X, y, weight)
+    with summula.engine("threads", chunk_rows=600):
+        expected = case.model("large", weighted=case.weighted)
         output = case.output(expected, X)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
     assert_close(output, case.output(expected, X))
 
 
-@pytest.mark.parametrize("kind", ["dask array, small blocks", "dask dataframe, empty partitions"])
-@over()
+@in_turn("kind", BLOCKS)
 def test_a_cluster_gives_the_same_bits_for_collections(case: Case, kind: str, cluster: None) -> None:
     X, y, weight = case.data("large")
     weight = weight if case.weighted else None
     model = case.fit(storage.DASK[kind](X), y, weight)
-    with summula.engine("threads", chunk_rows=100):
-        expected = case.fit(X, y, weight)
+    with summula.engine("threads", chunk_rows=600):
+        expected = case.model("large", weighted=case.weighted)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))

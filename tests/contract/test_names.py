@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
-from tests.contract.registry import Case, Data, over
+from tests.contract.registry import Case, Data, over_frames
 
 Constructor = Callable[[dict[str, Any]], Any]
 
@@ -28,7 +28,7 @@ def target_names(data: Data) -> Any:
     return "target" if data.y.ndim == 1 else ["target 0", "target 1"]
 
 
-@over("supervised")
+@over_frames("supervised")
 def test_several_targets_may_be_named_in_a_tuple(case: Case, constructor: Constructor) -> None:
     data = case.data()
     frame = constructor(table(data))
@@ -36,11 +36,11 @@ def test_several_targets_may_be_named_in_a_tuple(case: Case, constructor: Constr
     names = (names,) if isinstance(names, str) else tuple(names)
     model = case.fit(frame, names)
     assert model.feature_names_in_.tolist() == storage.names(data.X.shape[1])
-    expected = case.output(case.fit(data.X, data.y), data.X)
+    expected = case.output(case.model(), data.X)
     assert_close(expected.ravel(), case.output(model, frame).ravel())
 
 
-@over("supervised")
+@over_frames("supervised")
 def test_the_target_may_be_named(case: Case, constructor: Constructor) -> None:
     data = case.data()
     model = case.fit(constructor(table(data)), target_names(data))
@@ -50,25 +50,25 @@ def test_the_target_may_be_named(case: Case, constructor: Constructor) -> None:
     )
 
 
-@over("weighted")
+@over_frames("weighted")
 def test_the_weight_may_be_named(case: Case, constructor: Constructor) -> None:
     data = case.data()
     frame = constructor(table(data, target=False, weight=True))
     model = case.fit(frame, data.y, "weight")
     assert model.feature_names_in_.tolist() == storage.names(data.X.shape[1])
-    expected = case.fit(data.X, data.y, data.weight)
+    expected = case.model(weighted=True)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
 
 
-@over("supervised", "weighted")
+@over_frames("supervised", "weighted")
 def test_target_and_weight_may_both_be_named(case: Case, constructor: Constructor) -> None:
     data = case.data()
     model = case.fit(constructor(table(data, weight=True)), target_names(data), "weight")
-    expected = case.fit(data.X, data.y, data.weight)
+    expected = case.model(weighted=True)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
 
 
-@over("supervised", "weighted")
+@over_frames("supervised", "weighted")
 def test_predict_passes_over_target_and_weight(case: Case, constructor: Constructor) -> None:
     data = case.data()
     whole = constructor(table(data, weight=True))
@@ -78,7 +78,7 @@ def test_predict_passes_over_target_and_weight(case: Case, constructor: Construc
     assert_same_bits(expected, model.predict(constructor(table(data))))
 
 
-@over("weighted", "transformer")
+@over_frames("weighted", "transformer")
 def test_transform_passes_over_the_weight(case: Case, constructor: Constructor) -> None:
     data = case.data()
     whole = constructor(table(data, weight=True))
@@ -86,7 +86,7 @@ def test_transform_passes_over_the_weight(case: Case, constructor: Constructor) 
     assert_same_bits(model.transform(constructor(storage.columns(data.X))), model.transform(whole))
 
 
-@over("supervised")
+@over_frames("supervised")
 def test_a_column_named_like_the_old_target_is_a_feature_again_after_a_refit(
     case: Case, constructor: Constructor
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_column_named_like_the_old_target_is_a_feature_again_after_a_refit(
     assert model.predict(constructor(features)).shape == data.y.shape
 
 
-@over()
+@over_frames()
 def test_columns_in_another_order_are_refused(case: Case, constructor: Constructor) -> None:
     data = case.data()
     columns = storage.columns(data.X)
@@ -109,7 +109,7 @@ def test_columns_in_another_order_are_refused(case: Case, constructor: Construct
         case.output(model, other)
 
 
-@over()
+@over_frames()
 def test_an_unseen_column_is_named(case: Case, constructor: Constructor) -> None:
     data = case.data()
     columns = storage.columns(data.X)
@@ -118,7 +118,7 @@ def test_an_unseen_column_is_named(case: Case, constructor: Constructor) -> None
         case.output(model, constructor(columns | {"surplus": data.X[:, 0]}))
 
 
-@over()
+@over_frames()
 def test_a_missing_column_is_named(case: Case, constructor: Constructor) -> None:
     data = case.data()
     columns = storage.columns(data.X)
@@ -128,20 +128,18 @@ def test_a_missing_column_is_named(case: Case, constructor: Constructor) -> None
         case.output(model, constructor(columns))
 
 
-@over()
+@over_frames()
 def test_a_frame_for_a_model_of_an_array_is_read_with_a_warning(case: Case, constructor: Constructor) -> None:
     data = case.data()
-    model = case.fit(data.X, data.y)
+    model = case.model()
     with pytest.warns(UserWarning, match="X has feature names, but"):
         out = case.output(model, constructor(storage.columns(data.X)))
     assert_close(case.output(model, data.X), np.asarray(out))
 
 
-@over()
+@over_frames()
 def test_a_frame_of_another_library_is_read_alike(case: Case, constructor: Constructor) -> None:
     data = case.data()
     model = case.fit(constructor(storage.columns(data.X)), data.y)
     for keep in ("pandas", "polars", "pyarrow"):
-        assert_close(
-            case.output(case.fit(data.X, data.y), data.X), np.asarray(case.output(model, storage.FRAMES[keep](data.X)))
-        )
+        assert_close(case.output(case.model(), data.X), np.asarray(case.output(model, storage.FRAMES[keep](data.X))))

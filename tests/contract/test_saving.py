@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from sklearn.base import clone
 import summula
 from tests.contract import storage
 from tests.contract.compare import assert_same_bits, fitted_attributes
-from tests.contract.registry import SIZES, Case, over
+from tests.contract.registry import Case, over, over_ways
 
 
 def saved_and_loaded(model: Any, folder: Path) -> Any:
@@ -40,30 +41,30 @@ def assert_same_model(case: Case, model: Any, again: Any, X: Any) -> None:
     assert_same_bits(case.output(model, X), case.output(again, X))
 
 
-@ways
-@pytest.mark.parametrize("size", SIZES)
-@over()
+@over_ways("again", WAYS)
 def test_a_model_comes_back_to_the_bit(case: Case, size: str, again: Any, tmp_path: Path) -> None:
-    X, y, weight = case.data(size)
-    model = case.fit(X, y, weight if case.weighted else None)
-    assert_same_model(case, model, again(model, tmp_path), X)
+    model = case.model(size, weighted=case.weighted)
+    assert_same_model(case, model, again(model, tmp_path), case.data(size).X)
+
+
+@functools.cache
+def model_of_a_frame(case: Case) -> Any:
+    data = case.data()
+    return case.fit(storage.FRAMES["polars"](data.X), data.y)
 
 
 @ways
 @over()
 def test_a_model_of_a_frame_comes_back_with_its_names(case: Case, again: Any, tmp_path: Path) -> None:
-    data = case.data()
-    frame = storage.FRAMES["polars"](data.X)
-    model = case.fit(frame, data.y)
-    assert_same_model(case, model, again(model, tmp_path), frame)
+    model = model_of_a_frame(case)
+    assert_same_model(case, model, again(model, tmp_path), storage.FRAMES["polars"](case.data().X))
 
 
 @ways
 @over("wide_sparse")
 def test_a_model_of_an_iteration_comes_back(case: Case, again: Any, tmp_path: Path) -> None:
-    X, y = case.wide_data()
-    model = case.fit(X, y)
-    assert_same_model(case, model, again(model, tmp_path), X)
+    model = case.wide_model()
+    assert_same_model(case, model, again(model, tmp_path), case.wide_data()[0])
 
 
 @ways
@@ -79,23 +80,22 @@ def test_an_unfitted_estimator_comes_back(case: Case, again: Any, tmp_path: Path
 @over()
 def test_what_comes_back_can_be_fitted_again(case: Case, again: Any, tmp_path: Path) -> None:
     X, y, _ = case.data()
-    model = again(case.fit(X, y), tmp_path)
-    other = case.data("large", seed=2)
-    assert_same_bits(fitted_attributes(case.fit(other.X, other.y)), fitted_attributes(model.fit(other.X, other.y)))
+    model = again(case.model("large"), tmp_path)
+    assert_same_bits(fitted_attributes(case.model()), fitted_attributes(model.fit(X, y)))
 
 
 @over("certified")
 def test_the_certificate_comes_back_and_still_verifies(case: Case, tmp_path: Path) -> None:
     X, y, weight = case.data()
-    model = saved_and_loaded(case.fit(X, y, weight), tmp_path)
+    model = saved_and_loaded(case.model(weighted=True), tmp_path)
     assert model.certificate_.verify(X, y, weight)
 
 
 @over()
 def test_a_pickle_holds_no_training_data(case: Case) -> None:
-    X, y, _ = case.data("large")
+    X = case.data("large").X
     # A model keeps sums of pairs of its terms (a few times p^2 numbers), however many rows there were.
-    model = case.fit(X, y)
+    model = case.model("large")
     terms = np.size(getattr(model, "coef_", X[0])) + 1
     if case.parametric:
         assert len(pickle.dumps(model)) < 8192 + 4 * 8 * terms**2

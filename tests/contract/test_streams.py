@@ -15,10 +15,9 @@ import summula
 from summula.core import chunks
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
-from tests.contract.registry import SIZES, Case, Data, over
+from tests.contract.registry import SIZES, Case, Data, in_turn, over, over_ways
 
 sizes = pytest.mark.parametrize("size", SIZES)
-streams = pytest.mark.parametrize("keep", storage.STREAMS.values(), ids=storage.STREAMS.keys())
 
 # Sums of products lose as many digits again as the columns' condition number has, which is below 100 here
 # (monomials included), and as many as the share of rows that is left after forgetting: some two more.
@@ -51,51 +50,39 @@ def small_parts(chunk_rows: int | None, engine: str = "threads") -> Iterator[Non
 # ------------------------------------------------------------------------------------------------------- the same bits
 
 
-@streams
-@over()
-def test_files_give_the_same_bits_as_arrays(case: Case, keep: Any, tmp_path: Path) -> None:
-    data = case.data("large")
-    expected, model = case.fit(data.X, data.y), case.fit(keep(named(data), tmp_path), target(data))
+@over_ways("keep", storage.STREAMS, third="weighted", values=(False, True))
+def test_files_give_the_same_bits_as_arrays_and_outputs_in_batches(
+    case: Case, keep: Any, weighted: bool, tmp_path: Path
+) -> None:
+    data, weighted = case.data("large"), weighted and case.weighted
+    kept = keep(named(data, weighted), tmp_path)
+    model = case.fit(kept, target(data), "weight" if weighted else None)
+    expected = case.model("large", weighted=weighted)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
     assert model.feature_names_in_.tolist() == storage.names(data.X.shape[1])
-
-
-@pytest.mark.parametrize(("size", "chunk_rows"), [("small", 1), ("small", 7), ("large", 64), ("large", 1_000)])
-@over()
-def test_files_give_the_same_bits_on_every_grid(case: Case, size: str, chunk_rows: int, tmp_path: Path) -> None:
-    data = case.data(size)
-    kept = storage.STREAMS["Parquet, small row groups"](named(data, case.weighted), tmp_path)
-    weights = (data.weight, "weight") if case.weighted else (None, None)
-    with small_parts(chunk_rows, "serial"):
-        expected = without_names(fitted_attributes(case.fit(data.X, data.y, weights[0])))
-    for engine in ("serial", "threads"):
-        with small_parts(chunk_rows, engine):
-            model = case.fit(kept, target(data), weights[1])
-            assert_same_bits(expected, without_names(fitted_attributes(model)))
-
-
-@streams
-@over("weighted")
-def test_weights_of_files_give_the_same_bits(case: Case, keep: Any, tmp_path: Path) -> None:
-    data = case.data("large")
-    model = case.fit(keep(named(data, weighted=True), tmp_path), target(data), "weight")
-    expected = case.fit(data.X, data.y, data.weight)
-    assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
-
-
-@streams
-@over()
-def test_outputs_come_in_batches_and_are_those_of_the_array(case: Case, keep: Any, tmp_path: Path) -> None:
-    data = case.data("large")
-    kept = keep(named(data, case.weighted), tmp_path)  # targets and weights among the columns are passed over
-    model = case.fit(kept, target(data), "weight" if case.weighted else None)
-    expected = case.output(model, storage.FRAMES["pyarrow"](data.X))
     with small_parts(100):
-        batches = case.output(model, kept)
+        batches = case.output(model, kept)  # targets and weights among the columns are passed over
         assert isinstance(batches, Iterator)
         batches = list(batches)
     # A product of blocks cut otherwise may differ in the last place.
-    assert_close(expected, np.concatenate(batches))
+    assert_close(case.output(model, storage.FRAMES["pyarrow"](data.X)), np.concatenate(batches))
+
+
+# An engine, and the rows of a chunk for small data and for large.
+GRIDS = [("serial", 1, 1_000), ("threads", 7, 64), ("threads", 1, 1_000), ("serial", 7, 64)]
+
+
+@in_turn("grid", GRIDS)
+def test_files_give_the_same_bits_on_every_grid(case: Case, grid: tuple[Any, ...], tmp_path: Path) -> None:
+    engine, *rows = grid
+    for size, chunk_rows in zip(SIZES, rows, strict=True):
+        data = case.data(size)
+        kept = storage.STREAMS["Parquet, small row groups"](named(data, case.weighted), tmp_path)
+        with small_parts(chunk_rows, "serial"):
+            expected = without_names(fitted_attributes(case.model(size, weighted=case.weighted)))
+        with small_parts(chunk_rows, engine):
+            model = case.fit(kept, target(data), "weight" if case.weighted else None)
+            assert_same_bits(expected, without_names(fitted_attributes(model)))
 
 
 @over("certified")
@@ -131,7 +118,7 @@ def test_rows_may_come_one_part_after_the_other(case: Case, size: str) -> None:
     data = case.data(size)
     first, rest = halves(data)
     model = clone(case.estimator).partial_fit(first.X, first.y, first.weight)
-    whole = case.fit(data.X, data.y, data.weight)
+    whole = case.model(size, weighted=True)
     assert_same_model(case, whole, model.partial_fit(rest.X, rest.y, rest.weight), data)
 
 
@@ -141,7 +128,7 @@ def test_models_of_two_sets_of_rows_merge(case: Case, size: str) -> None:
     data = case.data(size)
     first, rest = (case.fit(*part) for part in halves(data))
     before = dict(vars(rest))
-    assert_same_model(case, case.fit(*data), first.merge(rest), data)
+    assert_same_model(case, case.model(size, weighted=True), first.merge(rest), data)
     assert all(vars(rest)[name] is value for name, value in before.items()), "the other model is left as it was"
 
 
@@ -158,7 +145,7 @@ def test_many_models_combine(case: Case) -> None:
     data = case.data("large")
     models = [case.fit(*data.rows(slice(a, a + 600))) for a in range(0, 4_200, 600)]
     bits = [fitted_attributes(model) for model in models]
-    assert_same_model(case, case.fit(*data), summula.combine(models), data)
+    assert_same_model(case, case.model("large", weighted=True), summula.combine(models), data)
     assert_same_bits(bits, [fitted_attributes(model) for model in models])
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
-from tests.contract.registry import SIZES, Case, over
+from tests.contract.registry import SIZES, Case, over, over_frames
 
 sizes = pytest.mark.parametrize("size", SIZES)
 
@@ -27,7 +27,7 @@ def test_a_weight_is_so_many_repetitions_and_zero_is_absence(case: Case, size: s
     assert 0 in weight
     assert 3 in weight
     repeated = data.rows(np.repeat(np.arange(len(X)), weight.astype(int)))
-    expected, model = case.fit(repeated.X, repeated.y), case.fit(X, y, weight)
+    expected, model = case.fit(repeated.X, repeated.y), case.model(size, weighted=True)
     assert_close(fitted_attributes(expected), fitted_attributes(model))
     assert_close(case.output(expected, X), case.output(model, X))
 
@@ -46,13 +46,13 @@ def test_zero_weight_is_absence_even_of_a_wild_row(case: Case) -> None:
 @over("weighted")
 def test_equal_weights_are_no_weights(case: Case) -> None:
     X, y, _ = case.data("large")
-    assert_close(fitted_attributes(case.fit(X, y)), fitted_attributes(case.fit(X, y, np.ones(len(X)))))
+    assert_close(fitted_attributes(case.model("large")), fitted_attributes(case.fit(X, y, np.ones(len(X)))))
 
 
-@over("weighted")
+@over_frames("weighted")
 def test_weights_may_be_a_list_a_series_or_one_number(case: Case, constructor: Any) -> None:
     X, y, weight = case.data()
-    expected = fitted_attributes(case.fit(X, y, weight))
+    expected = fitted_attributes(case.model(weighted=True))
     series = constructor({"w": weight})["w"]
     for given in (weight.tolist(), weight.astype(np.int64), weight.astype(np.float32), series):
         assert_same_bits(expected, fitted_attributes(case.fit(X, y, given)))
@@ -73,10 +73,10 @@ def test_weights_are_left_as_they_were(case: Case) -> None:
 @sizes
 @over("unordered")
 def test_the_order_of_rows_is_nothing(case: Case, size: str) -> None:
-    X, y, weight = data = case.data(size)
-    shuffled = data.rows(np.random.default_rng(5).permutation(len(X)))
-    weights = (weight, shuffled.weight) if case.weighted else (None, None)
-    assert_close(fitted_attributes(case.fit(X, y, weights[0])), fitted_attributes(case.fit(*shuffled[:2], weights[1])))
+    data = case.data(size)
+    shuffled = data.rows(np.random.default_rng(5).permutation(len(data.X)))
+    model = case.fit(*shuffled[:2], shuffled.weight if case.weighted else None)
+    assert_close(fitted_attributes(case.model(size, weighted=case.weighted)), fitted_attributes(model))
 
 
 @over()
@@ -92,14 +92,13 @@ def test_a_second_fit_forgets_the_first(case: Case) -> None:
     X, y, _ = case.data()
     other = case.data("large", seed=1)
     model = case.fit(storage.FRAMES["pandas"](other.X), other.y)
-    assert_same_bits(fitted_attributes(case.fit(X, y)), fitted_attributes(model.fit(X, y)))
+    assert_same_bits(fitted_attributes(case.model()), fitted_attributes(model.fit(X, y)))
 
 
-@sizes
-@over("supervised")
-def test_targets_of_any_layout_give_the_same_bits(case: Case, size: str, constructor: Any) -> None:
-    X, y, _ = case.data(size)
-    expected = fitted_attributes(case.fit(X, y))
+@over_frames("supervised")
+def test_targets_of_any_layout_give_the_same_bits(case: Case, constructor: Any) -> None:
+    X, y, _ = case.data()
+    expected = fitted_attributes(case.model())
     if y.ndim == 1:
         wide = np.stack([y, y], axis=1)
         others = [wide[:, 0], constructor({"y": y})["y"]]
@@ -114,7 +113,7 @@ def test_targets_of_any_layout_give_the_same_bits(case: Case, size: str, constru
 @over("supervised", "one_target")
 def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
     X, y, _ = case.data()
-    flat = case.fit(X, y)
+    flat = case.model()
     # Those who never have several targets say that a column has one dimension too many.
     several = get_tags(case.estimator).target_tags.multi_output
     with nullcontext() if several else pytest.warns(DataConversionWarning):
@@ -145,6 +144,19 @@ def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> N
         assert_close(expected.coef_, model.coef_, rounding=2e-5)
 
 
+@sizes
+@over("trees")
+def test_trees_on_float32_are_those_on_the_same_numbers(case: Case, size: str) -> None:
+    """What they give are sums of leaf values, in float64 as scikit-learn's."""
+    X, y, weight = case.data(size)
+    single = X.astype(np.float32)
+    expected, model = case.fit(single.astype(np.float64), y, weight), case.fit(single, y, weight)
+    assert_same_bits(fitted_attributes(expected), fitted_attributes(model))
+    out = case.output(model, single)
+    assert out.dtype == np.float64
+    assert_same_bits(case.output(expected, single.astype(np.float64)), out)
+
+
 @over()
 def test_a_float32_column_among_others_is_read_as_it_is(case: Case) -> None:
     X, y, _ = case.data()
@@ -160,7 +172,7 @@ def test_a_float32_column_among_others_is_read_as_it_is(case: Case) -> None:
 def test_unscaled_columns_change_no_prediction(case: Case, size: str) -> None:
     X, y, _ = case.data(size)
     unscaled = X * np.logspace(-6, 6, X.shape[1])
-    expected, model = case.output(case.fit(X, y), X), case.output(case.fit(unscaled, y), unscaled)
+    expected, model = case.output(case.model(size), X), case.output(case.fit(unscaled, y), unscaled)
     assert_close(expected, model, rounding=1e-10)
 
 

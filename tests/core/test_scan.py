@@ -542,3 +542,29 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         print(json.dumps(peak.bytes()))
         """)
         assert grown < 0.4 * (tmp_path / name).stat().st_size, f"{name}: {grown >> 20} MB"
+
+
+@pytest.mark.parametrize("kinds", ["float64", "float32", "mixed", "null"])
+def test_columns_copied_by_the_kernel_have_the_bits_of_the_array(tmp_path, kinds, monkeypatch):
+    monkeypatch.setattr("summula.core.scan._MANY", 0)
+    X, y, w = data(5_000, 3)
+    rows = table(X, y, w)
+    if kinds == "float32":
+        X = X.astype(np.float32)
+        rows = table(X, y.astype(np.float32), w)
+    elif kinds == "mixed":
+        X[:, 1] = np.rint(X[:, 1])
+        rows = rows.set_column(1, "x1", pa.array(X[:, 1].astype(np.int32)))
+    elif kinds == "null":
+        rows = rows.set_column(1, "x1", pa.array(X[:, 1], mask=np.arange(5_000) == 4_321))
+        scan = written(rows.drop_columns("w"), tmp_path, 700)
+        refused("Column 'x1' has 1 missing value", "row 4321", by=LinearRegression(), X=scan, y="y")
+        return
+    scan = written(rows, tmp_path, row_group=700, cuts=(1_234,))
+    for weight in (None, "w"):
+        chosen = scan.select(["x0", "x1", "x2", "y"] + ([] if weight is None else [weight]))
+        streamed = LinearRegression().fit(chosen, "y", weight)
+        array = LinearRegression().fit(X, y.astype(X.dtype), None if weight is None else w)
+        assert_same_bits(
+            without_names(fitted_attributes(streamed)), without_names(fitted_attributes(array)), where=kinds
+        )

@@ -38,15 +38,16 @@ def expected(x, known, nodes, node):
     return sum(sides) / nodes.rows[node]
 
 
-def shapley(x, model, d):
+def shapley(x, model, d, roots=None):
     nodes = model._nodes
+    roots = nodes.roots[:-1] if roots is None else roots
     phi = np.zeros(d)
     for j in range(d):
         others = [k for k in range(d) if k != j]
         for size in range(d):
             weight = factorial(size) * factorial(d - 1 - size) / factorial(d)
             for known in combinations(others, size):
-                for root in nodes.roots[:-1]:
+                for root in roots:
                     phi[j] += weight * (expected(x, {*known, j}, nodes, root) - expected(x, known, nodes, root))
     return phi
 
@@ -59,6 +60,24 @@ def test_values_are_those_of_all_subsets():
     binned = model._bins.with_bins(X[:8])
     for k in range(8):
         np.testing.assert_allclose(found.values[k], shapley(binned[k], model, 4), rtol=1e-9, atol=1e-12)
+
+
+def test_values_of_classes_categories_and_missing_values_are_those_of_all_subsets():
+    X, y = rows()
+    X[::5, 3] = np.nan
+    X[:, 3] *= 10.0
+    options = {"max_iter": 2, "max_leaf_nodes": 6, "min_samples_leaf": 5, "categorical_features": [3]}
+    model = HistGradientBoostingClassifier(**options).fit(X, np.digitize(y, [-1.0, 1.0]))
+    given = X[:6].copy()
+    given[1, 3], given[2, 0], given[3] = 77.0, np.nan, np.nan  # a level that was never seen, and a row of nothing
+    assert (model._nodes.category >= 0).any()
+    found, binned = model.explain(given), model._bins.with_bins(given)
+    for k in range(3):
+        trees = model._nodes.roots[:-1][k::3]
+        for row in range(6):
+            expected_values = shapley(binned[row], model, 4, trees)
+            np.testing.assert_allclose(found.values[row, :, k], expected_values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.decision_function(given), atol=1e-9)
 
 
 def test_they_add_up_to_the_score():

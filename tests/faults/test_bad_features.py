@@ -18,7 +18,7 @@ from sklearn.base import clone
 import summula
 from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
 from summula.preprocessing import StandardScaler
-from tests.contract.registry import Case, over
+from tests.contract.registry import CASES, Case, over, over_frames
 from tests.faults.sentences import one_sentence, refused
 
 Constructor = Callable[[dict[str, Any]], Any]
@@ -40,7 +40,7 @@ def with_value(X: Any, value: Any, row: int = 17, column: int = 1) -> Any:
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
-@over("parametric")
+@over("finite")
 def test_an_infinity_is_named(case: Case, value: float) -> None:
     X, y, _ = case.data()
     for bad in (with_value(X, value), np.asfortranarray(with_value(X, value)), with_value(X, value).tolist()):
@@ -49,11 +49,21 @@ def test_an_infinity_is_named(case: Case, value: float) -> None:
         assert "impute or drop" in said
 
 
-@over("parametric")
+@over_frames("finite")
 def test_an_infinity_in_a_frame_is_named_by_its_column(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     bad = constructor(table(with_value(X, np.inf)))
     refused("Column 'height' has 1 infinite value", "row 17", by=clone(case.estimator), X=bad, y=y)
+
+
+@over("trees")
+def test_an_infinity_is_the_outermost_value_to_trees(case: Case) -> None:
+    X, y, _ = case.data()
+    outermost, infinite = X.copy(), X.copy()
+    outermost[::7, 1], outermost[3::7, 1] = 1e300, -1e300
+    infinite[::7, 1], infinite[3::7, 1] = np.inf, -np.inf
+    expected, model = case.fit(outermost, y), case.fit(infinite, y)
+    np.testing.assert_array_equal(case.output(expected, outermost), case.output(model, infinite))
 
 
 @over("complete")
@@ -63,7 +73,7 @@ def test_a_missing_value_is_named(case: Case) -> None:
         refused("Column 1 has 1 missing value", "NaN", "row 17", "impute or drop", by=clone(case.estimator), X=bad, y=y)
 
 
-@over("complete")
+@over_frames("complete")
 def test_a_missing_value_in_a_frame_is_named_by_its_column(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     columns = table(X)
@@ -71,7 +81,7 @@ def test_a_missing_value_in_a_frame_is_named_by_its_column(case: Case, construct
     refused("Column 'height' has 52 missing values", "row 17", by=clone(case.estimator), X=constructor(columns), y=y)
 
 
-@over("complete")
+@over_frames("complete")
 def test_a_missing_whole_number_is_named(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     columns = table(X)
@@ -111,10 +121,10 @@ def test_a_missing_value_deep_in_the_data_is_found(case: Case) -> None:
         refused("Column 1 ", "row 4100", by=clone(case.estimator), X=with_value(X, np.nan, row=4_100), y=y)
 
 
-@over("complete")
+@over_frames("complete")
 def test_at_predict_too(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
-    model = case.fit(X, y)
+    model = case.model()
     named = case.fit(constructor(table(X)), y)
     with pytest.raises(summula.DataError) as caught:
         case.output(model, with_value(X, np.nan))
@@ -162,7 +172,7 @@ def test_text_is_named(case: Case) -> None:
                 by=clone(case.estimator), X=bad, y=y)  # fmt: skip
 
 
-@over("numeric")
+@over_frames("numeric")
 def test_a_text_column_of_a_frame_is_named(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     columns = table(X)
@@ -171,7 +181,7 @@ def test_a_text_column_of_a_frame_is_named(case: Case, constructor: Constructor)
             by=clone(case.estimator), X=constructor(columns), y=y)  # fmt: skip
 
 
-@over("numeric")
+@over_frames("numeric")
 def test_text_that_spells_numbers_is_text(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     columns = table(X)
@@ -179,7 +189,7 @@ def test_text_that_spells_numbers_is_text(case: Case, constructor: Constructor) 
     refused("Column 'height' holds '", "at row 0", by=clone(case.estimator), X=constructor(columns), y=y)
 
 
-@over("numeric")
+@over_frames("numeric")
 def test_text_at_predict_is_named(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     columns = table(X)
@@ -190,7 +200,7 @@ def test_text_at_predict_is_named(case: Case, constructor: Constructor) -> None:
     one_sentence(caught.value, "Column 'weight' holds 'heavy' at row 0")
 
 
-@over()
+@over_frames()
 def test_a_column_of_dates_is_named(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     columns = table(X)
@@ -286,7 +296,7 @@ def test_float32_values_whose_squares_overflow_are_no_trouble() -> None:
 # --------------------------------------------------------------------------------------------------- empty and one row
 
 
-@over()
+@over_frames()
 def test_no_rows(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     none = None if y is None else y[:0]
@@ -305,7 +315,7 @@ def test_no_columns(case: Case) -> None:
         one_sentence(caught.value, type(case.estimator).__name__)
 
 
-@over("repeats")  # one row cannot be left out
+@over(cases=[case for case in CASES if case.repeats or case.trees])  # for others, one row cannot be left out
 def test_one_row_is_fitted_in_silence(case: Case, capfd: pytest.CaptureFixture[str]) -> None:
     """Without a spread there are no slopes: the intercept is the target, a column's own value its mean."""
     X, y, _ = case.data()
@@ -318,11 +328,11 @@ def test_one_row_is_fitted_in_silence(case: Case, capfd: pytest.CaptureFixture[s
     assert np.isfinite(out).all()
     if case.regressor and getattr(case.estimator, "fit_intercept", True):
         np.testing.assert_allclose(out, target)
-        assert not np.any(model.coef_)
+        assert case.trees or not np.any(model.coef_)
     assert capfd.readouterr() == ("", "")  # LAPACK prints when it is given nothing to do
 
 
-@over()
+@over_frames()
 def test_no_rows_to_predict(case: Case, constructor: Constructor) -> None:
     X, y, _ = case.data()
     model = case.fit(constructor(table(X)), y)
@@ -351,6 +361,23 @@ def test_a_constant_column_changes_nothing(case: Case, size: str) -> None:
         model = case.fit(constant, y)
     np.testing.assert_allclose(model.predict(constant), expected.predict(X[:, 1:]), atol=1e-9 * np.abs(y).max())
     assert model.certificate_.verify(constant, y)
+
+
+@over("trees")
+def test_a_constant_column_changes_no_tree(case: Case) -> None:
+    X, y, _ = case.data("large")
+    if case.estimator.max_features < 1.0:  # columns are drawn, the constant one among them
+        return
+    constant = np.column_stack([np.full(len(X), 0.1), X, np.full(len(X), np.nan)])
+    np.testing.assert_array_equal(case.output(case.fit(constant, y), constant), case.output(case.fit(X, y), X))
+
+
+@over("trees")
+def test_only_constant_columns_leave_trees_without_splits(case: Case) -> None:
+    X, y, _ = case.data()
+    out = case.output(case.fit(np.full_like(X, 2.5), y), np.full_like(X, 2.5))
+    expected = np.median(y) if case.regressor and case.estimator.loss == "absolute_error" else case.constant(y)
+    np.testing.assert_allclose(out, np.broadcast_to(expected, out.shape), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("X", "names"), [

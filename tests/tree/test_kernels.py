@@ -24,11 +24,11 @@ def test_a_histogram_is_that_of_plain_sums(n, count_bits, bits):
     g = rng.integers(-4095, 4096, n)
     h = rng.integers(0, 512, n) if bits else np.ones(n, np.int64)
     rows = np.sort(rng.choice(n, -(-n // 3), replace=False)).astype(np.uint32)
-    space, sums = np.zeros((3, 256), np.int64), np.zeros((3, 256, 3), np.int64)
+    space, sums = np.zeros((3, 256), np.int64), np.zeros((3, 768), np.int64)
     packing, both = Packing.of(count_bits, bits), packed(g, h, count_bits, bits)
     histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, sums)
     expected = plain.histogram(bins, rows, g, h)
-    np.testing.assert_array_equal(sums, expected)
+    np.testing.assert_array_equal(sums.reshape(3, 256, 3), expected)
     assert not space.any()
     if len(rows) <= packing.mask:
         narrow = np.zeros((3, 256), np.int64)
@@ -45,7 +45,7 @@ def test_the_rest_of_a_histogram_is_that_of_the_other_rows(whole, part, bits):
     rows = rng.permutation(whole).astype(np.uint32)
 
     def summed(rows):
-        shape = (3, 256) if len(rows) <= packing.mask else (3, 256, 3)
+        shape = (3, 256) if len(rows) <= packing.mask else (3, 768)
         sums = np.zeros(shape, np.int64)
         histogram_kernels.accumulate(
             bins, rows, packed(g, h, 10, bits), 0, 3, packing, np.zeros((3, 256), np.int64), sums
@@ -79,7 +79,7 @@ def found_split(sums, columns, limits, bounds=(-np.inf, np.inf)):
     allowed = np.ones(len(sums), np.uint8)
     node = np.array([value, *bounds])
     given = len(sums), columns, allowed, total, node, limits, Packing.of(14, 9), -1.0
-    gain = split_kernels.best_split(sums, 0, *given, found, left)
+    gain = split_kernels.best_split(sums.reshape(len(sums), 768), 0, *given, found, left)
     narrow, again, flags = packed_sums(sums), found.copy(), left.copy()
     assert split_kernels.best_split(narrow, 0, *given, again, flags) == pytest.approx(gain, rel=1e-12)
     np.testing.assert_array_equal(again, found)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from summula.core.sources import Source
 
-__all__ = ["Chunk", "ColumnPieces", "FactorRows", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
+__all__ = ["BatchRows", "Chunk", "ColumnPieces", "FactorRows", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
 
 Array = NDArray[Any]
 
@@ -99,6 +99,29 @@ class ColumnPieces:
 
 
 @dataclass(frozen=True)
+class BatchRows:
+    """The rows from `begin` up to `end` of columns of doubles that start at these addresses: of one batch of a file."""
+
+    columns: tuple[Array, ...]
+    addresses: NDArray[np.uint64]
+    begin: int
+    end: int
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def write(self, out: Array, shift: Array) -> None:
+        """Copy, less `shift`: all columns in one call, which waits for nobody's lock."""
+        across = out.T
+        if across.dtype != np.float64 or not across.flags.c_contiguous:
+            ColumnPieces((tuple(column[self.begin : self.end] for column in self.columns),)).write(out, shift)
+            return
+        from summula.core.column_kernels import copy_columns
+
+        copy_columns(self.addresses, self.begin, np.ascontiguousarray(shift, np.float64), across)
+
+
+@dataclass(frozen=True)
 class FactorRows:
     """Numeric columns, then for each factor the indicators of all its levels but the first, as codes.
 
@@ -140,7 +163,7 @@ class Chunk:
 
     Attributes
     ----------
-    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), SparseRows, or FactorRows
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), ColumnPieces, BatchRows, SparseRows, or FactorRows
         The features as their source keeps them; `X` and `write` turn them into what a statistic asks for.
     y : ndarray of shape (n, n_targets), or None
     weight : ndarray of shape (n,), or None
@@ -173,12 +196,12 @@ class Chunk:
     @property
     def n_features(self) -> int:
         """How many columns."""
-        return len(self.rows) if isinstance(self.rows, tuple | ColumnPieces) else int(self.rows.shape[1])
+        return len(self.rows) if isinstance(self.rows, tuple | ColumnPieces | BatchRows) else int(self.rows.shape[1])
 
     @property
     def order(self) -> Literal["C", "F"]:
         """The order a block of these rows is filled in fastest. (Products come out the same in either.)"""
-        if isinstance(self.rows, tuple | ColumnPieces):
+        if isinstance(self.rows, tuple | ColumnPieces | BatchRows):
             return "F"
         if self.is_sparse or self.has_factors:
             return "C"
@@ -190,7 +213,7 @@ class Chunk:
         """The features: sparse rows as SciPy CSR, anything else as a 2-D array of `dtype`."""
         if self.is_sparse:
             return self.rows.csr()
-        if isinstance(self.rows, tuple | ColumnPieces | FactorRows):
+        if isinstance(self.rows, tuple | ColumnPieces | BatchRows | FactorRows):
             return self.write(self.blank(self.n_features))
         return self.rows if self.rows.dtype == self.dtype else self.rows.astype(self.dtype)
 
@@ -226,7 +249,7 @@ class Chunk:
             self.rows.write(out)
             if origin is not None:
                 out -= shift
-        elif isinstance(self.rows, ColumnPieces):
+        elif isinstance(self.rows, ColumnPieces | BatchRows):
             self.rows.write(out, shift)
         elif isinstance(self.rows, tuple):
             for j, column in enumerate(self.rows):

@@ -18,7 +18,7 @@ from summula.core.chunks import Chunk, FactorRows
 from summula.core.errors import DataError
 from summula.core.sources import Source, WrappedSource
 
-__all__ = ["FactorSource", "Factors"]
+__all__ = ["FactorSource", "Factors", "several_kinds"]
 
 Array = NDArray[Any]
 
@@ -58,12 +58,21 @@ class Factors:
             )
         return codes
 
+    def distinct(self, name: str, values: Any) -> list[Any]:
+        """The different values among some of a column, sorted; missing ones are refused."""
+        alone = Factors(self.estimator)
+        alone.codes(name, values)
+        return list(alone.levels[name])
+
     def known(self) -> Factors:
         """The same levels, and no others to learn: what another process is given."""
         return Factors(self.estimator, self.levels)
 
-    def learn(self, name: str, levels: Sequence[Any]) -> None:
-        """Take the levels of a column from its sorted, different values."""
+    def learn(self, name: str, levels: Sequence[Any], *, called: bool = True) -> None:
+        """Take the levels of a column from its sorted, different values.
+
+        `called` says whether the frame itself calls the column categorical.
+        """
         self.levels[name] = tuple(levels)
 
 
@@ -74,9 +83,7 @@ def _encoded(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
     try:
         array = values if hasattr(values, "dictionary_encode") else pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise DataError(
-            f"Column {name!r} holds values of several kinds; {estimator} needs categories of one kind, such as text."
-        ) from None
+        raise DataError(several_kinds(name, estimator)) from None
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     if isinstance(array, pa.ChunkedArray):
@@ -84,6 +91,11 @@ def _encoded(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
         array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     places = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return array.dictionary.to_pylist(), places
+
+
+def several_kinds(name: str, estimator: str) -> str:
+    """What to say of a column with text and numbers."""
+    return f"Column {name!r} holds values of several kinds; {estimator} needs categories of one kind, such as text."
 
 
 class FactorSource(WrappedSource):

@@ -40,6 +40,8 @@ class Table(ABC):
     path : str
     kinds : dict of str to str
         "float64", "float32", "number" (read as float64), "text" or what else a column holds, by name, in order.
+    categories : frozenset of str
+        The columns that the file itself calls categorical, whatever they hold.
     starts : list of int
         Rows where reading begins without decoding what comes before; then the number of rows.
     """
@@ -48,6 +50,7 @@ class Table(ABC):
         self.path = path
         self.stamp = self._stamp()
         self.kinds: dict[str, str] = {}
+        self.categories: frozenset[str] = frozenset()
         self.starts: list[int] = [0]
 
     @property
@@ -99,6 +102,15 @@ def _kinds(fields: Iterable[Any], path: str) -> dict[str, str]:
             raise DataError(f"{path} has more than one column named {field.name!r}; give each a name of its own.")
         kinds[field.name] = _kind(field.type)
     return kinds
+
+
+def _categories(schema: Any) -> frozenset[str]:
+    """The columns a schema calls categorical: by their type, or (Parquet has none for numbers) in a note by pandas."""
+    import pyarrow as pa
+
+    noted = (schema.pandas_metadata or {}).get("columns", ())
+    by_type = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    return frozenset(by_type + [str(c.get("name")) for c in noted if c.get("pandas_type") == "categorical"])
 
 
 def open_table(path: str) -> Table:
@@ -181,6 +193,8 @@ def decoded_type(dtype: Any) -> Any:
 
 
 def _columns(batch: Any, names: Sequence[str], kinds: dict[str, str]) -> Columns:
+    if batch.schema.names == list(names):
+        return tuple(_column(values, kinds[name]) for values, name in zip(batch.columns, names, strict=True))
     return tuple(_column(batch.column(name), kinds[name]) for name in names)
 
 
@@ -203,7 +217,7 @@ class ParquetTable(Table):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         file = self._open()
-        self.kinds = _kinds(file.schema_arrow, path)
+        self.kinds, self.categories = _kinds(file.schema_arrow, path), _categories(file.schema_arrow)
         self.metadata = file.metadata
         counts = (file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
         self.starts = [0, *accumulate(counts)]
@@ -213,7 +227,7 @@ class ParquetTable(Table):
         from pyarrow import parquet
 
         # Small buffered reads, one buffer a column: the defaults hold whole row groups, several times over.
-        return parquet.ParquetFile(self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 18)
+        return parquet.ParquetFile(self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 16)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "metadata": None}
@@ -247,7 +261,7 @@ class IpcTable(Table):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         with self._open() as reader:
-            self.kinds = _kinds(reader.schema, path)
+            self.kinds, self.categories = _kinds(reader.schema, path), _categories(reader.schema)
             counts = (reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
             self.starts = [0, *accumulate(counts)]
 

@@ -146,9 +146,19 @@ def frame_columns(X: Any, estimator: str, factors: Any = None) -> Any:
     if factors is None:
         return tuple(_numbers(column, estimator) for column in frame.iter_columns())
     return tuple(
-        factors.codes(column.name, column.to_arrow()) if _categories(column) else _numbers(column, estimator)
+        factors.codes(column.name, _arrow_or_list(column)) if _categories(column) else _numbers(column, estimator)
         for column in frame.iter_columns()
     )
+
+
+def _arrow_or_list(column: Any) -> Any:
+    """A column for `factors`; that its objects are of several kinds is theirs to say."""
+    import pyarrow as pa
+
+    try:
+        return column.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return column.to_list()
 
 
 def _categories(column: Any) -> bool:

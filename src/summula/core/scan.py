@@ -10,26 +10,28 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk, ColumnPieces, Part
+from summula.core.chunks import BatchRows, Chunk, ColumnPieces, Part
 from summula.core.errors import DataError
 from summula.core.files import Columns, CsvTable, Table, open_table
 from summula.core.frames import no_such_column
 from summula.core.labels import Labels, distinct, merged
 from summula.core.sources import Source
 
-__all__ = ["Scan", "ScanSource", "scan"]
+__all__ = ["Piece", "Scan", "ScanSource", "scan"]
 
 Array = NDArray[Any]
 
 _NUMBERS = ("float64", "float32", "number")
+_MANY = 1_000_000_000  # numbers in all from which on a kernel that copies them is worth loading Numba
 
 
 def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
@@ -104,6 +106,11 @@ class Scan:
     def columns(self) -> list[str]:
         """Names of the columns."""
         return list(self.kinds)
+
+    @property
+    def categories(self) -> list[str]:
+        """The columns that the first file calls categorical."""
+        return [name for name in self.kinds if name in self.tables[0].categories]
 
     @property
     def n_rows(self) -> int:
@@ -263,25 +270,39 @@ class ScanSource(Source):
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The rows from `start` up to `stop`, in chunks that end at multiples of `chunk_rows`."""
         wanted = [*self.features, *self.targets, *([self.weight] if self.weight else []), *self.texts]
-        pieces: list[Columns] = []
+        pieces: list[Piece] = []
         at, end = start, min(_next_line(start, chunk_rows), stop)
         filled = start
         for batch in self.table.read(start, stop, wanted):
             begin, length = 0, len(batch[0])
+            addresses = self._addresses(batch)
             while begin < length:
                 take = min(length - begin, end - filled)
-                pieces.append(tuple(column[begin : begin + take] for column in batch))
+                pieces.append(Piece(batch, addresses, begin, begin + take))
                 begin, filled = begin + take, filled + take
                 if filled == end:
                     yield self._chunk(pieces, at, end)
                     pieces, at, end = [], end, min(end + chunk_rows, stop)
 
-    def _chunk(self, pieces: list[Columns], start: int, stop: int) -> Chunk:
+    def _addresses(self, batch: Columns) -> Array | None:
+        """Where the features of a batch are, if they are doubles and a kernel that copies them is worth its while."""
+        worth = "numba" in sys.modules or self.n_rows * self.n_features >= _MANY
+        if not worth or not all(c.dtype == np.float64 and c.flags.c_contiguous for c in batch[: self.n_features]):
+            return None
+        places = [column.__array_interface__["data"][0] for column in batch[: self.n_features]]
+        return np.array(places, np.uint64)
+
+    def _chunk(self, pieces: list[Piece], start: int, stop: int) -> Chunk:
         d, t = self.n_features, self.n_targets
         y = np.column_stack([self._target(pieces, j, start) for j in range(t)]) if t else None
         weight = _checked_weight(_joined(pieces, d + t), start) if self.weight else None
-        rows: Any = tuple(self._coded(piece[:d], start) for piece in pieces)
-        return Chunk(rows[0] if len(rows) == 1 else ColumnPieces(rows), y, weight, start, stop, self.dtype)
+        first = pieces[0]
+        if len(pieces) == 1 and first.addresses is not None:
+            rows: Any = BatchRows(first.batch[:d], first.addresses, first.begin, first.end)
+        else:
+            parts = tuple(self._coded(piece.columns(d), start) for piece in pieces)
+            rows = parts[0] if len(parts) == 1 else ColumnPieces(parts)
+        return Chunk(rows, y, weight, start, stop, self.dtype)
 
     def _coded(self, columns: Columns, start: int) -> Columns:
         """Features with text as codes of factors."""
@@ -290,10 +311,10 @@ class ScanSource(Source):
         named = zip(self.features, columns, strict=True)
         return tuple(self.factors.codes(name, c, start) if c.dtype.kind == "O" else c for name, c in named)
 
-    def _target(self, pieces: list[Columns], j: int, start: int) -> Array:
+    def _target(self, pieces: list[Piece], j: int, start: int) -> Array:
         if self.labels is None or j:
             return _joined(pieces, self.n_features + j)
-        return self.labels.codes(np.concatenate([piece[self.n_features] for piece in pieces]), start)
+        return self.labels.codes(np.concatenate([piece.column(self.n_features) for piece in pieces]), start)
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """The rows from `start` up to `stop` as one chunk."""
@@ -315,8 +336,25 @@ def _next_line(row: int, step: int) -> int:
     return (row // step + 1) * step
 
 
-def _joined(pieces: list[Columns], j: int) -> Array:
-    columns = [piece[j] for piece in pieces]
+class Piece(NamedTuple):
+    """Rows of a batch."""
+
+    batch: Columns
+    addresses: Array | None
+    begin: int
+    end: int
+
+    def column(self, j: int) -> Array:
+        """These rows of one column."""
+        return self.batch[j][self.begin : self.end]
+
+    def columns(self, count: int) -> Columns:
+        """These rows of the first columns."""
+        return tuple(column[self.begin : self.end] for column in self.batch[:count])
+
+
+def _joined(pieces: list[Piece], j: int) -> Array:
+    columns = [piece.column(j) for piece in pieces]
     return np.asarray(columns[0] if len(columns) == 1 else np.concatenate(columns), dtype=np.float64)
 
 

@@ -9,6 +9,7 @@ __all__ = ["warmup"]
 
 # The files with kernels; each has a `warmup` function that calls them with the types people use.
 _KERNELS = (
+    "summula.core.column_kernels",
     "summula.core.exponential_kernels",
     "summula.ensemble.boosting_kernels",
     "summula.ensemble.quantising",
@@ -23,6 +24,7 @@ _KERNELS = (
     "summula.tree.histogram_kernels",
     "summula.tree.partition_kernels",
     "summula.tree.predictor_kernels",
+    "summula.tree.scoring_kernels",
     "summula.tree.shapley_kernels",
     "summula.tree.split_kernels",
 )

@@ -309,7 +309,7 @@ def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
 
     X = _table(X, type(model).__name__)
     with engine("serial"):
-        levels = getattr(model, "factor_levels_", {})
+        levels = getattr(model, "_example_levels", None) or getattr(model, "factor_levels_", {})
         like = getattr(model, method)(_example(X, type(model).__name__, levels), *args, **options)[:0]
     # A later fit of the model does not change what was asked of it now; and it is sent once, not with every block.
     kept = delayed(copy.copy(model), name=f"{type(model).__name__}-{uuid4().hex}")

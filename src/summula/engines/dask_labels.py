@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
-from summula.core.factors import Factors
+from summula.core.factors import Factors, several_kinds
 from summula.core.frames import is_category, no_such_column, opened
 from summula.core.labels import Labels, distinct, merged
 from summula.engines.dask_collections import batches
@@ -45,20 +45,27 @@ def with_factors(X: Any, factors: Factors, others: Sequence[Any]) -> Any:
         if name in others or not is_category(dtype):
             continue
         if factors.learning:
-            levels = batches(X[name].map_partitions(_levels, name, factors.estimator, meta=(name, "object")))
-            factors.learn(name, sorted({level for block in levels for level in block}))
+            blocks = batches(X[name].map_partitions(_levels, name, factors.known(), meta=(name, "object")))
+            called = str(dtype).startswith(("Categorical", "Enum"))  # else text, or objects of any kind
+            factors.learn(name, _in_order(name, blocks, factors.estimator), called=called)
         known = factors.known()
         codes = X[name].map_partitions(_level_codes, name, known, meta=(name, "float64"))
         X = X.assign(**{name: codes})
     return X
 
 
-def _levels(block: Any, name: str, estimator: str) -> Any:
+def _levels(block: Any, name: str, factors: Factors) -> Any:
     """The different values of a partition, as a series."""
-    found = Factors(estimator)
-    if len(block):
-        found.codes(name, _values(block))
-    return pd.Series(list(found.levels.get(name, ())), dtype=object, name=name)
+    found = factors.distinct(name, _values(block)) if len(block) else []
+    return pd.Series(found, dtype=object, name=name)
+
+
+def _in_order(name: str, blocks: Iterable[Any], estimator: str) -> list[Any]:
+    """The different values of all partitions."""
+    try:
+        return sorted({level for block in blocks for level in block})
+    except TypeError:
+        raise DataError(several_kinds(name, estimator)) from None
 
 
 def _level_codes(block: Any, name: str, factors: Factors) -> Any:

@@ -35,7 +35,7 @@ __all__ = ["Booster", "Rows", "keep_order"]
 Array = NDArray[Any]
 
 _BLOCK = 2**14  # rows whose slopes are computed at once: they stay in the second cache
-_TWO_ORDERS = 2**31  # bytes of bins up to which there is a copy column by column
+_TWO_ORDERS = 2**29  # bytes of bins up to which there is a copy column by column
 
 
 class Rows(NamedTuple):

@@ -4,67 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
-from summula.core.factors import Factors, _encoded
-from summula.core.frames import text_error
 
-__all__ = ["Categories", "categorical_mask", "interaction_groups", "monotone_signs"]
+__all__ = ["categorical_mask", "interaction_groups", "monotone_signs"]
 
 Array = NDArray[Any]
-
-
-class Categories(Factors):
-    """Columns of categories as numbers: the values themselves where they are numbers, else their place among all.
-
-    Missing values, and text that the fit has not seen, are NaN.
-
-    Parameters
-    ----------
-    estimator : str
-        The class name that messages begin with.
-    texts : dict, optional
-        The sorted texts of each column, of an earlier fit; None learns them.
-    listed : collection of str, optional
-        The only columns that may hold categories; None for any.
-    """
-
-    def __init__(self, estimator: str, texts: dict[str, tuple[str, ...]] | None, listed: Any = None) -> None:
-        super().__init__(estimator, None if texts is None else {})
-        self.texts = dict(texts or {})
-        self.listed = listed
-        self.found: list[str] = []
-
-    def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
-        """The numbers that stand for some values of a column."""
-        distinct, places = _encoded(name, values, self.estimator)
-        known = [value for value in distinct if value is not None]
-        if self.listed is None or name in self.listed:
-            self.found.append(name)
-        if all(isinstance(value, int | float) for value in known) and name not in self.texts:
-            numbers = np.array([np.nan if value is None else float(value) for value in [*distinct, None]])
-        else:
-            if name not in self.found:
-                row = int(np.flatnonzero(places >= 0)[0])
-                raise text_error(f"Column {name!r}", distinct[places[row]], start + row, self.estimator)
-            if self.learning and name not in self.texts:
-                self.learn(name, sorted({str(distinct[k]) for k in np.unique(places[places >= 0])}))
-            order = {text: k for k, text in enumerate(self.texts.get(name, ()))}
-            numbers = np.array([order.get(str(value), np.nan) for value in distinct] + [np.nan], np.float64)
-        return numbers[places]  # -1, a missing value, is the last
-
-    def known(self) -> Categories:
-        """The same texts, and no others to learn."""
-        return Categories(self.estimator, self.texts)
-
-    def learn(self, name: str, levels: Sequence[Any]) -> None:
-        """Take the texts of a column from its sorted, different values."""
-        self.texts[name] = tuple(str(level) for level in levels if level is not None)
 
 
 def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Sequence[str]) -> Array:
@@ -96,22 +45,24 @@ def categorical_mask(given: Any, d: int, names: Sequence[str] | None, found: Seq
             )
         for name in chosen.tolist():
             if name not in names:
+                there = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
                 raise ParameterError(
-                    f"categorical_features has an item value {name!r} which is not a valid feature name of the "
-                    f"training data. Observed feature names: {list(names)}"
+                    f"The columns are {there}, and categorical_features has an item value {name!r} which is not a "
+                    "valid feature name of the training data."
                 )
             mask[list(names).index(name)] = True
     elif chosen.dtype.kind == "b":
         if chosen.shape != (d,):
             raise ParameterError(
-                f"categorical_features set as a boolean mask must have shape (n_features,), got: {chosen.shape}"
+                f"categorical_features set as a boolean mask must have shape (n_features,), got: {chosen.shape}; "
+                f"give one entry for each of the {d} columns."
             )
         mask[:] = chosen
     else:
         if chosen.max() >= d or chosen.min() < 0:
             raise ParameterError(
                 "categorical_features set as integer indices must be in [0, n_features - 1]; "
-                f"got {int(chosen.min())} to {int(chosen.max())} with {d} features."
+                f"got {int(chosen.min())} to {int(chosen.max())} with {d} features, which are counted from 0."
             )
         mask[chosen] = True
     return mask
@@ -123,7 +74,7 @@ def monotone_signs(given: Any, d: int, names: Sequence[str] | None, categorical:
     if isinstance(given, dict):
         if names is None:
             raise ParameterError(
-                f"{owner} was not fitted on data with feature names. Pass monotonic_cst as an integer array instead."
+                f"{owner} was not fitted on data with feature names; pass monotonic_cst as an integer array instead."
             )
         strange = sorted(set(given) - set(names))
         if strange:
@@ -136,7 +87,8 @@ def monotone_signs(given: Any, d: int, names: Sequence[str] | None, categorical:
         others = np.setdiff1d(given, [-1, 0, 1])
         if len(others):
             raise ParameterError(
-                f"monotonic_cst must be an array-like of -1, 0 or 1. Observed values: {others.tolist()}."
+                f"monotonic_cst must be an array-like of -1, 0 or 1, not of {others.tolist()}: 1 where predictions may "
+                "only rise with a column, -1 where they may only fall, 0 elsewhere."
             )
         if np.shape(given) != (d,):
             raise ParameterError(f"monotonic_cst has shape {np.shape(given)} but the input data X has {d} features.")
@@ -159,10 +111,14 @@ def interaction_groups(given: Any, d: int) -> tuple[frozenset[int], ...] | None:
             f"Interaction constraints must be a sequence of tuples or lists, got: {given!r}."
         ) from None
     for group in groups:
-        if not all(isinstance(j, Integral) and 0 <= int(j) < d for j in group):
+        if not all(_is_column(j, d) for j in group):
             raise ParameterError(
                 f"Interaction constraints must consist of integer indices in [0, n_features - 1] = [0, {d - 1}], "
-                f"specifying the position of features, got invalid indices: {set(group)!r}"
+                f"specifying the position of features, got invalid indices: {set(group)!r}; columns are counted from 0."
             )
     rest = frozenset(range(d)).difference(*groups)
     return (*groups, rest) if rest else tuple(groups)
+
+
+def _is_column(j: Any, d: int) -> bool:
+    return isinstance(j, int | np.integer) and not isinstance(j, bool) and 0 <= int(j) < d

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.chunks import Chunk
 from summula.core.errors import DataError
+from summula.tree.binning import BinMap
 from summula.tree.predictor import Nodes
 from summula.tree.shapley_kernels import add_shapley
 
-__all__ = ["Explanation", "PartialDependence", "Paths", "expected_scores", "shapley_values"]
+__all__ = ["Explanation", "PartialDependence", "Paths", "expected_scores", "shapley_rows", "shapley_values"]
 
 Array = NDArray[Any]
 
@@ -68,6 +70,11 @@ def shapley_values(nodes: Nodes, paths: Paths, scores: int, X: Array) -> Array:
     out = np.zeros((len(X), X.shape[1], scores))
     add_shapley(np.ascontiguousarray(X), nodes, paths.leaves, paths.starts, paths.steps, 0, len(paths.leaves), out)
     return out
+
+
+def shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: Chunk) -> Array:
+    """The same for the rows of a chunk."""
+    return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
 
 
 def _named(names: Any, j: int) -> str:

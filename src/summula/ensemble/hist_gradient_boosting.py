@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +25,22 @@ from summula.core.validation import as_source
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss
 from summula.ensemble.boosting_rows import Survey, binned, survey
-from summula.ensemble.columns import Categories, categorical_mask, interaction_groups, monotone_signs
-from summula.ensemble.explaining import Explanation, PartialDependence, Paths, expected_scores, shapley_values
+from summula.ensemble.categories import Categories, check_kinds, coded_array, listed_columns
+from summula.ensemble.columns import categorical_mask, interaction_groups, monotone_signs
 from summula.ensemble.stopping import Watcher, held_out_rows
 from summula.tree.binning import BinMap, learn_bins
 from summula.tree.nodes import Rules
 from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import add_scores, find_leaves
 
+if TYPE_CHECKING:
+    from summula.ensemble.explaining import Explanation, PartialDependence
+
 __all__ = ["SHARED_PARAMETERS", "HistGradientBoosting"]
 
 Array = NDArray[Any]
+
+_LARGEST_TARGET = 1e30  # so that weights, too, may be large
 
 
 def _is_share(value: Any) -> bool:
@@ -86,7 +91,7 @@ def raw_scores(nodes: Nodes, bins: BinMap, start: Array, chunk: Chunk) -> Array:
     """The raw scores of the rows of a chunk, shape (rows, scores)."""
     X = bins.with_bins(chunk.X)
     out = np.tile(start, (len(X), 1))
-    add_scores(X, nodes, 0, nodes.n_trees, out)
+    nodes.add_scores(X, out)
     return out
 
 
@@ -134,24 +139,14 @@ class HistGradientBoosting(Estimator):
         said = loss.refusal(y)
         if said is not None:
             raise DataError(said)
+        top = float(np.abs(y).max())
+        if top > _LARGEST_TARGET:
+            raise DataError(
+                f"The target y holds values as large as {top:.2g}, whose gradients exceed single precision; divide it "
+                "by a constant first."
+            )
 
     # -------------------------------------------------------------------------------------------------------- reading
-
-    def _listed_columns(self, X: Any) -> Any:
-        """The names of columns that may hold categories; None for any."""
-        given = self.categorical_features
-        if isinstance(given, str):
-            return None
-        if given is None:
-            return ()
-        chosen, names = np.asarray(given), [str(name) for name in getattr(X, "columns", ())]
-        names = [str(name) for name in getattr(X, "column_names", names)]
-        if chosen.dtype.kind in "UO":
-            return tuple(chosen.tolist())
-        mask = np.zeros(len(names), bool)
-        if len(names) and chosen.size and (chosen.dtype.kind == "b") <= (chosen.shape == mask.shape):
-            mask[chosen[chosen < len(names)] if chosen.dtype.kind in "iu" else chosen] = True
-        return tuple(name for name, there in zip(names, mask, strict=True) if there)
 
     def _source(
         self,
@@ -163,37 +158,57 @@ class HistGradientBoosting(Estimator):
         reset: bool = False,
         unknown: float | None = None,
     ) -> Source:
-        name = type(self).__name__
+        name, named = type(self).__name__, [c for c in (y, sample_weight) if isinstance(c, str)]
         labels = Labels(name, None if reset else self.classes_, unknown) if self._labelled else None
+        fresh = reset and not self._goes_on  # else columns and texts are those of the fit before
         if not reset:
-            X = self._without_others(X, [c for c in (y, sample_weight) if isinstance(c, str)])
-        listed = self._listed_columns(X) if reset else None
-        categories = Categories(name, None if reset else self.category_levels_, listed)
+            X = self._without_others(X, named)
+        categories = self._categories(X, named, fresh=fresh)
         source = as_source(
             self,
-            X,
+            X := coded_array(X, categories),
             y,
             sample_weight,
             needs_y=needs_y,
-            reset=reset,
+            reset=fresh,
             accept_sparse=False,
             labels=labels,
             factors=categories,
         )
-        if reset:
+        if fresh:
             self.category_levels_ = dict(categories.texts)
-            found = [*categories.found, *categories.texts]
+            found = [*categories.found, *getattr(X, "categories", ())]  # the latter of files
             mask = categorical_mask(self.categorical_features, source.n_features, source.names, found)
             self.is_categorical_ = mask if mask.any() else None
+        else:
+            check_kinds(X, source, categories)
         if labels is not None:
             self.classes_ = labels.classes
         return source
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a fit adds trees to those there are."""
+        return bool(self.warm_start) and hasattr(self, "_nodes")
+
+    def _categories(self, X: Any, others: list[str], *, fresh: bool) -> Categories:
+        """What is known of columns of categories, or where they may be."""
+        listed = listed_columns(self.categorical_features, X, others) if fresh else None
+        return Categories(type(self).__name__, None if fresh else self.category_levels_, listed)
+
+    @property
+    def _example_levels(self) -> dict[str, tuple[Any, ...]]:
+        """What columns may hold, to try a method on before it is asked of a Dask frame."""
+        numbers: dict[str, tuple[Any, ...]] = dict.fromkeys(map(str, getattr(self, "feature_names_in_", ())), (1.0,))
+        return numbers | self.category_levels_
+
     def _reading(self, X: Any, **options: Any) -> Source:
         check_is_fitted(self)
-        X = self._without_others(X, ())
-        categories = Categories(type(self).__name__, self.category_levels_)
-        return as_source(self, X, needs_y=False, reset=False, accept_sparse=False, factors=categories)
+        categories = self._categories(X, [], fresh=False)
+        X = coded_array(self._without_others(X, ()), categories)
+        source = as_source(self, X, needs_y=False, reset=False, accept_sparse=False, factors=categories)
+        check_kinds(X, source, categories)
+        return source
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
@@ -224,7 +239,7 @@ class HistGradientBoosting(Estimator):
                 "X_val and y_val are passed to fit while at the same time early_stopping is False. When passing X_val "
                 "and y_val to fit, early_stopping should be set to either 'auto' or True."
             )
-        warm = self.warm_start and hasattr(self, "_nodes")
+        warm = self._goes_on
         before = getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
             if warm and before is not None and not np.array_equal(before, self.classes_):
@@ -289,6 +304,7 @@ class HistGradientBoosting(Estimator):
                 if rows is not None:
                     rows.add_trees(tables[0], 0, booster.threads)
         mean, tops = booster.slopes()
+        watcher.tables, watcher.start = tables, start
         if not tables:
             watcher.note(mean)
 
@@ -368,9 +384,11 @@ class HistGradientBoosting(Estimator):
         Explanation
             `values` and `base_values` add up to the raw score; `plot()` draws them.
         """
+        from summula.ensemble.explaining import Explanation, Paths, expected_scores, shapley_rows
+
         source = self._in_memory(X, "explain")
         scores = self.n_trees_per_iteration_
-        given = functools.partial(_shapley_rows, self._nodes, Paths.of(self._nodes, scores), scores, self._bins)
+        given = functools.partial(shapley_rows, self._nodes, Paths.of(self._nodes, scores), scores, self._bins)
         values = self._map_rows(given, source, complete=False)
         base = np.tile(expected_scores(self._nodes, self._start), (len(values), 1))
         names = None if source.names is None else tuple(source.names)
@@ -396,6 +414,8 @@ class HistGradientBoosting(Estimator):
         PartialDependence
             `grid`, `average` and `individual`; `plot()` draws them.
         """
+        from summula.ensemble.explaining import PartialDependence
+
         source = self._in_memory(X, "partial_dependence")
         names = source.names
         if isinstance(column, str) and (names is None or column not in names):
@@ -416,7 +436,7 @@ class HistGradientBoosting(Estimator):
         for k, value in enumerate(grid):
             rows[:, j] = value
             out = np.tile(self._start, (len(rows), 1))
-            add_scores(rows, self._nodes, 0, self._nodes.n_trees, out)
+            self._nodes.add_scores(rows, out)
             individual[:, k] = out[:, output]
         return PartialDependence(grid, individual, f"column {j}" if names is None else names[j])
 
@@ -454,10 +474,6 @@ class HistGradientBoosting(Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: Chunk) -> Array:
-    return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
 
 
 def _learnt(found: Survey, weight: Array | None, out: Array | None, max_bins: int) -> BinMap:

@@ -60,9 +60,9 @@ class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
     max_bins : int, default=255
         Most bins of a column, without that of missing values.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
-        names of columns. Beyond `max_bins` levels the rarer ones share a bin; levels that the fit has not seen go with
-        the missing values.
+        Columns whose values have no order: those a frame or file calls categorical and those of text, or a mask, or
+        numbers or names of columns. Beyond `max_bins` levels the rarer ones share a bin; levels that the fit has not
+        seen go with the missing values.
     monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
         1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
     interaction_cst : {"pairwise", "no_interactions"}, sequence of collections of int, or None, default=None
@@ -73,7 +73,7 @@ class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
         Whether to stop when trees no longer help; "auto" for more than 10,000 rows.
     scoring : str, callable or None, default="loss"
         What to stop by: the loss, a scorer of scikit-learn, or (None) the method `score`. A callable is given an
-        estimator that stands for the trees so far, and numbers of rows as X.
+        estimator that stands for the trees so far, and the bins of rows (255 for missing values) as X.
     validation_fraction : int, float or None, default=0.1
         Rows held out to stop by, or their share; None stops by the rows that are learnt from.
     n_iter_no_change : int, default=10
@@ -107,7 +107,7 @@ class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
         The gains of the splits on each column, as shares of all.
     is_categorical_ : ndarray of shape (n_features,), bool, or None
     category_levels_ : dict
-        The texts of each column of text.
+        The sorted texts of each column of text, by name (x0, x1, ... in an array).
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -199,7 +199,7 @@ class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
         Parameters
         ----------
         X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-            Training data; NaN is a missing value.
+            Training data; NaN is a missing value, infinities are the outermost values of their column.
         y : array-like of shape (n_samples,), or name of a column of X
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional

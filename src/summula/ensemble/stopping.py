@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import train_test_split
 
 from summula.core.errors import DataError
 from summula.ensemble.boosting import Rows
 from summula.ensemble.boosting_losses import Loss
+from summula.tree.predictor import Nodes
 
 __all__ = ["Watcher", "held_out_rows", "should_stop"]
 
@@ -27,6 +27,8 @@ _SCORED_ROWS = 10_000  # of those learnt from
 
 def held_out_rows(estimator: Any, y: Array, seed: int) -> Array:
     """Which rows to stop by: those scikit-learn draws, unless there are very many."""
+    from sklearn.model_selection import train_test_split  # (loads for as long as a small fit takes)
+
     n, share = len(y), estimator.validation_fraction
     if n > _LISTED_ROWS:
         return np.asarray(np.random.default_rng([seed, 3]).random(n) < (share if share < 1 else share / n))
@@ -51,14 +53,16 @@ def should_stop(scores: list[float], patience: int, tol: float) -> bool:
 
 
 class _Present(BaseEstimator):
-    """Stands for the model so far where a scorer asks it of rows: X are their numbers."""
+    """Stands for the model so far where a scorer asks it of rows, X being their bins."""
 
-    def __init__(self, owner: Any = None, rows: Any = None) -> None:
-        self.owner = owner
-        self.rows = rows
+    def __init__(self, watcher: Any = None, X: Any = None, z: Any = None) -> None:
+        self.watcher = watcher
+        self.X = X
+        self.z = z
 
-    def _z(self, X: Array) -> Array:
-        return np.asarray(self.rows.z[:, X[:, 0]])
+    def _scores(self, X: Array) -> Array:
+        """The scores of the rows in question are known; those of others (some of them, changed ones) are computed."""
+        return np.asarray(self.z if X is self.X else self.watcher.scores_of(X))
 
     def fit(self, X: Any, y: Any = None) -> Any:
         return self
@@ -67,7 +71,7 @@ class _Present(BaseEstimator):
         return True
 
     def predict(self, X: Array) -> Array:
-        return np.asarray(self.owner._predicted(self._z(X)))
+        return np.asarray(self.watcher.owner._predicted(self._scores(X)))
 
 
 class _PresentRegressor(RegressorMixin, _Present):
@@ -77,13 +81,13 @@ class _PresentRegressor(RegressorMixin, _Present):
 class _PresentClassifier(ClassifierMixin, _Present):
     @property
     def classes_(self) -> Array:
-        return np.asarray(self.owner.classes_)
+        return np.asarray(self.watcher.owner.classes_)
 
     def predict_proba(self, X: Array) -> Array:
-        return np.asarray(self.owner._probabilities(self._z(X)))
+        return np.asarray(self.watcher.owner._probabilities(self._scores(X)))
 
     def decision_function(self, X: Array) -> Array:
-        return np.asarray(self.owner._decided(self._z(X)))
+        return np.asarray(self.watcher.owner._decided(self._scores(X)))
 
 
 class Watcher:
@@ -99,10 +103,17 @@ class Watcher:
         Whether there is early stopping.
     warm : bool
         Whether earlier notes of the estimator go on.
+
+    Attributes
+    ----------
+    tables, start : list of Nodes, ndarray
+        The trees so far, and the scores without any.
     """
 
     def __init__(self, owner: Any, loss: Loss, learnt: Rows, watched: Rows | None, *, stops: bool, warm: bool) -> None:
         self.owner, self.loss, self.stops = owner, loss, stops
+        self.tables: list[Nodes] = []
+        self.start: Array = np.zeros(loss.scores)
         self.learnt, self.watched = learnt, watched
         curve = owner.learning_curve_ if warm else {"train": np.empty(0), "validation": np.empty(0)}
         self._train, self._validation = list(curve["train"]), list(curve["validation"])
@@ -110,7 +121,10 @@ class Watcher:
         self._watched_scores = list(owner.validation_score_) if warm else []
         self._scorer: Any = None
         if stops and owner.scoring != "loss":
-            self._scorer = check_scoring(owner, owner.scoring)
+            from sklearn.metrics import check_scoring
+
+            with config_context(skip_parameter_validation=True):  # which would list all names there are
+                self._scorer = check_scoring(owner, owner.scoring)
         self._few = np.arange(len(learnt.y))
         if self._scorer is not None and len(self._few) > _SCORED_ROWS:
             few = np.random.default_rng([4, len(self._few)]).choice(len(self._few), _SCORED_ROWS, replace=False)
@@ -133,11 +147,17 @@ class Watcher:
             self._watched_scores.append(self._scored(self.watched, np.arange(len(self.watched.y))))
 
     def _scored(self, rows: Rows, which: Array) -> float:
-        labelled = self.owner._labelled
-        model = (_PresentClassifier if labelled else _PresentRegressor)(self.owner, rows)
+        labelled, X = self.owner._labelled, rows.bins[which]
+        model = (_PresentClassifier if labelled else _PresentRegressor)(self, X, rows.z[:, which])
         y = self.owner.classes_[rows.y[which].astype(np.intp)] if labelled else rows.y[which]
         weight = {} if rows.weight is None else {"sample_weight": rows.weight[which]}
-        return float(self._scorer(model, which[:, None], y, **weight))
+        return float(self._scorer(model, X, y, **weight))
+
+    def scores_of(self, X: Array) -> Array:
+        """The scores of any rows, given as bins."""
+        rows = Rows.at(np.ascontiguousarray(X, np.uint8), np.empty(len(X)), None, self.start)
+        rows.add_trees(Nodes.joined(self.tables), 0, 1)
+        return rows.z
 
     def is_enough(self) -> bool:
         """Whether more trees do not help."""

@@ -135,7 +135,7 @@ class Grower:
         if not self._free[False]:
             few = min(rules.max_leaves, n)
             self._free[False].append(np.empty((few + 1, d, BINS), np.int64))
-            self._free[True].append(np.empty((n // slopes.packing.mask + 1, d, BINS, 3), np.int64))
+            self._free[True].append(np.empty((n // slopes.packing.mask + 1, d, 3 * BINS), np.int64))
         return int(
             grow_alone(
                 self.bins.rows,
@@ -205,11 +205,11 @@ class Grower:
 
     def _room(self, *, wide: bool) -> Array:
         """For a histogram."""
-        free, shape = self._free[wide], (self.bins.rows.shape[1], BINS, 3)
-        return free.pop() if free else np.empty(shape if wide else shape[:2], np.int64)
+        free, d = self._free[wide], self.bins.rows.shape[1]
+        return free.pop() if free else np.empty((d, 3 * BINS if wide else BINS), np.int64)
 
     def _give_back(self, sums: Array) -> None:
-        self._free[sums.ndim == 3].append(sums)
+        self._free[sums.shape[1] > BINS].append(sums)
 
     def _summed(self, rows: Array) -> Array:
         """The histogram of many rows, which threads share."""
@@ -326,7 +326,7 @@ class Grower:
             small, rows = self._summed(rows), _NO_ROWS
         else:
             small = self._room(wide=len(rows) > most)
-        large = self._room(wide=False) if parent.ndim == 3 and max(sizes) <= most else parent
+        large = self._room(wide=False) if parent.shape[1] > BINS and max(sizes) <= most else parent
         pair = slice(child, child + 2)
         allowed = np.stack([self._allowed(child), self._allowed(child + 1)])
         alone = len(rows) * d < _ALONE and d * len(self._slices) < 256

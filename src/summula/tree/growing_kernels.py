@@ -62,35 +62,34 @@ def grow_alone(
     if n > most:
         wides -= 1
         place[0] = free_wide[wides]
-        accumulate(bins, rows, gradients, 0, d, packing, space, wide[place[0]])
-        whole(wide[place[0]], packing, limits, total, node)
-        if search:
-            growth.gain[0] = best_split(wide[place[0]], 0, d, *given)
     else:
         narrows -= 1
         place[0] = free[narrows]
-        accumulate(bins, rows, gradients, 0, d, packing, space, narrow[place[0]])
-        whole(narrow[place[0]], packing, limits, total, node)
-        if search:
-            growth.gain[0] = best_split(narrow[place[0]], 0, d, *given)
-    growth.span[0] = (0, n, 0)
+    sums = wide[place[0]] if n > most else narrow[place[0]]
+    accumulate(bins, rows, gradients, 0, d, packing, space, sums)
+    whole(sums, packing, limits, total, node)
+    if search:
+        growth.gain[0] = best_split(sums, 0, d, *given)
+    growth.span[0, 0], growth.span[0, 1], growth.span[0, 2] = 0, n, 0
     growth.child[0] = 0
     count, leaves = 1, 1
     while leaves < max_leaves:
         leaf = _best_leaf(growth, count, min_gain)
         if leaf < 0:
             break
-        start, stop, depth = growth.span[leaf]
+        start, stop, depth = growth.span[leaf, 0], growth.span[leaf, 1], growth.span[leaf, 2]
         f, child = growth.found[leaf, 0], count
         some, others = rows[start:stop], spare[start:stop]
         lefts = partition(some, by_column[f], growth.left[leaf], others)
-        some[lefts:] = others[: stop - start - lefts]
+        for i in range(stop - start - lefts):
+            some[lefts + i] = others[i]
         growth.child[leaf] = child
         pair = slice(child, child + 2)
         totals, nodes, gains = growth.total[pair], growth.node[pair], growth.gain[pair]
         sides(growth.total[leaf], growth.found[leaf], growth.node[leaf], limits, columns.monotone[f], totals, nodes)
-        growth.span[child] = (start, start + lefts, depth + 1)
-        growth.span[child + 1] = (start + lefts, stop, depth + 1)
+        growth.span[child, 0], growth.span[child + 1, 1] = start, stop
+        growth.span[child, 1] = growth.span[child + 1, 0] = start + lefts
+        growth.span[child, 2] = growth.span[child + 1, 2] = depth + 1
         growth.child[child] = growth.child[child + 1] = 0
         gains[0] = gains[1] = -1.0
         count, leaves = count + 2, leaves + 1
@@ -106,29 +105,40 @@ def grow_alone(
             continue
         which = 0 if lefts <= right else 1
         few = some[:lefts] if which == 0 else some[lefts:]
-        after = (columns, allowed, totals, nodes, limits, packing, gains, growth.found[pair], growth.left[pair])
-        if stop - start <= most:
+        parent = wide[place[leaf]] if stop - start > most else narrow[place[leaf]]
+        if len(few) > most:
+            wides -= 1
+            small = free_wide[wides]
+        else:
             narrows -= 1
-            small, large = free[narrows], place[leaf]
-            split_children(
-                bins, few, gradients, 0, d, space, narrow[small], narrow[large], narrow[large], which, *after
-            )
-        elif max(lefts, right) <= most:
-            narrows -= 2
-            small, large = free[narrows], free[narrows + 1]
-            split_children(
-                bins, few, gradients, 0, d, space, narrow[small], wide[place[leaf]], narrow[large], which, *after
-            )
+            small = free[narrows]
+        large = place[leaf]
+        if stop - start > most and max(lefts, right) <= most:  # the larger one is packed, unlike its parent
+            narrows -= 1
+            large = free[narrows]
             free_wide[wides] = place[leaf]
             wides += 1
-        elif len(few) <= most:
-            narrows -= 1
-            small, large = free[narrows], place[leaf]
-            split_children(bins, few, gradients, 0, d, space, narrow[small], wide[large], wide[large], which, *after)
-        else:
-            wides -= 1
-            small, large = free_wide[wides], place[leaf]
-            split_children(bins, few, gradients, 0, d, space, wide[small], wide[large], wide[large], which, *after)
+        split_children(
+            bins,
+            few,
+            gradients,
+            0,
+            d,
+            space,
+            wide[small] if len(few) > most else narrow[small],
+            parent,
+            wide[large] if max(lefts, right) > most else narrow[large],
+            which,
+            columns,
+            allowed,
+            totals,
+            nodes,
+            limits,
+            packing,
+            gains,
+            growth.found[pair],
+            growth.left[pair],
+        )
         place[child + which], place[child + 1 - which] = small, large
         for k in range(child, child + 2):
             if growth.span[k, 1] - growth.span[k, 0] < 2 * limits.min_rows:
@@ -153,6 +163,6 @@ def warmup() -> None:
         0.0,
         np.zeros((1, BINS), np.int64),
         np.zeros((3, 1, BINS), np.int64),
-        np.zeros((0, 1, BINS, 3), np.int64),
+        np.zeros((0, 1, 3 * BINS), np.int64),
         Growth.of(3),
     )

@@ -6,7 +6,7 @@ The three come packed in one integer a row,
 
 so that a row costs one addition a column. K bits, at most 14, hold a count below 2^K. A node with fewer rows keeps its
 histogram packed, shape (columns, 256): a difference of packed sums is the packed sum of the difference. That of a
-larger one is wide, shape (columns, 256, 3): before there are too many rows the packed sums are taken apart and added to
+larger one is wide, shape (columns, 768), three numbers a bin: before there are too many rows packed sums are added to
 it. With few rows in all K is smaller, and gradients are finer. With c = 0 every curvature is 1, the count is their sum,
 and the gradient has the bits that are left:
 
@@ -113,9 +113,9 @@ def _take_apart(packed: Any, sums: Any, packing: Any) -> None:
             p = packed[f, b]
             if p != 0:
                 g, h, c = unpacked(p, packing)
-                sums[f, b, 0] += g
-                sums[f, b, 1] += h
-                sums[f, b, 2] += c
+                sums[f, 3 * b] += g
+                sums[f, 3 * b + 1] += h
+                sums[f, 3 * b + 2] += c
                 packed[f, b] = 0
 
 
@@ -129,7 +129,7 @@ def accumulate(
     """
     sums[first:last] = 0
     width = block_width(last - first)
-    if sums.ndim == 2:
+    if sums.shape[1] == 256:
         for low in range(first, last, width):
             high = min(low + width, last)
             _add_rows(bins, rows, gradients, low, high, sums[low:high])
@@ -150,26 +150,25 @@ def subtract(whole: Any, part: Any, rest: Any, first: int, last: int, packing: A
     wide histogram may be packed for the difference alone.
     """
     for f in range(first, last):
-        for b in range(256):
-            if whole.ndim == 2:
+        if part.shape[1] == rest.shape[1] == whole.shape[1]:
+            for b in range(whole.shape[1]):
                 rest[f, b] = whole[f, b] - part[f, b]
-            elif rest.ndim == 2:
-                p = (whole[f, b, 0] << packing.top) + whole[f, b, 2]
+        elif rest.shape[1] == 256:
+            for b in range(256):
+                p = (whole[f, 3 * b] << packing.top) + whole[f, 3 * b + 2]
                 if packing.shift:
-                    p += whole[f, b, 1] << packing.shift
+                    p += whole[f, 3 * b + 1] << packing.shift
                 rest[f, b] = p - part[f, b]
-            elif part.ndim == 2:
+        else:
+            for b in range(256):
                 g, h, c = unpacked(part[f, b], packing)
-                rest[f, b, 0] = whole[f, b, 0] - g
-                rest[f, b, 1] = whole[f, b, 1] - h
-                rest[f, b, 2] = whole[f, b, 2] - c
-            else:
-                for k in range(3):
-                    rest[f, b, k] = whole[f, b, k] - part[f, b, k]
+                rest[f, 3 * b] = whole[f, 3 * b] - g
+                rest[f, 3 * b + 1] = whole[f, 3 * b + 1] - h
+                rest[f, 3 * b + 2] = whole[f, 3 * b + 2] - c
 
 
 def warmup() -> None:
     """Compile for the types people use."""
     bins, rows, gradients = np.zeros((2, 1), np.uint8), np.arange(2, dtype=np.uint32), np.ones(2, np.int64)
     space = np.zeros((BLOCK, 256), np.int64)
-    accumulate(bins, rows, gradients, 0, 1, Packing.of(COUNT_BITS, 9), space, np.zeros((1, 256, 3), np.int64))
+    accumulate(bins, rows, gradients, 0, 1, Packing.of(COUNT_BITS, 9), space, np.zeros((1, 768), np.int64))

@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from summula.tree.binning import BinMap
 from summula.tree.nodes import Tree
+from summula.tree.predictor_kernels import add_scores
+from summula.tree.scoring_kernels import ROWS, Questions, add_scores_by_bits
 
 __all__ = ["Nodes"]
 
 Array = NDArray[Any]
+
+_FEW = 50  # rows for which trees are walked down: asking every node takes a table first
 
 
 class Nodes(NamedTuple):
@@ -119,6 +123,15 @@ class Nodes(NamedTuple):
         end = int(self.roots[trees])
         parts = {name: getattr(self, name)[:end] for name in self._fields if name not in ("lefts", "roots")}
         return Nodes(**parts, lefts=self.lefts, roots=self.roots[: trees + 1])
+
+    def add_scores(self, X: Array, out: Array) -> None:
+        """Add the values of all trees to the scores of rows, shape (rows, trees an iteration)."""
+        questions = Questions.of(self, X.dtype) if len(X) > _FEW else None
+        if questions is None:
+            add_scores(X, self, 0, self.n_trees, out)
+        else:
+            rows, bits = np.empty((X.shape[1], ROWS), X.dtype), np.empty(ROWS, questions.keep.dtype)
+            add_scores_by_bits(X, questions, rows, bits, out)
 
     def importances(self, n_features: int, *, by_gain: bool) -> Array:
         """What each column contributes: the sum of its gains, or the number of its splits."""

@@ -86,9 +86,9 @@ def _note(found: Any, f: int, b: int, away: int, g: int, h: int, c: int) -> None
 @kernel
 def _cell(cells: Any, b: int, packing: Any) -> Any:
     """Gradient, curvature and rows of one bin, packed or wide."""
-    if cells.ndim == 1:
+    if len(cells) == BINS:
         return unpacked(cells[b], packing)
-    return cells[b, 0], cells[b, 1], cells[b, 2]
+    return cells[3 * b], cells[3 * b + 1], cells[3 * b + 2]
 
 
 @kernel
@@ -163,7 +163,7 @@ def _running(cells: Any, end: int, lost: Any, packing: Any, sums: Any) -> None:
     number i for the double 1.5 * 2^52 + i, whose last bits it is.
     """
     gradients, curvatures, counts = sums[0], sums[1], sums[2]
-    if cells.ndim == 1:
+    if len(cells) == BINS:
         total, bits = np.int64(0), sums[3].view(np.int64)
         for b in range(end):
             total += cells[b]
@@ -176,7 +176,7 @@ def _running(cells: Any, end: int, lost: Any, packing: Any, sums: Any) -> None:
     else:
         g, h, c = np.int64(lost[0]), np.int64(lost[1]), np.int64(lost[2])
         for b in range(end):
-            g, h, c = g + cells[b, 0], h + cells[b, 1], c + cells[b, 2]
+            g, h, c = g + cells[3 * b], h + cells[3 * b + 1], c + cells[3 * b + 2]
             gradients[b], curvatures[b], counts[b] = g, h, c
 
 
@@ -366,32 +366,30 @@ def warmup() -> None:
     """Compile for the types people use."""
     columns = Columns(np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
     limits, packing = Limits(1.0, 1.0, 0.0, 1, 1e-3), Packing.of(14, 9)
-    packed, wide = np.zeros((1, BINS), np.int64), np.zeros((1, BINS, 3), np.int64)
+    sums = np.zeros((1, BINS), np.int64)
     allowed, totals, nodes = np.ones((2, 1), np.uint8), np.zeros((2, 3), np.int64), np.zeros((2, 3))
     founds, lefts = np.zeros((2, 6), np.int64), np.zeros((2, BINS), np.uint8)
-    whole(wide, packing, limits, totals[0], nodes[0])
-    best_split(wide, 0, 1, columns, allowed[0], totals[0], nodes[0], limits, packing, -1.0, founds[0], lefts[0])
+    whole(sums, packing, limits, totals[0], nodes[0])
+    best_split(sums, 0, 1, columns, allowed[0], totals[0], nodes[0], limits, packing, -1.0, founds[0], lefts[0])
     sides(totals[0], founds[0], nodes[0], limits, 0, totals, nodes)
-    rows, gradients = np.zeros(1, np.uint32), np.ones(1, np.int64)
-    for small, parent, large in ((packed, packed, packed), (packed, wide, packed), (packed, wide, wide), (wide,) * 3):
-        split_children(
-            np.zeros((1, 1), np.uint8),
-            rows,
-            gradients,
-            0,
-            1,
-            np.zeros((1, BINS), np.int64),
-            small,
-            parent,
-            large,
-            0,
-            columns,
-            allowed,
-            totals,
-            nodes,
-            limits,
-            packing,
-            np.zeros(2),
-            founds,
-            lefts,
-        )
+    split_children(
+        np.zeros((1, 1), np.uint8),
+        np.zeros(1, np.uint32),
+        np.ones(1, np.int64),
+        0,
+        1,
+        np.zeros((1, BINS), np.int64),
+        sums,
+        sums,
+        sums,
+        0,
+        columns,
+        allowed,
+        totals,
+        nodes,
+        limits,
+        packing,
+        np.zeros(2),
+        founds,
+        lefts,
+    )
