@@ -230,3 +230,18 @@ def test_saving(tmp_path: Any) -> None:
     model = LogisticRegressionCV(**PLAIN, l1_ratios=(1.0,)).fit(X, y)
     summula.save(model, tmp_path / "model")
     np.testing.assert_array_equal(summula.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
+
+
+def test_scores_other_than_the_accuracy(tmp_path: Any) -> None:
+    import pandas as pd
+
+    X, y, _ = data()
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(y=y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    scan = summula.scan(tmp_path / "rows.parquet")
+    model = LogisticRegressionCV(**PLAIN | {"scoring": "neg_log_loss"}, l1_ratios=(0.0,)).fit(frame, "y")
+    assert model.score(frame, "y") == model.score(frame.drop(columns="y"), y)
+    with pytest.raises(DataError, match="'neg_log_loss' needs all rows in memory.*scoring=None"):
+        model.score(scan, "y")
+    model.set_params(scoring=None)
+    assert model.score(scan, "y") == model.score(frame, "y")

@@ -21,13 +21,13 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.chunks import Chunk
-from summula.core.errors import warn
+from summula.core.errors import DataError, warn
 from summula.core.estimator import Run
 from summula.core.frames import is_frame, pop_columns
 from summula.core.scan import Scan
 from summula.core.validation import collection_reader
 
-__all__ = ["AccuracyScore", "Hits", "R2Score", "RowFunction", "SquaredErrors"]
+__all__ = ["AccuracyScore", "Hits", "R2Score", "RowFunction", "SquaredErrors", "values_in_memory"]
 
 Array = NDArray[Any]
 RowFunction = Callable[[Chunk], Array]
@@ -90,6 +90,16 @@ class Hits:
 
 def _in_memory(X: Any) -> bool:
     return not isinstance(X, Scan) and collection_reader(X) is None
+
+
+def values_in_memory(X: Any, y: Any, sample_weight: Any, scoring: Any) -> tuple[Any, Any, Any]:
+    """What a scorer of scikit-learn can take: rows in memory, without the columns named as target or weight."""
+    if not _in_memory(X):
+        raise DataError(
+            f"scoring={scoring!r} needs all rows in memory, and X is in files or a collection: score some of its rows, "
+            "or take the accuracy, scoring=None, which is summed batch by batch."
+        )
+    return _values(X, y, sample_weight)
 
 
 def _values(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -23,6 +23,7 @@ from summula.core.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator import Run
 from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.core.scoring import values_in_memory
 from summula.linear_model.folds import batches_of, most_groups
 from summula.linear_model.glm_quality import quality_of_classes
 from summula.linear_model.glm_solver import GlmFit
@@ -523,14 +524,16 @@ class LogisticRegressionCV(LogisticRegression):
         -------
         float
         """
-        given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
+        given = dict(params) if sample_weight is None else {**params, "sample_weight": sample_weight}
         if sklearn.get_config()["enable_metadata_routing"]:
-            given = process_routing(self, "score", **given).scorer.score
+            given = dict(process_routing(self, "score", **given).scorer.score)
         elif params:
             raise self._unrouted("score", params)
         accuracy = self.scoring is None or (isinstance(self.scoring, str) and self.scoring in ("warn", "accuracy"))
         if accuracy and not given.keys() - {"sample_weight"}:
             return float(super().score(X, y, **given))
+        X, y, weight = values_in_memory(X, y, given.pop("sample_weight", None), self.scoring)
+        given |= {} if weight is None else {"sample_weight": weight}
         return float(self._get_scorer()(self, X, y, **given))
 
     def _unrouted(self, method: str, params: Iterable[str]) -> ParameterError:
