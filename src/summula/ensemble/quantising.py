@@ -28,7 +28,7 @@ __all__ = ["pack", "quantised", "warmup"]
 
 Array = NDArray[Any]
 
-_LOOKED_AT = 10_000  # rows a quantile is taken from
+_LOOKED_AT = 2_000  # rows a quantile is taken from
 _FINE = 64.0  # what the quantile becomes, at least
 _SPLIT_AMONG_THREADS = 50_000
 

@@ -140,9 +140,6 @@ def grow_alone(
             growth.left[pair],
         )
         place[child + which], place[child + 1 - which] = small, large
-        for k in range(child, child + 2):
-            if growth.span[k, 1] - growth.span[k, 0] < 2 * limits.min_rows:
-                growth.gain[k] = -1.0
     return count
 
 

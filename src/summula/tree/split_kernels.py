@@ -247,6 +247,18 @@ def _best_threshold(
 
 
 @kernel
+def _sort(keys: Any, order: Any, n: int) -> None:
+    """Sort keys, and their places with them (Shell's way: no more than 256 of them)."""
+    for gap in (57, 23, 10, 4, 1):
+        for i in range(gap, n):
+            key, place, at = keys[i], order[i], i
+            while at >= gap and keys[at - gap] > key:
+                keys[at], order[at] = keys[at - gap], order[at - gap]
+                at -= gap
+            keys[at], order[at] = key, place
+
+
+@kernel
 def _best_categories(
     cells: Any,
     f: int,
@@ -268,15 +280,11 @@ def _best_categories(
         here = _cell(cells, b, packing)
         h = limits.curvature_unit * here[1]
         if here[2] > 0 and h * rows_per_curvature >= _SUPPORT:
-            key = limits.gradient_unit * here[0] / (h + _SUPPORT)
-            at = used
-            while at > 0 and keys[at - 1] > key:
-                keys[at], order[at] = keys[at - 1], order[at - 1]
-                at -= 1
-            keys[at], order[at] = key, b
+            keys[used], order[used] = limits.gradient_unit * here[0] / (h + _SUPPORT), b
             used += 1
     if used < 2:
         return best
+    _sort(keys, order, used)
     for backwards in range(2):
         g, h, c = np.int64(0), np.int64(0), np.int64(0)
         for k in range((used + 1) // 2):
@@ -323,8 +331,9 @@ def split_children(
     rows : those of the smaller one; none when its histogram is in `small` already.
     parent : the histogram of their parent; `large`, where that of the larger one goes, may be the same.
     which : the smaller sibling, 0 or 1, in all arrays with an entry for each.
+    gains : -1 where there is no split, as in one with too few rows for two.
     """
-    other = 1 - which
+    other, enough = 1 - which, 2 * limits.min_rows
     gains[0] = gains[1] = -1.0
     width = block_width(last - first)
     for low in range(first, last, width):
@@ -332,34 +341,36 @@ def split_children(
         if len(rows):
             accumulate(bins, rows, gradients, low, high, packing, space, small)
         subtract(parent, small, large, low, high, packing)
-        gains[which] = best_split(
-            small,
-            low,
-            high,
-            columns,
-            allowed[which],
-            totals[which],
-            nodes[which],
-            limits,
-            packing,
-            gains[which],
-            founds[which],
-            lefts[which],
-        )
-        gains[other] = best_split(
-            large,
-            low,
-            high,
-            columns,
-            allowed[other],
-            totals[other],
-            nodes[other],
-            limits,
-            packing,
-            gains[other],
-            founds[other],
-            lefts[other],
-        )
+        if totals[which, 2] >= enough:
+            gains[which] = best_split(
+                small,
+                low,
+                high,
+                columns,
+                allowed[which],
+                totals[which],
+                nodes[which],
+                limits,
+                packing,
+                gains[which],
+                founds[which],
+                lefts[which],
+            )
+        if totals[other, 2] >= enough:
+            gains[other] = best_split(
+                large,
+                low,
+                high,
+                columns,
+                allowed[other],
+                totals[other],
+                nodes[other],
+                limits,
+                packing,
+                gains[other],
+                founds[other],
+                lefts[other],
+            )
 
 
 def warmup() -> None:
