@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["CsvTable", "IpcTable", "NpyTable", "ParquetTable", "Table", "open_table"]
+__all__ = ["CsvTable", "IpcTable", "NpyTable", "ParquetTable", "Table", "open_table", "release_memory"]
 
 Array = NDArray[Any]
 Columns = tuple[Array, ...]
@@ -87,6 +88,12 @@ class Table(ABC):
 
     @abstractmethod
     def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]: ...
+
+
+def release_memory() -> None:
+    """Give back what Arrow has read into and keeps for reading on: to be called when a fit has read its last rows."""
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def first_words(error: BaseException) -> str:

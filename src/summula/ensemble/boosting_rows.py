@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from summula.core.chunks import Part
 from summula.core.errors import DataError
 from summula.core.estimator import Run
+from summula.core.files import release_memory
 from summula.tree.binning import SAMPLE_ROWS, BinMap, counted
 
 __all__ = ["MANY_ROWS", "Survey", "binned", "survey"]
@@ -44,28 +45,30 @@ def survey(run: Run, categorical: Array, seed: int) -> Survey:
     """The first pass."""
     source = run.source
     n = source.n_rows
-    drawn = np.arange(n)
+    drawn = np.arange(min(n, SAMPLE_ROWS))
     if n > SAMPLE_ROWS:
         drawn = np.sort(np.random.default_rng([seed, 1]).choice(n, SAMPLE_ROWS, replace=False, shuffle=False))
     coded = tuple(int(j) for j in np.flatnonzero(categorical))
-    rows, ys, weights = [], [], []
+    rows, at = [], 0
     categories: dict[int, tuple[Array, Array]] = {}
     kind = np.float32 if n > MANY_ROWS else np.float64
+    y, weight = np.empty(n, kind), np.empty(n) if source.weighted else None
     for found in run.each(functools.partial(_surveyed, drawn, coded, kind), "bin edges"):
         rows.append(found.rows)
-        ys.append(found.y)
-        weights.append(found.weight)
+        here = slice(at, at + len(found.y))
+        y[here], at = found.y, here.stop
+        if weight is not None:
+            weight[here] = found.weight
         for j, (values, counts) in found.categories.items():
             before = categories.get(j, (values[:0], counts[:0]))
             joined = (np.concatenate([before[0], values]), np.concatenate([before[1], counts]))
             categories[j] = counted(*joined)
-    weight = np.concatenate(weights) if source.weighted else None
     if weight is not None and not weight.any():
         raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
     if weight is not None and (weight == 1.0).all():
         weight = None
-    y = np.concatenate(ys)
     _refuse_missing(run, y)
+    release_memory()
     return Survey(np.concatenate(rows), drawn, categories, y, weight)
 
 
@@ -117,6 +120,7 @@ def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array
             other[at : at + count] = block[out]
             at += count
         row += len(block)
+    release_memory()
     return kept, other
 
 

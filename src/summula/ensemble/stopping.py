@@ -125,10 +125,10 @@ class Watcher:
 
             with config_context(skip_parameter_validation=True):  # which would list all names there are
                 self._scorer = check_scoring(owner, owner.scoring)
-        self._few = np.arange(len(learnt.y))
-        if self._scorer is not None and len(self._few) > _SCORED_ROWS:
-            few = np.random.default_rng([4, len(self._few)]).choice(len(self._few), _SCORED_ROWS, replace=False)
-            self._few = np.sort(few)
+        n = len(learnt.y)
+        self._few = np.arange(min(n, _SCORED_ROWS))
+        if self._scorer is not None and n > _SCORED_ROWS:
+            self._few = np.sort(np.random.default_rng([4, n]).choice(n, _SCORED_ROWS, replace=False))
 
     def note(self, mean: float) -> None:
         """Note what the trees so far are worth; `mean` is their mean loss on the rows learnt from."""

@@ -36,6 +36,7 @@ _ALONE = 80_000  # rows times columns below which one thread sums a node
 _SMALL = 1_500_000  # bins in all below which handing out work costs more than it saves
 _COLUMNS = 100  # beyond which there is work for several threads in any node
 _LEAVES = 1_000  # whose histograms a small table has room for at once
+_AT_ONCE = 2**20  # rows numbered at once: a second array of all would be the largest need of memory
 _NO_ROWS = np.empty(0, np.uint32)
 _WIDE = 62  # bits of the sums of leaf values
 
@@ -88,7 +89,9 @@ class Grower:
         self._limits = Limits(
             slopes.gradient_unit, slopes.curvature_unit, rules.l2, rules.min_rows, rules.min_curvature
         )
-        self.rows[:] = np.arange(len(self.rows), dtype=np.uint32)
+        for start in range(0, len(self.rows), _AT_ONCE):
+            some = self.rows[start : start + _AT_ONCE]
+            some[:] = np.arange(start, start + len(some), dtype=np.uint32)
         count = self._grow_whole() if self._whole else self._grow_shared()
         leaves = np.flatnonzero(self._growth.child[:count] == 0)
         leaves = leaves[np.argsort(self._growth.span[leaves, 0])]
