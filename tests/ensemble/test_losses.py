@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from summula.ensemble import HistGradientBoostingClassifier
 from summula.ensemble.boosting_losses import Binary, Multiclass
+from summula.tree import growing
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
@@ -37,3 +39,14 @@ def test_slopes_are_those_of_the_formulas(classes, weighted, kind):
     assert sum(part[0] for part in parts) == pytest.approx(values.sum(), rel=1e-6)
     tops = np.max([part[1] for part in parts], axis=0)
     np.testing.assert_array_equal(tops, np.stack([np.abs(g).max(axis=1), h.max(axis=1)]))
+
+
+def test_trees_of_several_classes_are_the_same_on_any_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 4))
+    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2], [-1.0, 0.0, 1.0])
+    fits = [HistGradientBoostingClassifier(max_iter=6, random_state=0, n_jobs=jobs).fit(X, y) for jobs in (1, 2, None)]
+    monkeypatch.setattr(growing, "_SMALL", 0)  # as if the table were large
+    fits.append(HistGradientBoostingClassifier(max_iter=6, random_state=0, n_jobs=2).fit(X, y))
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other.decision_function(X), fits[0].decision_function(X))

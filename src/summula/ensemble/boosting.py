@@ -101,6 +101,14 @@ class Booster:
         self._g = np.empty((loss.scores, n), np.float32)
         self._h = np.empty((loss.scores, 0 if self._flat else n), np.float32)
         self._packed = np.empty(n, np.int64)
+        self._growers = [(self.grower, self._packed)]
+        if loss.scores > 1 and self.threads > 1 and self.grower.can_be_whole:
+            # The trees of an iteration have nothing to do with each other: each thread grows its own.
+            each = range(min(self.threads, loss.scores))
+            self._growers = [
+                (Grower(both, columns, rules, 1, alone=True), self._packed if k == 0 else np.empty(n, np.int64))
+                for k in each
+            ]
 
     def slopes(self) -> tuple[float, Array]:
         """Gradients and curvatures at the scores; gives the mean loss, and the largest |g| and h of each score."""
@@ -120,19 +128,27 @@ class Booster:
 
     def add_trees(self, iteration: int, tops: Array) -> list[Nodes]:
         """One tree a score, for the slopes computed last."""
-        tables = []
-        for k in range(self.loss.scores):
-            number = iteration * self.loss.scores + k
-            slopes = quantised(
-                self._g[k], self._h[k], tuple(tops[:, k].tolist()), (self.seed, number), self._packed, self.threads
-            )
-            rng = np.random.default_rng([self.seed, 2, number]) if self.rules.share < 1.0 else None
-            grown = self.grower.grow(slopes, rng)
-            if self.loss.level is not None:
-                self._take_quantiles(grown, self.loss.level)
-            self.grower.add_to(self.rows.z[k], grown)
-            tables.append(Nodes.of(grown.tree, self.bins))
-        return tables
+        scores, workers = self.loss.scores, len(self._growers)
+        tables: dict[int, Nodes] = {}
+
+        def grow(worker: int) -> None:
+            for k in range(worker, scores, workers):
+                tables[k] = self._tree(iteration * scores + k, k, tops, *self._growers[worker])
+
+        together([functools.partial(grow, worker) for worker in range(workers)])
+        return [tables[k] for k in range(scores)]
+
+    def _tree(self, number: int, k: int, tops: Array, grower: Grower, packed: Array) -> Nodes:
+        """The next tree of score k, which the scores are raised by."""
+        slopes = quantised(
+            self._g[k], self._h[k], tuple(tops[:, k].tolist()), (self.seed, number), packed, grower.threads
+        )
+        rng = np.random.default_rng([self.seed, 2, number]) if self.rules.share < 1.0 else None
+        grown = grower.grow(slopes, rng)
+        if self.loss.level is not None:
+            self._take_quantiles(grown, self.loss.level)
+        grower.add_to(self.rows.z[k], grown)
+        return Nodes.of(grown.tree, self.bins)
 
     def _take_quantiles(self, grown: Grown, level: float) -> None:
         """Leaf values for losses without curvature: quantiles of what is left."""

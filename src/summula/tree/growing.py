@@ -61,14 +61,18 @@ class Grower:
     rules : Rules
     n_jobs : int, optional
         Most threads.
+    alone : bool, default=False
+        Whether a tree is grown in one call wherever it can be, because other threads grow others.
     """
 
-    def __init__(self, bins: Bins, columns: Columns, rules: Rules, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, bins: Bins, columns: Columns, rules: Rules, n_jobs: int | None = None, *, alone: bool = False
+    ) -> None:
         self.bins, self.columns, self.rules = bins, columns, rules
         n, d = bins.rows.shape
         plain = rules.groups is None and rules.share == 1.0
-        small = n * d < _SMALL and d <= _COLUMNS and rules.max_leaves is not None and rules.max_leaves <= _LEAVES
-        self._whole = plain and small
+        self.can_be_whole = plain and rules.max_leaves is not None and rules.max_leaves <= _LEAVES
+        self._whole = self.can_be_whole and (alone or (n * d < _SMALL and d <= _COLUMNS))
         self.threads = 1 if self._whole or inside_pool() else thread_count(n_jobs)
         self.rows, self._spare = np.empty(n, np.uint32), np.empty(n, np.uint32)
         self._space = np.zeros((self.threads, min(d, BLOCK), BINS), np.int64)
@@ -138,7 +142,8 @@ class Grower:
         if not self._free[False]:
             few = min(rules.max_leaves, n)
             self._free[False].append(np.empty((few + 1, d, BINS), np.int64))
-            self._free[True].append(np.empty((n // slopes.packing.mask + 1, d, 3 * BINS), np.int64))
+            most = min(n // slopes.packing.mask, few) + 1
+            self._free[True].append(np.empty((most, d, 3 * BINS), np.int64))
         return int(
             grow_alone(
                 self.bins.rows,
