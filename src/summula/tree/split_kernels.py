@@ -333,7 +333,7 @@ def split_children(
     which : the smaller sibling, 0 or 1, in all arrays with an entry for each.
     gains : -1 where there is no split, as in one with too few rows for two.
     """
-    other, enough = 1 - which, 2 * limits.min_rows
+    enough = 2 * limits.min_rows
     gains[0] = gains[1] = -1.0
     width = block_width(last - first)
     for low in range(first, last, width):
@@ -341,35 +341,22 @@ def split_children(
         if len(rows):
             accumulate(bins, rows, gradients, low, high, packing, space, small)
         subtract(parent, small, large, low, high, packing)
-        if totals[which, 2] >= enough:
-            gains[which] = best_split(
-                small,
+        for side in range(2):
+            if totals[side, 2] < enough:
+                continue
+            gains[side] = best_split(
+                small if side == which else large,
                 low,
                 high,
                 columns,
-                allowed[which],
-                totals[which],
-                nodes[which],
+                allowed[side],
+                totals[side],
+                nodes[side],
                 limits,
                 packing,
-                gains[which],
-                founds[which],
-                lefts[which],
-            )
-        if totals[other, 2] >= enough:
-            gains[other] = best_split(
-                large,
-                low,
-                high,
-                columns,
-                allowed[other],
-                totals[other],
-                nodes[other],
-                limits,
-                packing,
-                gains[other],
-                founds[other],
-                lefts[other],
+                gains[side],
+                founds[side],
+                lefts[side],
             )
 
 
