@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from summula.core import threads
 from summula.core.engine import SerialEngine, ThreadEngine
 from summula.core.environment import FOUND
+from summula.core.team_kernels import meet
 from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
 
 
@@ -219,3 +220,52 @@ def test_an_error_of_a_task_is_raised_when_all_have_ended(which):
 def test_together_inside_the_pool_does_not_wait_for_itself():
     inner = threads.pool().submit(lambda: threads.together([lambda: 1, lambda: 2])).result(timeout=20)
     assert inner == [1, 2]
+
+
+class TestTeam:
+    """Members that wait for each other."""
+
+    @pytest.mark.parametrize("members", [1, 2, 5])
+    def test_what_is_written_before_a_meeting_is_seen_after_it(self, machine, members):
+        seen = np.zeros((members, 200), np.int64)
+        written = np.zeros((members, 8), np.int64)
+
+        def task(place, me):
+            for turn in range(200):
+                written[me, 0] = turn + 1
+                meet(place, me)
+                seen[me, turn] = written[:, 0].sum()
+                meet(place, me)
+
+        threads.team(task, members)
+        np.testing.assert_array_equal(seen, np.tile(members * np.arange(1, 201), (members, 1)))
+
+    @pytest.mark.parametrize("which", [0, 1, 2])
+    @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+    def test_if_one_fails_nobody_waits_for_it(self, machine, which, error):
+        def task(place, me):
+            if me == which:
+                raise error
+            meet(place, me)
+
+        with pytest.raises(error):
+            threads.team(task, 3)
+        threads.team(meet, 3)  # and the next team meets
+
+    def test_two_teams_do_not_wait_for_each_other(self, machine):
+        def meet_often(place, me):
+            for _ in range(50):
+                meet(place, me)
+
+        callers = [threading.Thread(target=threads.team, args=(meet_often, 8), daemon=True) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join(60)
+        assert not any(caller.is_alive() for caller in callers)
+
+    def test_there_is_no_team_inside_the_pool_or_larger_than_it(self, machine):
+        with pytest.raises(RuntimeError, match="cannot meet here"):
+            threads.team(meet, 9)
+        with pytest.raises(RuntimeError, match="cannot meet here"):
+            threads.pool().submit(threads.team, meet, 2).result(20)

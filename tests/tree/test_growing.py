@@ -1,17 +1,18 @@
-"""Trees grown in one call are those grown node by node, on any number of threads."""
+"""Trees are the same on any number of threads, and whatever room there is at first."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from summula.core import threads
 from summula.ensemble.quantising import quantised
 from summula.tree import growing
 from summula.tree.nodes import Bins, Rules
 from summula.tree.split_kernels import Columns
 
 
-def grown(n, rules, *, flat, n_jobs, monkeypatch, small):
+def grown(n, rules, *, flat=False, members=1, monkeypatch, both=True, few=64):
     """A tree on columns with missing values, categories and one that is monotone."""
     rng = np.random.default_rng(n)
     bins = rng.integers(0, 40, (n, 6)).astype(np.uint8)
@@ -20,52 +21,93 @@ def grown(n, rules, *, flat, n_jobs, monkeypatch, small):
     g, h = (-effect + effect.mean()).astype(np.float32), rng.random(n).astype(np.float32)
     h = h[:0] if flat else h
     columns = Columns(np.full(6, 40), np.array([0, 1, 0, 0, 0, 0]), np.array([0, 0, 1, 0, 0, 0]))
-    monkeypatch.setattr(growing, "_SMALL", small)
-    grower = growing.Grower(Bins.of(bins), columns, rules, n_jobs)
+    monkeypatch.setattr(growing, "_SMALL", 0)
+    monkeypatch.setattr(growing, "_FEW", few)
+    monkeypatch.setattr(threads, "_cpu_count", lambda: 5)
+    grower = growing.Grower(Bins.of(bins, both=both), columns, rules, members)
+    assert grower.threads == members
     tops = (float(np.abs(g).max()), float(h.max()) if len(h) else 0.0)
     tree = None
     for number in range(2):  # the second finds the space that the first has left
-        tree = grower.grow(quantised(g, h, tops, (7, number), np.empty(n, np.int64), 1))
+        tree = grower.grow(quantised(g, h, tops, (7, number), np.empty(n, np.int64), 1), seed=3 + number)
     return tree
+
+
+def assert_same(one, other):
+    for name in ("column", "bin", "missing_left", "child", "value", "gain", "count", "weight", "depth"):
+        np.testing.assert_array_equal(getattr(one.tree, name), getattr(other.tree, name), err_msg=name)
+    assert one.tree.lefts.keys() == other.tree.lefts.keys()
+    for node, left in one.tree.lefts.items():
+        np.testing.assert_array_equal(left, other.tree.lefts[node])
+    np.testing.assert_array_equal(one.starts, other.starts)
+    np.testing.assert_array_equal(one.rows, other.rows)
+
+
+CASES = [
+    Rules(max_leaves=31),
+    Rules(max_leaves=8, max_depth=3, l2=1.0),
+    Rules(max_leaves=255, min_rows=1, min_gain=0.5),
+    Rules(max_leaves=2),
+    Rules(max_leaves=None, min_rows=10),
+    Rules(groups=(frozenset({0, 1}), frozenset({1, 2, 3}), frozenset({4, 5}))),
+    Rules(share=0.4),
+]
 
 
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("n", [40, 3_000, 50_000])
-@pytest.mark.parametrize(
-    "rules",
-    [
-        Rules(max_leaves=31),
-        Rules(max_leaves=8, max_depth=3, l2=1.0),
-        Rules(max_leaves=255, min_rows=1, min_gain=0.5),
-        Rules(max_leaves=2),
-    ],
-)
-def test_a_tree_in_one_call_is_the_tree_node_by_node(n, rules, flat, monkeypatch):
-    one = grown(n, rules, flat=flat, n_jobs=1, monkeypatch=monkeypatch, small=10**9)
-    other = grown(n, rules, flat=flat, n_jobs=2, monkeypatch=monkeypatch, small=0)
+@pytest.mark.parametrize("rules", CASES)
+@pytest.mark.parametrize("members", [2, 5])
+def test_a_team_grows_the_tree_of_one_thread(n, rules, flat, members, monkeypatch):
+    one = grown(n, rules, flat=flat, monkeypatch=monkeypatch)
     assert len(one.tree) > 1 or n == 40
-    for name in ("column", "bin", "missing_left", "child", "value", "gain", "count", "weight", "depth"):
-        np.testing.assert_array_equal(getattr(one.tree, name), getattr(other.tree, name), err_msg=name)
-    assert one.tree.lefts.keys() == other.tree.lefts.keys()
-    np.testing.assert_array_equal(one.starts, other.starts)
-    for a, b in zip(one.starts[:-1], one.starts[1:], strict=True):
-        np.testing.assert_array_equal(np.sort(one.rows[a:b]), np.sort(other.rows[a:b]))
+    assert_same(one, grown(n, rules, flat=flat, members=members, monkeypatch=monkeypatch))
+
+
+@pytest.mark.parametrize("rules", CASES)
+def test_neither_the_order_of_bins_nor_the_room_at_first_matters(rules, monkeypatch):
+    one = grown(50_000, rules, monkeypatch=monkeypatch)
+    assert_same(one, grown(50_000, rules, both=False, few=2, members=2, monkeypatch=monkeypatch))
+
+
+def test_on_a_path_only_columns_of_a_group_meet(monkeypatch):
+    groups = (frozenset({0, 1}), frozenset({1, 2, 3}), frozenset({4, 5}))
+    tree = grown(3_000, Rules(groups=groups), monkeypatch=monkeypatch).tree
+    paths = {0: frozenset()}
+    for node in range(len(tree)):
+        if tree.column[node] >= 0:
+            used = paths[node] | {int(tree.column[node])}
+            paths[int(tree.child[node])] = paths[int(tree.child[node]) + 1] = used
+    assert all(any(used <= group for group in groups) for used in paths.values())
+    assert max(map(len, paths.values())) > 1
+
+
+def test_of_a_share_of_columns_each_is_drawn_as_often(monkeypatch):
+    n = 4_000
+    bins = np.random.default_rng(0).integers(0, 50, (n, 10)).astype(np.uint8)
+    g = np.random.default_rng(1).normal(size=n).astype(np.float32)
+    columns = Columns(np.full(10, 50), np.zeros(10, np.int64), np.zeros(10, np.int64))
+    grower = growing.Grower(Bins.of(bins), columns, Rules(max_leaves=2, share=0.3), 1)
+    slopes = quantised(g, g[:0], (float(np.abs(g).max()), 0.0), (0, 0), np.empty(n, np.int64), 1)
+    used = [int(grower.grow(slopes, seed).tree.column[0]) for seed in range(300)]
+    order = np.argsort(np.bincount(used, minlength=10))[::-1]
+    # The best of three drawn from ten: the best of all 3 times of 10, the next 7/30, then 7/40 ...
+    assert np.bincount(used, minlength=10)[order[0]] == pytest.approx(90, abs=30)
+    assert len(set(used)) >= 6
 
 
 def test_where_every_leaf_is_split_the_order_does_not_matter(monkeypatch):
-    some = grown(3_000, Rules(max_leaves=None), flat=False, n_jobs=2, monkeypatch=monkeypatch, small=0)
-    many = grown(3_000, Rules(max_leaves=900), flat=False, n_jobs=2, monkeypatch=monkeypatch, small=0)
+    some = grown(3_000, Rules(max_leaves=None), members=2, monkeypatch=monkeypatch)
+    many = grown(3_000, Rules(max_leaves=900), members=2, monkeypatch=monkeypatch)
     assert len(some.tree) == len(many.tree)
     np.testing.assert_array_equal(np.sort(some.tree.value), np.sort(many.tree.value))
     np.testing.assert_array_equal(some.starts, many.starts)
 
 
-def test_a_gain_that_is_rounding_is_none(monkeypatch):
+def test_a_gain_that_is_rounding_is_none():
     n = 2_000
     bins = np.random.default_rng(0).integers(0, 200, (n, 4)).astype(np.uint8)
     g, h = np.full(n, -0.3, np.float32), np.full(n, 0.21, np.float32)
     slopes = quantised(g, h, (0.3, 0.21), (0, 0), np.empty(n, np.int64), 1)
     columns = Columns(np.full(4, 200), np.zeros(4, np.int64), np.zeros(4, np.int64))
-    for small in (0, 10**9):
-        monkeypatch.setattr(growing, "_SMALL", small)
-        assert len(growing.Grower(Bins.of(bins), columns, Rules(), 1).grow(slopes).tree) == 1
+    assert len(growing.Grower(Bins.of(bins), columns, Rules(), 1).grow(slopes).tree) == 1

@@ -70,6 +70,8 @@ def test_bins_are_those_of_a_search(kind):
     levels, codes = np.array([-1.0, 2.0, 7.0]), np.array([0, 1, 2], np.uint8)
     bin_codes(np.array([7.0, 3.0, np.nan, -1.0, 9.0], kind), levels, codes, out[:5, 0])
     np.testing.assert_array_equal(out[:5, 0], [2, 255, 255, 0, 255])
+    bin_codes(np.array([2.0, 1.0, 0.5, -0.0], kind), np.array([0.0, 1.0, 2.0]), codes, out[:4, 0])
+    np.testing.assert_array_equal(out[:4, 0], [2, 1, 255, 0])
 
 
 def found_split(sums, columns, limits, bounds=(-np.inf, np.inf)):
@@ -122,6 +124,17 @@ def test_categories_are_split_as_by_trying_all_subsets():
         assert found[3:].tolist() == [g[goes].sum(), h[goes].sum(), goes.sum()]
 
 
+def test_one_side_has_at_most_32_categories():
+    bins = np.repeat(np.arange(200, dtype=np.uint8), 30)[:, None]
+    g, h = np.where(bins[:, 0] % 2 == 0, -1, 1), np.ones(6000, np.int64)
+    sums = plain.histogram(bins, np.arange(6000), g, h)
+    limits, columns = Limits(1.0, 1.0, 0.0, 1, 1e-3), Columns(np.array([200]), np.array([1]), np.array([0]))
+    _, found, left = found_split(sums, columns, limits)
+    assert left.sum() == 32
+    assert len(set(np.flatnonzero(left) % 2)) == 1
+    assert found[5] == 32 * 30
+
+
 def test_a_monotone_column_is_not_split_the_wrong_way():
     bins = np.repeat(np.arange(4), 10).astype(np.uint8)[:, None]
     g = np.repeat([3, 1, -1, -3], 10)  # the best values rise
@@ -137,10 +150,15 @@ def test_rows_are_sorted_in_two_and_keep_their_order():
     bins, left = rng.integers(0, 256, 1000).astype(np.uint8), (rng.random(256) < 0.4).astype(np.uint8)
     rows = np.sort(rng.choice(1000, 600, replace=False)).astype(np.uint32)
     given, spare = rows.copy(), np.empty(600, np.uint32)
-    count = partition_kernels.partition(rows, bins, left, spare)
     goes = left[bins[given]] == 1
-    np.testing.assert_array_equal(rows[:count], given[goes])
-    np.testing.assert_array_equal(spare[: 600 - count], given[~goes])
+    for table, stride in ((bins, 1), (np.repeat(bins, 3), 3)):
+        rows = given.copy()
+        count = partition_kernels.scatter(rows, table, stride, left, 100, 600, spare)
+        assert count == goes[100:].sum()
+        partition_kernels.gather(rows, spare, 100, 600, count, 100, 100 + count)
+        np.testing.assert_array_equal(
+            rows, np.concatenate([given[:100], given[100:][goes[100:]], given[100:][~goes[100:]]])
+        )
 
 
 def test_leaf_sums_do_not_depend_on_the_order():

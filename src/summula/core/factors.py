@@ -18,7 +18,7 @@ from summula.core.chunks import Chunk, FactorRows
 from summula.core.errors import DataError
 from summula.core.sources import Source, WrappedSource
 
-__all__ = ["FactorSource", "Factors", "several_kinds"]
+__all__ = ["FactorSource", "Factors", "several_kinds", "used_places"]
 
 Array = NDArray[Any]
 
@@ -41,7 +41,7 @@ class Factors:
                 "complete data: drop the row, or make 'missing' a level."
             )
         if self.learning and name not in self.levels:
-            self.learn(name, sorted(distinct[k] for k in np.unique(places)))  # a frame may list levels no row has
+            self.learn(name, sorted(distinct[k] for k in used_places(places)))  # a frame may list levels no row has
         if name not in self.levels:
             raise DataError(
                 f"Column {name!r} holds categories such as {distinct[0]!r}, and held numbers when {self.estimator} "
@@ -91,6 +91,11 @@ def _encoded(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:
         array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     places = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return array.dictionary.to_pylist(), places
+
+
+def used_places(places: Array) -> list[int]:
+    """The different ones among places in a short list, in order; -1, for a missing value, is none."""
+    return np.flatnonzero(np.bincount(places + 1)[1:]).tolist()
 
 
 def several_kinds(name: str, estimator: str) -> str:

@@ -14,18 +14,19 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
 from summula.core.environment import FOUND
 
-__all__ = ["inside_pool", "one_blas_thread", "pool", "thread_count", "together"]
+__all__ = ["inside_pool", "one_blas_thread", "pool", "team", "thread_count", "together"]
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 _pool_lock = threading.Lock()
+_team_lock = threading.Lock()
 
 
 def _cap(environment: Mapping[str, str], name: str) -> float:
@@ -91,6 +92,43 @@ def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     return [future.result() for future in futures] + [here]
 
 
+def team(task: Callable[[Any, int], Any], members: int) -> None:
+    """Run task(place, k) for k = 0, ..., members - 1 at the same time for certain: they may meet at that place.
+
+    There is one team at a time. Two, each with half of its members on the threads of the pool, would wait for ever.
+    An error or Ctrl-C calls the meeting off (see `team_kernels`).
+    """
+    import numpy as np
+
+    if members > 1 and (inside_pool() or members > thread_count()):
+        raise RuntimeError(f"a team of {members} cannot meet here")
+    place = np.zeros((members + 1, 8), np.int64)
+    failed: list[BaseException] = []  # the first is the cause of the others
+
+    def take_part(k: int) -> None:
+        try:
+            task(place, k)
+        except BaseException as error:
+            failed.append(error)
+            place[-1] = 1
+
+    if members == 1:
+        task(place, 0)
+        return
+    with _team_lock:
+        others: list[Future[None]] = []
+        try:
+            others.extend(pool().submit(take_part, k) for k in range(1, members))
+            take_part(0)
+        except BaseException:
+            place[-1] = 1
+            raise
+        finally:
+            wait(others)
+    if failed:
+        raise failed[0]
+
+
 class _BlasGuard:
     """Reference-counted limit of every BLAS in the process to one thread."""
 
@@ -146,8 +184,8 @@ def one_blas_thread() -> Iterator[None]:
 
 def _forget_threads_after_fork() -> None:
     # Threads do not survive a fork; a child starts with no pool and with BLAS as the parent had it.
-    global _pool, _pool_size, _pool_lock, _guard
-    _pool, _pool_size, _pool_lock = None, 0, threading.Lock()
+    global _pool, _pool_size, _pool_lock, _team_lock, _guard
+    _pool, _pool_size, _pool_lock, _team_lock = None, 0, threading.Lock(), threading.Lock()
     _inside.yes = False
     limit = _guard._limit
     _guard = _BlasGuard()

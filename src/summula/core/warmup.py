@@ -11,6 +11,7 @@ __all__ = ["warmup"]
 _KERNELS = (
     "summula.core.column_kernels",
     "summula.core.exponential_kernels",
+    "summula.core.team_kernels",
     "summula.ensemble.boosting_kernels",
     "summula.ensemble.quantising",
     "summula.features.sparse_lift",

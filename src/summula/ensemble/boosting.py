@@ -102,12 +102,11 @@ class Booster:
         self._h = np.empty((loss.scores, 0 if self._flat else n), np.float32)
         self._packed = np.empty(n, np.int64)
         self._growers = [(self.grower, self._packed)]
-        if loss.scores > 1 and self.threads > 1 and self.grower.can_be_whole:
+        if loss.scores > 1 and self.threads > 1:
             # The trees of an iteration have nothing to do with each other: each thread grows its own.
-            each = range(min(self.threads, loss.scores))
             self._growers = [
-                (Grower(both, columns, rules, 1, alone=True), self._packed if k == 0 else np.empty(n, np.int64))
-                for k in each
+                (Grower(both, columns, rules, 1), self._packed if k == 0 else np.empty(n, np.int64))
+                for k in range(min(self.threads, loss.scores))
             ]
 
     def slopes(self) -> tuple[float, Array]:
@@ -143,8 +142,7 @@ class Booster:
         slopes = quantised(
             self._g[k], self._h[k], tuple(tops[:, k].tolist()), (self.seed, number), packed, grower.threads
         )
-        rng = np.random.default_rng([self.seed, 2, number]) if self.rules.share < 1.0 else None
-        grown = grower.grow(slopes, rng)
+        grown = grower.grow(slopes, int(np.random.SeedSequence((self.seed, 2, number)).generate_state(1)[0]))
         if self.loss.level is not None:
             self._take_quantiles(grown, self.loss.level)
         grower.add_to(self.rows.z[k], grown)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
-from summula.core.factors import Factors, _encoded
+from summula.core.factors import Factors, _encoded, used_places
 from summula.core.frames import is_category, opened
 from summula.core.sources import MemorySource, Source
 
@@ -49,7 +49,7 @@ class Categories(Factors):
     def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
         """The numbers that stand for some values of a column."""
         distinct, places = _encoded(name, values, self.estimator)
-        used = [distinct[k] for k in np.unique(places[places >= 0])]  # a frame may list levels no row has
+        used = [distinct[k] for k in used_places(places)]  # a frame may list levels no row has
         if _numeric(used) and name not in self.texts:
             if name not in self.found:
                 self.found.append(name)
@@ -67,7 +67,7 @@ class Categories(Factors):
     def distinct(self, name: str, values: Any) -> list[Any]:
         """The different values among some of a column, but for missing ones."""
         found, places = _encoded(name, values, self.estimator)
-        return [found[k] for k in np.unique(places[places >= 0])]
+        return [found[k] for k in used_places(places)]
 
     def known(self) -> Categories:
         """The same texts, and no others to learn."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.compile import kernel
+from summula.core.hash_kernels import hashed
 from summula.core.threads import together
 from summula.tree.histogram_kernels import COUNT_BITS, Packing
 from summula.tree.nodes import Slopes
@@ -31,17 +32,6 @@ Array = NDArray[Any]
 _LOOKED_AT = 2_000  # rows a quantile is taken from
 _FINE = 64.0  # what the quantile becomes, at least
 _SPLIT_AMONG_THREADS = 50_000
-
-
-@kernel
-def _hashed(number: Any) -> Any:
-    """64 bits that look random, of a number (the finaliser of MurmurHash3)."""
-    x = number
-    x ^= x >> np.uint64(33)
-    x *= np.uint64(0xFF51AFD7ED558CCD)
-    x ^= x >> np.uint64(33)
-    x *= np.uint64(0xC4CEB9FE1A85EC53)
-    return x ^ (x >> np.uint64(33))
 
 
 @kernel
@@ -64,7 +54,7 @@ def pack(
     """
     part = 1.0 / 4294967296.0
     for i in range(start, stop):
-        random = _hashed(np.uint64(i) + np.uint64(key))
+        random = hashed(np.uint64(i) + np.uint64(key))
         u = np.float64(random >> np.uint64(32)) * part
         q = np.floor(np.float64(gradients[i]) * factors[0] + u)
         q = min(max(q, -most[0]), most[0])

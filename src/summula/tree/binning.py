@@ -31,6 +31,7 @@ Array = NDArray[Any]
 
 SAMPLE_ROWS = 200_000
 _MOST = np.finfo(np.float64).max
+_CODES = 2**16  # below this whole numbers are counted without being sorted
 
 
 class BinMap(NamedTuple):
@@ -79,8 +80,14 @@ class BinMap(NamedTuple):
 def counted(values: Array, counts: Array | None = None) -> tuple[Array, Array]:
     """The different values, and how often each occurs."""
     there = ~np.isnan(values)
-    distinct, places = np.unique(values[there], return_inverse=True)
-    weights = None if counts is None else counts[there]
+    values, weights = values[there], None if counts is None else counts[there]
+    with np.errstate(invalid="ignore"):
+        codes = values.astype(np.int32)
+    if len(values) and codes.min() >= 0 and codes.max() < _CODES and (codes == values).all():  # no need to sort
+        found = np.bincount(codes, weights)
+        distinct = np.flatnonzero(np.bincount(codes))
+        return distinct.astype(np.float64), found[distinct].astype(np.int64)
+    distinct, places = np.unique(values, return_inverse=True)
     return distinct.astype(np.float64), np.bincount(places, weights, len(distinct)).astype(np.int64)
 
 

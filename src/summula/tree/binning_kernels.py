@@ -32,7 +32,9 @@ def bin_codes(values: Any, levels: Any, bins: Any, out: Any) -> None:
         x = values[i]
         out[i] = np.uint8(255)
         if x == x:
-            at = np.searchsorted(levels, x)
+            at = np.int64(x) if 0 <= x < len(levels) else np.int64(0)  # where all codes occur it is found at once
+            if len(levels) and levels[at] != x:
+                at = np.searchsorted(levels, x)
             if at < len(levels) and levels[at] == x:
                 out[i] = bins[at]
 

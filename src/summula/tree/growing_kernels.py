@@ -1,165 +1,443 @@
-"""A whole tree at once, on one thread: for tables so small that what is done between two splits would cost more.
+"""A whole tree in one kernel, by one thread or by a team of them.
 
-The steps, and the tree, are those of `growing`.
+Every member of the team walks through the same steps (those of `growing`) and takes its share of each: rows where a
+node is sorted in two or summed, columns where splits are searched. The first one keeps the books. They meet between
+two steps; what is read after a meeting was written before it, and nothing is written by two.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from summula.core.compile import kernel
-from summula.tree.histogram_kernels import Packing, accumulate
+from summula.core.hash_kernels import hashed
+from summula.core.team_kernels import meet
+from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
 from summula.tree.nodes import Growth
-from summula.tree.partition_kernels import partition
+from summula.tree.partition_kernels import gather, scatter
 from summula.tree.split_kernels import BINS, Columns, Limits, best_split, sides, split_children, whole
 
-__all__ = ["grow_alone", "warmup"]
+__all__ = ["COUNT", "DONE", "LEAVES", "NARROWS", "NEXT", "OPEN", "STATE", "WIDES", "Crew", "Room", "Stop", "Table"]
+__all__ += ["grow", "warmup"]
+
+DONE, _FULL = -1, -2  # instead of the next leaf to split
+# Places in the state: nodes, leaves, leaves that may be split, free histograms of either kind, the leaf to split,
+# whether its children are searched, and the histograms of the smaller child, of the larger, of the leaf itself.
+COUNT, LEAVES, OPEN, NARROWS, WIDES, NEXT, _SEARCH, _SMALL, _LARGE, _PARENT, STATE = range(11)
+_TOGETHER = 2_000  # rows of a node from which on the team shares them when it is sorted
+_PER_COLUMN = 32  # rows, times columns, from which on it shares them when a node is summed
+
+
+class Table(NamedTuple):
+    """Bins row by row, and with the strides for which bin f of row i is by_column[i * by_row + f * by_feature]."""
+
+    bins: Any
+    by_column: Any
+    by_row: int
+    by_feature: int
+
+
+class Stop(NamedTuple):
+    """What ends a tree, and which columns a node may use (see `nodes.Rules`)."""
+
+    max_leaves: int
+    max_depth: int
+    min_gain: float
+    all_leaves: bool  # each leaf will be split that can be: the last one first, which needs least memory
+    share: float
+    seed: int
+    groups: Any  # (groups, columns), 1 for the members of each
+
+
+class Crew(NamedTuple):
+    """What the members of a team have for their own, an entry each."""
+
+    cuts: Any  # where the columns of each start, and where the last one's stop
+    space: Any
+    narrow: Any  # histograms of all members but the first
+    wide: Any
+    counts: Any
+    allowed: Any
+    gains: Any
+    founds: Any
+    lefts: Any
+
+
+class Room(NamedTuple):
+    """Histograms of leaves that may be split, packed and wide; the numbers of the free ones; the books."""
+
+    narrow: Any
+    wide: Any
+    free: Any
+    free_wide: Any
+    place: Any  # for each node that of its histogram
+    open: Any
+    member: Any  # (nodes, groups): whether the columns of a group may still be used
+    state: Any
 
 
 @kernel
-def _best_leaf(growth: Any, count: int, least: float) -> int:
-    """The leaf with the largest gain above `least`, of equal ones the first; -1 for none."""
-    best, top = -1, least
-    for k in range(count):
-        if growth.child[k] == 0 and growth.gain[k] > top:
-            best, top = k, growth.gain[k]
-    return best
+def _packed(rows: int, packing: Any) -> bool:
+    return rows <= packing.mask  # type: ignore[no-any-return]
 
 
 @kernel
-def grow_alone(
-    bins: Any,
-    by_column: Any,
+def _take(room: Any, packed: bool) -> int:
+    """A free histogram."""
+    if packed:
+        room.state[NARROWS] -= 1
+        return room.free[room.state[NARROWS]]  # type: ignore[no-any-return]
+    room.state[WIDES] -= 1
+    return room.free_wide[room.state[WIDES]]  # type: ignore[no-any-return]
+
+
+@kernel
+def _give_back(room: Any, packed: bool, number: int) -> None:
+    if packed:
+        room.free[room.state[NARROWS]] = number
+        room.state[NARROWS] += 1
+    else:
+        room.free_wide[room.state[WIDES]] = number
+        room.state[WIDES] += 1
+
+
+@kernel
+def _histogram(room: Any, packed: bool, number: int) -> Any:
+    return room.narrow[number] if packed else room.wide[number]
+
+
+@kernel
+def _allow(node: int, stop: Any, room: Any, allowed: Any) -> None:
+    """Which columns a node may be split on; a share of them is drawn by a hash of the tree and the node."""
+    groups, d = len(stop.groups), len(allowed)
+    if groups == 0 and stop.share >= 1.0:
+        return
+    candidates = 0
+    for f in range(d):
+        allowed[f] = groups == 0
+        for k in range(groups):
+            if room.member[node, k] and stop.groups[k, f]:
+                allowed[f] = 1
+        candidates += allowed[f]
+    if stop.share >= 1.0:
+        return
+    wanted = max(1, int(np.ceil(stop.share * candidates)))
+    random = hashed(np.uint64(stop.seed) + np.uint64(node))
+    for f in range(d):
+        if allowed[f]:
+            random = hashed(random + np.uint64(f + 1))
+            if np.float64(random >> np.uint64(11)) * candidates >= 9007199254740992.0 * wanted:
+                allowed[f] = 0
+            else:
+                wanted -= 1
+            candidates -= 1
+
+
+@kernel
+def _own(length: int, members: int, me: int) -> Any:
+    """Where the share of a member starts and stops."""
+    return length * me // members, length * (me + 1) // members
+
+
+@kernel
+def _sum_together(
+    table: Any, rows: Any, gradients: Any, packing: Any, crew: Any, place: Any, me: int, sums: Any
+) -> None:
+    """The histogram of a node: each member sums some rows, then adds up the sums of its columns."""
+    members, d, packed = len(place) - 1, table.bins.shape[1], _packed(len(rows), packing)
+    a, b = _own(len(rows), members, me)
+    if me == 0:
+        mine = sums
+    else:
+        mine = crew.narrow[me - 1] if packed else crew.wide[me - 1]
+    accumulate(table.bins, rows[a:b], gradients, 0, d, packing, crew.space[me], mine)
+    meet(place, me)
+    for k in range(members - 1):
+        other = crew.narrow[k] if packed else crew.wide[k]
+        for f in range(crew.cuts[me], crew.cuts[me + 1]):
+            for b in range(sums.shape[1]):
+                sums[f, b] += other[f, b]
+
+
+@kernel
+def _choose(node: int, side: int, stop: Any, crew: Any, room: Any, growth: Any) -> None:
+    """The best of what the members have found for a node; of equal ones the first."""
+    best = 0
+    for k in range(1, len(crew.gains)):
+        if crew.gains[k, side] > crew.gains[best, side]:
+            best = k
+    growth.gain[node] = crew.gains[best, side]
+    growth.found[node], growth.left[node] = crew.founds[best, side], crew.lefts[best, side]
+    if growth.gain[node] > stop.min_gain:
+        room.open[room.state[OPEN]] = node
+        room.state[OPEN] += 1
+
+
+@kernel
+def _root(
+    table: Any,
+    gradients: Any,
+    rows: Any,
+    columns: Any,
+    limits: Any,
+    packing: Any,
+    stop: Any,
+    crew: Any,
+    room: Any,
+    growth: Any,
+    place: Any,
+    me: int,
+) -> None:
+    """The first node: all rows."""
+    n = len(rows)
+    packed = _packed(n, packing)
+    if me == 0:
+        room.place[0] = _take(room, packed)
+        room.member[0] = 1
+        growth.span[0, 0], growth.span[0, 1], growth.span[0, 2] = 0, n, 0
+        growth.child[0], growth.gain[0] = 0, -1.0
+        room.state[COUNT] = room.state[LEAVES] = 1
+    meet(place, me)
+    sums = _histogram(room, packed, room.place[0])
+    _sum_together(table, rows, gradients, packing, crew, place, me, sums)
+    meet(place, me)
+    if me == 0:
+        whole(sums, packing, limits, growth.total[0], growth.node[0])
+    meet(place, me)
+    crew.gains[me, 0] = -1.0
+    if n >= 2 * limits.min_rows and stop.max_depth > 0:
+        _allow(0, stop, room, crew.allowed[me, 0])
+        crew.gains[me, 0] = best_split(
+            sums,
+            crew.cuts[me],
+            crew.cuts[me + 1],
+            columns,
+            crew.allowed[me, 0],
+            growth.total[0],
+            growth.node[0],
+            limits,
+            packing,
+            -1.0,
+            crew.founds[me, 0],
+            crew.lefts[me, 0],
+        )
+    meet(place, me)
+    if me == 0:
+        _choose(0, 0, stop, crew, room, growth)
+
+
+@kernel
+def _next(stop: Any, room: Any, growth: Any) -> int:
+    """The leaf to split: of largest gain, of equal ones the first."""
+    state = room.state
+    if state[OPEN] == 0 or state[LEAVES] >= stop.max_leaves:
+        return DONE
+    if state[COUNT] + 2 > len(growth.child) or state[NARROWS] < 2 or state[WIDES] < 1:
+        return _FULL
+    at = state[OPEN] - 1
+    if not stop.all_leaves:
+        for k in range(state[OPEN] - 1):
+            node, best = room.open[k], room.open[at]
+            if growth.gain[node] > growth.gain[best] or (growth.gain[node] == growth.gain[best] and node < best):
+                at = k
+    leaf = room.open[at]
+    state[OPEN] -= 1
+    room.open[at] = room.open[state[OPEN]]
+    return leaf  # type: ignore[no-any-return]
+
+
+@kernel
+def _enter(leaf: int, lefts: int, columns: Any, limits: Any, packing: Any, stop: Any, room: Any, growth: Any) -> None:
+    """Two children in the books, and room for their histograms: the larger one takes that of the leaf if it can."""
+    state, child = room.state, room.state[COUNT]
+    start, end, depth = growth.span[leaf, 0], growth.span[leaf, 1], growth.span[leaf, 2]
+    f, pair = growth.found[leaf, 0], slice(child, child + 2)
+    sign = columns.monotone[f]
+    sides(
+        growth.total[leaf], growth.found[leaf], growth.node[leaf], limits, sign, growth.total[pair], growth.node[pair]
+    )
+    growth.child[leaf] = child
+    growth.span[child, 0], growth.span[child + 1, 1] = start, end
+    growth.span[child, 1] = growth.span[child + 1, 0] = start + lefts
+    for k in range(child, child + 2):
+        growth.span[k, 2], growth.child[k], growth.gain[k] = depth + 1, 0, -1.0
+        for group in range(len(stop.groups)):
+            room.member[k, group] = room.member[leaf, group] and stop.groups[group, f]
+    state[COUNT] += 2
+    state[LEAVES] += 1
+    many, few = max(lefts, end - start - lefts), min(lefts, end - start - lefts)
+    packed, number = _packed(end - start, packing), room.place[leaf]
+    state[_SEARCH] = many >= 2 * limits.min_rows and depth + 1 < stop.max_depth and state[LEAVES] < stop.max_leaves
+    if not state[_SEARCH]:
+        _give_back(room, packed, number)
+        return
+    state[_SMALL], state[_LARGE], state[_PARENT] = _take(room, _packed(few, packing)), number, number
+    if not packed and _packed(many, packing):
+        state[_LARGE] = _take(room, True)
+        _give_back(room, False, number)  # nobody takes it before the children are summed
+
+
+@kernel
+def _sort(table: Any, rows: Any, spare: Any, crew: Any, growth: Any, leaf: int, place: Any, me: int) -> int:
+    """Put the rows of a leaf that go left first; gives their number, to the first member at least."""
+    start, end, f = growth.span[leaf, 0], growth.span[leaf, 1], growth.found[leaf, 0]
+    members = len(place) - 1 if end - start >= _TOGETHER else 1
+    if me >= members:
+        return 0
+    a, b = _own(end - start, members, me)
+    bins = table.by_column[f * table.by_feature :]
+    crew.counts[me, 0] = scatter(rows, bins, table.by_row, growth.left[leaf], start + a, start + b, spare)
+    if members > 1:
+        meet(place, me)
+    lefts = before = 0
+    for k in range(members):
+        lefts += crew.counts[k, 0]
+        before += crew.counts[k, 0] if k < me else 0
+    gather(rows, spare, start + a, start + b, crew.counts[me, 0], start + before, start + lefts + a - before)
+    return lefts
+
+
+@kernel
+def _search(
+    table: Any,
+    gradients: Any,
+    rows: Any,
+    columns: Any,
+    limits: Any,
+    packing: Any,
+    stop: Any,
+    crew: Any,
+    room: Any,
+    growth: Any,
+    place: Any,
+    me: int,
+    leaf: int,
+) -> None:
+    """Histograms of the children of a leaf, and their best splits."""
+    child, state = growth.child[leaf], room.state
+    start, middle, end = growth.span[child, 0], growth.span[child, 1], growth.span[child + 1, 1]
+    which = 0 if middle - start <= end - middle else 1
+    few = rows[start:middle] if which == 0 else rows[middle:end]
+    many = end - start - len(few)
+    small = _histogram(room, _packed(len(few), packing), state[_SMALL])
+    large = _histogram(room, _packed(many, packing), state[_LARGE])
+    parent = _histogram(room, _packed(end - start, packing), state[_PARENT])
+    if len(place) > 2 and len(few) >= _PER_COLUMN * table.bins.shape[1]:
+        _sum_together(table, few, gradients, packing, crew, place, me, small)
+        few = few[:0]
+    pair = slice(child, child + 2)
+    _allow(child, stop, room, crew.allowed[me, 0])
+    _allow(child + 1, stop, room, crew.allowed[me, 1])
+    split_children(
+        table.bins,
+        few,
+        gradients,
+        crew.cuts[me],
+        crew.cuts[me + 1],
+        crew.space[me],
+        small,
+        parent,
+        large,
+        which,
+        columns,
+        crew.allowed[me],
+        growth.total[pair],
+        growth.node[pair],
+        limits,
+        packing,
+        crew.gains[me],
+        crew.founds[me],
+        crew.lefts[me],
+    )
+    meet(place, me)
+    if me == 0:
+        for side in range(2):
+            node = child + side
+            _choose(node, side, stop, crew, room, growth)
+            room.place[node] = state[_SMALL] if side == which else state[_LARGE]
+            if not growth.gain[node] > stop.min_gain:
+                size = growth.span[node, 1] - growth.span[node, 0]
+                _give_back(room, _packed(size, packing), room.place[node])
+
+
+@kernel
+def grow(
+    table: Any,
     gradients: Any,
     rows: Any,
     spare: Any,
     columns: Any,
     limits: Any,
     packing: Any,
-    max_leaves: int,
-    max_depth: int,
-    min_gain: float,
-    space: Any,
-    narrow: Any,
-    wide: Any,
+    stop: Any,
+    crew: Any,
+    room: Any,
     growth: Any,
-) -> int:
-    """Split the root as often as allowed; gives the number of nodes.
-
-    narrow, wide : space for a histogram of each leaf, packed, and of each with too many rows for that.
-    """
-    n, d, most = len(rows), bins.shape[1], packing.mask
-    allowed = np.ones((2, d), np.uint8)
-    place = np.zeros(len(growth.child), np.int64)  # of a leaf's histogram
-    free, narrows = np.arange(len(narrow)), len(narrow)
-    free_wide, wides = np.arange(len(wide)), len(wide)
-    total, node = growth.total[0], growth.node[0]
-    search = n >= 2 * limits.min_rows and max_depth > 0
-    given = columns, allowed[0], total, node, limits, packing, -1.0, growth.found[0], growth.left[0]
-    growth.gain[0] = -1.0
-    if n > most:
-        wides -= 1
-        place[0] = free_wide[wides]
-    else:
-        narrows -= 1
-        place[0] = free[narrows]
-    sums = wide[place[0]] if n > most else narrow[place[0]]
-    accumulate(bins, rows, gradients, 0, d, packing, space, sums)
-    whole(sums, packing, limits, total, node)
-    if search:
-        growth.gain[0] = best_split(sums, 0, d, *given)
-    growth.span[0, 0], growth.span[0, 1], growth.span[0, 2] = 0, n, 0
-    growth.child[0] = 0
-    count, leaves = 1, 1
-    while leaves < max_leaves:
-        leaf = _best_leaf(growth, count, min_gain)
+    place: Any,
+    me: int,
+) -> None:
+    """Split the root as often as allowed; a state other than DONE says that there is too little room to go on."""
+    given = columns, limits, packing, stop, crew, room, growth, place, me
+    fresh = room.state[COUNT] == 0
+    meet(place, me)
+    if fresh:
+        _root(table, gradients, rows, *given)
+    while True:
+        if me == 0:
+            room.state[NEXT] = _next(stop, room, growth)
+        meet(place, me)
+        leaf = room.state[NEXT]
         if leaf < 0:
             break
-        start, stop, depth = growth.span[leaf, 0], growth.span[leaf, 1], growth.span[leaf, 2]
-        f, child = growth.found[leaf, 0], count
-        some, others = rows[start:stop], spare[start:stop]
-        lefts = partition(some, by_column[f], growth.left[leaf], others)
-        for i in range(stop - start - lefts):
-            some[lefts + i] = others[i]
-        growth.child[leaf] = child
-        pair = slice(child, child + 2)
-        totals, nodes, gains = growth.total[pair], growth.node[pair], growth.gain[pair]
-        sides(growth.total[leaf], growth.found[leaf], growth.node[leaf], limits, columns.monotone[f], totals, nodes)
-        growth.span[child, 0], growth.span[child + 1, 1] = start, stop
-        growth.span[child, 1] = growth.span[child + 1, 0] = start + lefts
-        growth.span[child, 2] = growth.span[child + 1, 2] = depth + 1
-        growth.child[child] = growth.child[child + 1] = 0
-        gains[0] = gains[1] = -1.0
-        count, leaves = count + 2, leaves + 1
-        right = stop - start - lefts
-        splittable = max(lefts, right) >= 2 * limits.min_rows and depth + 1 < max_depth and leaves < max_leaves
-        if not splittable:
-            if stop - start > most:
-                free_wide[wides] = place[leaf]
-                wides += 1
-            else:
-                free[narrows] = place[leaf]
-                narrows += 1
-            continue
-        which = 0 if lefts <= right else 1
-        few = some[:lefts] if which == 0 else some[lefts:]
-        parent = wide[place[leaf]] if stop - start > most else narrow[place[leaf]]
-        if len(few) > most:
-            wides -= 1
-            small = free_wide[wides]
-        else:
-            narrows -= 1
-            small = free[narrows]
-        large = place[leaf]
-        if stop - start > most and max(lefts, right) <= most:  # the larger one is packed, unlike its parent
-            narrows -= 1
-            large = free[narrows]
-            free_wide[wides] = place[leaf]
-            wides += 1
-        split_children(
-            bins,
-            few,
-            gradients,
-            0,
-            d,
-            space,
-            wide[small] if len(few) > most else narrow[small],
-            parent,
-            wide[large] if max(lefts, right) > most else narrow[large],
-            which,
-            columns,
-            allowed,
-            totals,
-            nodes,
-            limits,
-            packing,
-            gains,
-            growth.found[pair],
-            growth.left[pair],
-        )
-        place[child + which], place[child + 1 - which] = small, large
-    return count
+        lefts = _sort(table, rows, spare, crew, growth, leaf, place, me)
+        if me == 0:
+            _enter(leaf, lefts, columns, limits, packing, stop, room, growth)
+        meet(place, me)
+        if room.state[_SEARCH]:
+            _search(table, gradients, rows, *given, leaf)
 
 
 def warmup() -> None:
     """Compile for the types people use."""
     columns = Columns(np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
-    grow_alone(
+    bins, narrow, wide = (
         np.zeros((1, 1), np.uint8),
-        np.zeros((1, 1), np.uint8),
+        np.zeros((2, 1, BINS), np.int64),
+        np.zeros((1, 1, 3 * BINS), np.int64),
+    )
+    grow(
+        Table(bins, bins.reshape(-1), 1, 1),
         np.ones(1, np.int64),
         np.zeros(1, np.uint32),
         np.zeros(1, np.uint32),
         columns,
         Limits(1.0, 1.0, 0.0, 1, 1e-3),
         Packing.of(14, 9),
-        2,
-        2,
-        0.0,
-        np.zeros((1, BINS), np.int64),
-        np.zeros((3, 1, BINS), np.int64),
-        np.zeros((0, 1, 3 * BINS), np.int64),
+        Stop(2, 2, 0.0, False, 1.0, 0, np.zeros((0, 1), np.uint8)),
+        Crew(
+            np.array([0, 1]),
+            np.zeros((1, BLOCK, BINS), np.int64),
+            narrow[:0],
+            wide[:0],
+            np.zeros((1, 8), np.int64),
+            np.ones((1, 2, 1), np.uint8),
+            np.zeros((1, 2)),
+            np.zeros((1, 2, 6), np.int64),
+            np.zeros((1, 2, BINS), np.uint8),
+        ),
+        Room(
+            narrow,
+            wide,
+            np.arange(2),
+            np.arange(1),
+            np.zeros(3, np.int64),
+            np.zeros(3, np.int64),
+            np.zeros((3, 0), np.uint8),
+            np.array([0, 0, 0, 2, 1, 0, 0, 0, 0, 0]),
+        ),
         Growth.of(3),
+        np.zeros((2, 8), np.int64),
+        0,
     )

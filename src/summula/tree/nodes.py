@@ -27,6 +27,13 @@ class Bins:
         """With a copy in the other order, or without."""
         return cls(rows, np.ascontiguousarray(rows.T) if both else rows.T)
 
+    @property
+    def by_column(self) -> tuple[Array, int, int]:
+        """The columns as one array of bytes, and how far it is from one row, and from one column, to the next."""
+        by_feature, by_row = self.columns.strides
+        order = self.columns if self.columns.flags.c_contiguous else self.columns.T
+        return order.reshape(-1), by_row, by_feature
+
 
 @dataclass(frozen=True)
 class Rules:

@@ -11,24 +11,34 @@ import numpy as np
 
 from summula.core.compile import kernel
 
-__all__ = ["add_values", "leaf_sums", "partition", "warmup"]
+__all__ = ["add_values", "gather", "leaf_sums", "scatter", "warmup"]
 
 
 @kernel
-def partition(rows: Any, bins: Any, left: Any, spare: Any) -> int:
-    """Put rows whose bin goes left first and the others, in order, into `spare`; gives the number of the former.
+def scatter(rows: Any, bins: Any, stride: int, left: Any, start: int, stop: int, spare: Any) -> int:
+    """Copy a stretch of `rows` to the same stretch of `spare`: from its start those whose bin goes left, the others
+    backwards from its end. Gives the number of the former.
 
-    bins : the bin of every row of the table, in the column of the split.
+    bins : the bin of row i of the table, in the column of the split, is bins[i * stride].
     """
-    n, a, b = len(rows), np.uint64(0), np.uint64(0)
-    for i in range(n):
+    a, b, by = np.uint64(start), np.uint64(stop - 1), np.uint64(stride)
+    for i in range(start, stop):
         row = rows[i]
-        goes = np.uint64(left[bins[np.uint64(row)]])
-        rows[a] = row  # no branch to foretell: the place is used again when the row was not meant for it
+        goes = np.uint64(left[bins[np.uint64(row) * by]])
+        spare[a] = row  # no branch to foretell: the place is used again when the row was not meant for it
         spare[b] = row
         a += goes
-        b += np.uint64(1) - goes
-    return int(a)
+        b -= np.uint64(1) - goes
+    return int(a) - start
+
+
+@kernel
+def gather(rows: Any, spare: Any, start: int, stop: int, lefts: int, first: int, second: int) -> None:
+    """Bring the two parts of a stretch back to `rows`, to the places `first` and `second`, in their old order."""
+    for i in range(lefts):
+        rows[first + i] = spare[start + i]
+    for i in range(stop - start - lefts):
+        rows[second + i] = spare[stop - 1 - i]
 
 
 @kernel
@@ -64,8 +74,6 @@ def add_values(rows: Any, starts: Any, values: Any, first: int, last: int, score
 def warmup() -> None:
     """Compile for the types people use."""
     rows = np.zeros(1, np.uint32)
-    partition(rows, np.zeros(1, np.uint8), np.zeros(256, np.uint8), rows.copy())
-    partition(rows, np.zeros((1, 2), np.uint8).T[0], np.zeros(256, np.uint8), rows.copy())
     leaf_sums(rows, np.array([0, 1]), 0, 1, np.zeros(1, np.float32), np.zeros(1, np.float32), 1.0, np.zeros((1, 2)))
     for kind in (np.float32, np.float64):
         add_values(rows, np.array([0, 1]), np.zeros(1), 0, 1, np.zeros(1, kind))

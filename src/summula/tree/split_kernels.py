@@ -7,7 +7,8 @@ A node with gradient sum G and curvature sum H has, under the second-order model
 
 The gain of a split is the loss of the node less those of its two sides, doubled. Sides are taken bin by bin, missing
 values once with each side. Categories are first put in the order of G / (H + smoothing), in which the best of all
-subsets is a prefix (Fisher 1958); rare ones go right with the unknown.
+subsets is a prefix (Fisher 1958); rare ones go right with the unknown. One side has at most 32 of them: that order is
+found on the rows it is judged by, and what of it is chance grows with the number of categories it sorts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _BIG = 1.5 * 2.0**52
 _MIDDLE = np.int64(0x4338000000000000)  # its bits
 _ROUNDING = 1e-12  # of a node's loss: gains below are none
 _SUPPORT = 10.0  # rows a category needs to be sorted, and the smoothing of its place
+_MOST = 32  # categories one side of a split may have
 
 
 class Columns(NamedTuple):
@@ -287,7 +289,7 @@ def _best_categories(
     _sort(keys, order, used)
     for backwards in range(2):
         g, h, c = np.int64(0), np.int64(0), np.int64(0)
-        for k in range((used + 1) // 2):
+        for k in range(min((used + 1) // 2, _MOST)):
             here = _cell(cells, order[used - 1 - k] if backwards else order[k], packing)
             g, h, c = g + here[0], h + here[1], c + here[2]
             a, z = limits.curvature_unit * h, limits.curvature_unit * (total[1] - h)
