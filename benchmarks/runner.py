@@ -72,7 +72,7 @@ def run(workload: Workload, quick: bool = False, tell: Callable[[str], None] = p
                 contender=name,
                 seconds=median(times[name]),
                 ratio=ratio,
-                verdict=verdict(ratio, shortfalls.get(ours), shortfalls.get(name), workload.tolerance),
+                verdict=verdict(ratio, *answers(workload, shortfalls, ours, name), workload.tolerance),
                 shortfall=shortfalls.get(name),
                 peak_bytes=session.peak_bytes(name),
             )
@@ -93,6 +93,16 @@ def paired_rounds(seconds: Callable[[str], float], contenders: list[str], rounds
         for name in contenders if number % 2 == 0 else reversed(contenders):
             times[name].append(seconds(name))
     return times
+
+
+def answers(
+    workload: Workload, shortfalls: dict[str, float], ours: str, name: str
+) -> tuple[float | None, float | None]:
+    """How far both answers are from the best; where chance decides, there is none but the better of the two."""
+    one, other = shortfalls.get(ours), shortfalls.get(name)
+    if one is None or other is None or getattr(workload, "draws", 1) == 1:
+        return one, other
+    return one - min(one, other), other - min(one, other)
 
 
 def verdict(ratio: float | None, ours: float | None, theirs: float | None, tolerance: float | None) -> str:

@@ -89,22 +89,26 @@ class FitWorkload:
     shape, quick_shape : (int, int)
         Rows and columns; the second only tries the machinery out.
     make_data : callable
-        `make_data(rows, columns) -> data`; the same data at every call.
+        `make_data(rows, columns) -> data`; the same data at every call. With several draws
+        `make_data(rows, columns, draw)`.
     contenders : tuple of Contender
         Ours first.
     quality : Quality
     rounds : int
         How often each contender runs: fewer times where one is slow.
+    draws : int
+        Over how many tables, drawn alike, the quality is averaged where chance decides; the first is the one timed.
     """
 
     name: str
     title: str
     shape: tuple[int, int]
     quick_shape: tuple[int, int]
-    make_data: Callable[[int, int], Any]
+    make_data: Callable[..., Any]
     contenders: tuple[Contender, ...]
     quality: Quality
     rounds: int = 7
+    draws: int = 1
 
     @property
     def tolerance(self) -> float:
@@ -114,8 +118,9 @@ class FitWorkload:
         rows, columns = self.quick_shape if quick else self.shape
         return f"{rows:,} x {columns:,}"
 
-    def data(self, quick: bool) -> Any:
-        return self.make_data(*(self.quick_shape if quick else self.shape))
+    def data(self, quick: bool, draw: int = 0) -> Any:
+        shape = self.quick_shape if quick else self.shape
+        return self.make_data(*shape, draw) if self.draws > 1 else self.make_data(*shape)
 
     def contender(self, name: str) -> Contender:
         return next(contender for contender in self.contenders if contender.name == name)
@@ -141,6 +146,11 @@ class FitSession:
                 self._warm_up(peer)
             except ImportError as missing:
                 print(f"  {peer.name} is left out: {missing}", file=sys.stderr)
+        for draw in range(1, 2 if quick and workload.draws > 1 else workload.draws):
+            data = workload.data(quick, draw)
+            for name, work in self._work.items():
+                share = float(workload.quality.of(data, work(data))) - self._quality[name]
+                self._quality[name] += share / (draw + 1)
 
     def _warm_up(self, contender: Contender) -> None:
         name = contender.name
