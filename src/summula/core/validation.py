@@ -66,16 +66,17 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
         _refuse_what_is_no_table(X, name)
         rows = X
     try:
-        rows = check_array(
-            rows,
-            accept_sparse=["csr", "csc"] if accept_sparse else False,
-            dtype=_FLOATS,
-            ensure_all_finite=False,
-            ensure_min_samples=1,
-            accept_large_sparse=True,
-            estimator=estimator,
-            input_name="X",
-        )
+        if not _is_plain(rows):
+            rows = check_array(
+                rows,
+                accept_sparse=["csr", "csc"] if accept_sparse else False,
+                dtype=_FLOATS,
+                ensure_all_finite=False,
+                ensure_min_samples=1,
+                accept_large_sparse=True,
+                estimator=estimator,
+                input_name="X",
+            )
     except ValueError as error:
         _locate_text(X, name, error)
         _locate_uneven_row(X, error)
@@ -83,6 +84,11 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
     if not is_frame(X):
         validate_data(estimator, rows, reset=reset, skip_check_array=True)
     return rows.tocsr() if hasattr(rows, "indptr") else rows
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether there is nothing to check or convert: for one row that takes longer than most predictions."""
+    return type(X) is np.ndarray and X.dtype in _FLOATS and X.ndim == 2 and X.size > 0
 
 
 def _refuse_what_is_no_table(X: Any, name: str) -> None:

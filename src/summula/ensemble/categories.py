@@ -143,6 +143,8 @@ def coded_array(X: Any, categories: Categories) -> Any:
 
 def check_kinds(X: Any, source: Source, categories: Categories) -> None:
     """Raise a sentence for a column that held text when the model was fitted, and holds numbers now."""
+    if not categories.texts:
+        return
     names = source.names if source.names is not None else tuple(map(array_name, range(source.n_features)))
     text = {*categories.found, *_lazy_text(X)}
     for name in categories.texts:
