@@ -65,6 +65,23 @@ def test_every_column_has_its_name(name: str, tmp_path: Path) -> None:
     }
 
 
+WORDS = ["no", "", "Zürich", "no", 'a "b", c', "yes"]
+
+
+@pytest.mark.parametrize("kind", [object, str])
+@endings
+def test_text_is_written_as_text(name: str, kind: type, tmp_path: Path) -> None:
+    batches = [np.array(WORDS[:2], kind), np.array(WORDS[2:3], kind), np.array(WORDS[3:], kind)]
+    assert write_batches(batches, ["y"], tmp_path / name) == 6
+    assert read(tmp_path / name) == {"y": WORDS}
+    assert READERS[name](tmp_path / name).schema.field("y").type == pa.string()
+
+
+def test_small_batches_share_a_row_group(tmp_path: Path) -> None:
+    write_batches(blocks(*[100] * 50), ["x"], tmp_path / "out.parquet")
+    assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 1
+
+
 def test_single_precision_stays(tmp_path: Path) -> None:
     write_batches([np.float32([0.5, 0.25])], ["x"], tmp_path / "out.parquet")
     assert parquet.read_schema(tmp_path / "out.parquet").field("x").type == pa.float32()

@@ -12,6 +12,7 @@ import typer
 
 from summula.cli.console import Console
 from summula.cli.exits import code_of, sentence_of
+from summula.cli.starting import uncollected
 
 __all__ = ["app", "main"]
 
@@ -134,7 +135,8 @@ def predict(
     """Predict the target of every row of a table, of any size."""
 
     def work(console: Console) -> None:
-        from summula.cli.predicting import predict_file
+        with uncollected():
+            from summula.cli.predicting import predict_file
 
         predict_file(model, table, out, proba, console)
 

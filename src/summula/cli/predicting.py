@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from summula.cli.exits import MODEL, CommandError
 from summula.cli.files import write_whole
 from summula.cli.metrics import certified
 from summula.cli.seen import refuse_training_rows
+from summula.cli.starting import uncollected
 from summula.cli.tables import open_table
 from summula.cli.verdicts import certified_sentence
 from summula.core.errors import DataError, ParameterError
@@ -28,9 +29,8 @@ __all__ = ["certify_file", "load_model", "predict_file"]
 
 Array = NDArray[Any]
 
-_JOINED = 1 << 19  # numbers that are written at once, or more
 
-
+@uncollected()
 def load_model(path: str) -> TableModel:
     """The model of a table in a file; complains of any other."""
     if os.path.isdir(path) and os.path.exists(inside := os.path.join(path, "model.summula")):
@@ -60,18 +60,6 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
     return wanted
 
 
-def _joined(batches: Iterable[Array]) -> Iterator[Array]:
-    """Larger batches: a file of many small row groups is slow to read."""
-    held: list[Array] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(one.size for one in held) >= _JOINED:
-            yield np.concatenate(held)
-            held = []
-    if held:
-        yield np.concatenate(held)
-
-
 def predict_file(model_path: str, table_path: str, out: str, proba: bool, console: Console) -> None:
     """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
     model, table = load_model(model_path), open_table(table_path, console.remark)
@@ -89,7 +77,7 @@ def predict_file(model_path: str, table_path: str, out: str, proba: bool, consol
         batches: Iterator[Any] = model.predict_proba(table)
     else:
         names, batches = [model.target], model.predict(table)
-    rows = write_batches(_joined(batches), names, out)
+    rows = write_batches(batches, names, out)
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
 

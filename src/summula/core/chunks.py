@@ -8,7 +8,7 @@ A plan depends on the data and `chunk_rows` only, never on workers:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
@@ -100,21 +100,25 @@ class ColumnPieces:
 
 @dataclass(frozen=True)
 class BatchRows:
-    """The rows from `begin` up to `end` of columns of doubles that start at these addresses: of one batch of a file."""
+    """The rows from `begin` up to `end` of columns of doubles that start at these addresses: of one batch of a file.
 
-    columns: tuple[Array, ...]
+    `columns` are those of the batch; they begin with these and may go on with others.
+    """
+
+    columns: Sequence[Array]
     addresses: NDArray[np.uint64]
     begin: int
     end: int
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self.addresses)
 
     def write(self, out: Array, shift: Array) -> None:
         """Copy, less `shift`: all columns in one call, which waits for nobody's lock."""
         across = out.T
         if across.dtype != np.float64 or not across.flags.c_contiguous:
-            ColumnPieces((tuple(column[self.begin : self.end] for column in self.columns),)).write(out, shift)
+            columns = self.columns[: len(self)]
+            ColumnPieces((tuple(column[self.begin : self.end] for column in columns),)).write(out, shift)
             return
         from summula.core.column_kernels import copy_columns
 

@@ -12,17 +12,18 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.arrow_columns import arrow_columns
 from summula.core.errors import DataError
 
 __all__ = ["CsvTable", "IpcTable", "NpyTable", "ParquetTable", "Table", "open_table", "release_memory"]
 
 Array = NDArray[Any]
-Columns = tuple[Array, ...]
+Columns = Sequence[Array]  # one array a column
 
 _BATCH_ROWS = 16_384  # decoded at once; more would only need more memory
 _BLOCK_LINES, _BLOCK_BYTES = 65_536, 1 << 23  # most lines of text parsed at once, and bytes, about
@@ -46,6 +47,10 @@ class Table(ABC):
     starts : list of int
         Rows where reading begins without decoding what comes before; then the number of rows.
     """
+
+    # How `in_arrow` asks for rows: text as it is in Arrow, not as objects, and so many rows at once.
+    texts_in_arrow = False
+    batch_rows: int | None = None
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -86,8 +91,22 @@ class Table(ABC):
         if seen != stop:
             raise DataError(f"The file {self.path} ended at row {seen} of {stop}; it is cut short or was changed.")
 
+    def in_arrow(self, batch_rows: int) -> Self:
+        """The same table read in batches of so many rows, text as Arrow arrays, coded where the file has it so."""
+        other = object.__new__(type(self))  # no copy: a pickled table leaves things behind
+        other.__dict__.update(self.__dict__, texts_in_arrow=True, batch_rows=batch_rows, _first=self)
+        return other
+
     @abstractmethod
     def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]: ...
+
+    def _columns(self, batches: Iterable[Any], names: Sequence[str]) -> Iterator[Columns]:
+        """The columns of record batches in this order."""
+        return arrow_columns(batches, names, self._as_array)
+
+    def _as_array(self, values: Any, name: str) -> Any:
+        as_it_is = self.texts_in_arrow and self.kinds[name] == "text"
+        return values if as_it_is else _column(values, self.kinds[name])
 
 
 def release_memory() -> None:
@@ -199,12 +218,6 @@ def decoded_type(dtype: Any) -> Any:
     return pa.large_string() if pa.types.is_string_view(dtype.value_type) else dtype.value_type
 
 
-def _columns(batch: Any, names: Sequence[str], kinds: dict[str, str]) -> Columns:
-    if batch.schema.names == list(names):
-        return tuple(_column(values, kinds[name]) for values, name in zip(batch.columns, names, strict=True))
-    return tuple(_column(batch.column(name), kinds[name]) for name in names)
-
-
 def _cut(batches: Iterator[Any], skip: int, rows: int) -> Iterator[Any]:
     """Record batches without the first `skip` rows, `rows` in all."""
     for batch in batches:
@@ -233,8 +246,11 @@ class ParquetTable(Table):
     def _open(self, metadata: Any = None) -> Any:
         from pyarrow import parquet
 
+        coded = [name for name, kind in self.kinds.items() if kind == "text"] if self.texts_in_arrow else None
         # Small buffered reads, one buffer a column: the defaults hold whole row groups, several times over.
-        return parquet.ParquetFile(self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 16)
+        return parquet.ParquetFile(
+            self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 16, read_dictionary=coded
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "metadata": None}
@@ -257,9 +273,9 @@ class ParquetTable(Table):
         with self._open(self.metadata) as file:
             # The threads of a fit each read row groups of their own; a single one is decoded by columns.
             alone, groups = len(self.starts) == 2, range(first, last + 1)
-            batches = file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=alone)
-            for batch in _cut(batches, start - self.starts[first], stop - start):
-                yield _columns(batch, columns, self.kinds)
+            rows = self.batch_rows or _BATCH_ROWS
+            batches = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=alone)
+            yield from self._columns(_cut(batches, start - self.starts[first], stop - start), columns)
 
 
 class IpcTable(Table):
@@ -281,8 +297,7 @@ class IpcTable(Table):
         first = bisect_right(self.starts, start) - 1
         with self._open() as reader:
             batches = (reader.get_batch(i) for i in range(first, reader.num_record_batches))
-            for batch in _cut(batches, start - self.starts[first], stop - start):
-                yield _columns(batch, columns, self.kinds)
+            yield from self._columns(_cut(batches, start - self.starts[first], stop - start), columns)
 
 
 class NpyTable(Table):
@@ -397,7 +412,7 @@ class CsvTable(Table):
                 a, b = max(start, self.starts[block]), min(stop, self.starts[block + 1])
                 if batch.num_rows != self.starts[block + 1] - self.starts[block]:
                     raise DataError(_not_one_row_a_line(self.path, text, self.starts[block] + 2))
-                yield _columns(batch.slice(a - self.starts[block], b - a), columns, self.kinds)
+                yield from self._columns([batch.slice(a - self.starts[block], b - a)], columns)
 
     def _parse(self, text: bytes, row: int, columns: Sequence[str]) -> Any:
         import pyarrow as pa

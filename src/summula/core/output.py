@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
+from summula.core.files import decoded_type
 
 __all__ = ["write_batches"]
 
+Array = NDArray[Any]
 
-def write_batches(batches: Iterable[NDArray[Any]], names: Sequence[str], path: str | os.PathLike[str]) -> int:
+_JOINED = 1 << 19  # numbers that are written at once, or more: a file of many small row groups is slow to read
+
+
+def write_batches(batches: Iterable[Array], names: Sequence[str], path: str | os.PathLike[str]) -> int:
     """Write blocks of rows, one column a name, as Parquet or CSV by the ending of the path; returns how many rows."""
     import pyarrow as pa
 
@@ -35,9 +40,8 @@ def write_batches(batches: Iterable[NDArray[Any]], names: Sequence[str], path: s
     os.close(handle)
     rows, writer = 0, None
     try:
-        for batch in batches:
-            block = np.asarray(batch).reshape(len(batch), -1)
-            table = pa.table({name: np.ascontiguousarray(block[:, j]) for j, name in enumerate(names)})
+        for block in _joined(batches):
+            table = pa.table({name: _column(block[:, j]) for j, name in enumerate(names)})
             writer = writer_of(temporary, table.schema) if writer is None else writer
             writer.write_table(table)
             rows += len(block)
@@ -64,16 +68,66 @@ def _publish(temporary: str, target: str) -> None:
     os.replace(temporary, target)
 
 
+def _joined(batches: Iterable[Array]) -> Iterator[Array]:
+    """Larger blocks, of two dimensions."""
+    held: list[Array] = []
+    size = 0
+    for batch in batches:
+        block = np.asarray(batch).reshape(len(batch), -1)
+        held.append(block)
+        size += block.size
+        if size >= _JOINED:
+            yield held[0] if len(held) == 1 else np.concatenate(held)
+            held, size = [], 0
+    if held:
+        yield held[0] if len(held) == 1 else np.concatenate(held)
+
+
+def _column(values: Array) -> Any:
+    """A column as an Arrow array; text as codes and words, so that a word is converted once and not once a row."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(values)
+    if values.dtype.kind != "U" or not values.itemsize or not len(values):
+        array = pa.array(values)
+        return array.dictionary_encode() if pa.types.is_string(array.type) else array
+    cells = pa.Array.from_buffers(pa.binary(values.itemsize), len(values), [None, pa.py_buffer(values)])
+    coded = cells.dictionary_encode()
+    words = np.frombuffer(b"".join(coded.dictionary.to_pylist()), values.dtype)
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(words.tolist(), pa.string()))
+
+
 def _parquet(path: str, schema: Any) -> Any:
+    import pyarrow as pa
     from pyarrow import parquet
 
-    return parquet.ParquetWriter(path, schema)
+    texts = any(pa.types.is_dictionary(field.type) for field in schema)
+    # Few fractions come twice, so looking for those that do is in vain. Without Arrow's own schema whoever reads codes
+    # and words is given text.
+    repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    return parquet.ParquetWriter(path, schema, use_dictionary=repeated or False, store_schema=not texts)
 
 
-def _csv(path: str, schema: Any) -> Any:
-    from pyarrow import csv
+class _Csv:
+    """Tables to a CSV file."""
 
-    return csv.CSVWriter(path, schema)
+    def __init__(self, path: str, schema: Any) -> None:
+        from pyarrow import csv
+
+        self._schema = _without_codes(schema)
+        self._writer = csv.CSVWriter(path, self._schema)
+
+    def write_table(self, table: Any) -> None:
+        self._writer.write_table(table.cast(self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
 
 
-_WRITERS = {".parquet": _parquet, ".pq": _parquet, ".csv": _csv}
+def _without_codes(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(field.name, decoded_type(field.type)) for field in schema])
+
+
+_WRITERS: dict[str, Callable[[str, Any], Any]] = {".parquet": _parquet, ".pq": _parquet, ".csv": _Csv}

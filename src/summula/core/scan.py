@@ -7,6 +7,7 @@ the first rows of its own, to get there. So the sums, and their bits, are those 
 
 from __future__ import annotations
 
+import copy
 import functools
 import glob
 import os
@@ -14,11 +15,12 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.arrow_columns import ArrowColumns
 from summula.core.chunks import BatchRows, Chunk, ColumnPieces, Part
 from summula.core.errors import DataError
 from summula.core.files import Columns, CsvTable, Table, open_table
@@ -132,6 +134,12 @@ class Scan:
     def select(self, columns: Sequence[str]) -> Scan:
         """The same rows with some of the columns."""
         return Scan(self.tables, columns)
+
+    def in_arrow(self, batch_rows: int) -> Self:
+        """The same rows read in batches of so many, text as Arrow arrays instead of objects."""
+        other = copy.copy(self)
+        other.tables = [table.in_arrow(batch_rows) for table in self.tables]
+        return other
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
         """Rows `start` to `stop` of some columns, a batch at a time."""
@@ -287,24 +295,22 @@ class ScanSource(Source):
     def _addresses(self, batch: Columns) -> Array | None:
         """Where the features of a batch are, if they are doubles and a kernel that copies them is worth its while."""
         worth = "numba" in sys.modules or self.n_rows * self.n_features >= _MANY
-        if not worth or not all(c.dtype == np.float64 and c.flags.c_contiguous for c in batch[: self.n_features]):
-            return None
-        places = [column.__array_interface__["data"][0] for column in batch[: self.n_features]]
-        return np.array(places, np.uint64)
+        return batch.addresses(self.n_features) if worth and isinstance(batch, ArrowColumns) else None
 
     def _chunk(self, pieces: list[Piece], start: int, stop: int) -> Chunk:
         d, t = self.n_features, self.n_targets
-        y = np.column_stack([self._target(pieces, j, start) for j in range(t)]) if t else None
+        targets = [self._target(pieces, j, start) for j in range(t)]
+        y = targets[0][:, None] if t == 1 else np.column_stack(targets) if t else None
         weight = _checked_weight(_joined(pieces, d + t), start) if self.weight else None
         first = pieces[0]
         if len(pieces) == 1 and first.addresses is not None:
-            rows: Any = BatchRows(first.batch[:d], first.addresses, first.begin, first.end)
+            rows: Any = BatchRows(first.batch, first.addresses, first.begin, first.end)
         else:
             parts = tuple(self._coded(piece.columns(d), start) for piece in pieces)
             rows = parts[0] if len(parts) == 1 else ColumnPieces(parts)
         return Chunk(rows, y, weight, start, stop, self.dtype)
 
-    def _coded(self, columns: Columns, start: int) -> Columns:
+    def _coded(self, columns: tuple[Array, ...], start: int) -> tuple[Array, ...]:
         """Features with text as codes of factors."""
         if self.factors is None:
             return columns
@@ -348,7 +354,7 @@ class Piece(NamedTuple):
         """These rows of one column."""
         return self.batch[j][self.begin : self.end]
 
-    def columns(self, count: int) -> Columns:
+    def columns(self, count: int) -> tuple[Array, ...]:
         """These rows of the first columns."""
         return tuple(column[self.begin : self.end] for column in self.batch[:count])
 

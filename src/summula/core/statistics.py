@@ -13,6 +13,7 @@ the condition number) but rows cannot be taken out of it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -37,6 +38,9 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+_SCRATCH_ELEMENTS = 2**20  # up to which a thread keeps a block: what chunks of all but very wide data take
+
 S = TypeVar("S", bound="Statistic")
 
 
@@ -124,11 +128,12 @@ def weight_sums(chunk: Chunk) -> tuple[int, float, float]:
     return len(positive), float(positive.sum()), float(np.log(positive).sum())
 
 
-def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, dtype: Any = None) -> NDArray[Any]:
-    """The rows of [X, Y] less the origin, times the root of their weight; `lead` puts the constant 1 in front."""
-    dtype = chunk.dtype if dtype is None else dtype
-    d, t, first = chunk.n_features, 0 if chunk.y is None else chunk.y.shape[1], int(lead)
-    block = chunk.blank(first + d + t, dtype)
+def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, block: NDArray[Any]) -> NDArray[Any]:
+    """The rows of [X, Y] less the origin, times the root of their weight; `lead` puts the constant 1 in front.
+
+    They are written into `block`, which is returned.
+    """
+    dtype, d, first = block.dtype, chunk.n_features, int(lead)
     shift = origin.astype(dtype)
     if chunk.is_sparse:
         np.subtract(chunk.X.toarray(), shift[:d], out=block[:, first : first + d], casting="unsafe")
@@ -276,6 +281,8 @@ class Gram:
 
     def recentre(self, origin: Array) -> Self:
         """The same sums about another origin."""
+        if origin is self.origin:  # as those of the chunks of one pass are
+            return self
         shift = origin - self.origin
         if not shift.any():
             return self
@@ -298,18 +305,42 @@ class Gram:
         return self._plus(other.recentre(self.origin), -1)
 
     def _plus(self, other: Self, sign: int) -> Self:
+        add: Any = np.add if sign > 0 else np.subtract
         return replace(
             self,
             count=self.count + sign * other.count,
             weight=self.weight + sign * other.weight,
             log_weight=self.log_weight + sign * other.log_weight,
-            total=self.total + sign * other.total,
-            products=self.products + sign * other.products,
+            total=add(self.total, other.total),
+            products=add(self.products, other.products),
         )
 
 
+class _Scratch(threading.local):
+    """A block of each thread that chunk after chunk is written into: memory that is in its cache already."""
+
+    _numbers: NDArray[Any] | None = None
+
+    def block(self, chunk: Chunk, width: int) -> NDArray[Any]:
+        """Room for the rows of a chunk, in the order they fill fastest; good until it is asked for again."""
+        count = len(chunk) * width
+        if count > _SCRATCH_ELEMENTS:
+            return chunk.blank(width)
+        if self._numbers is None or len(self._numbers) < count or self._numbers.dtype != chunk.dtype:
+            self._numbers = np.empty(count, chunk.dtype)
+        return self._numbers[:count].reshape((len(chunk), width), order=chunk.order)
+
+
+_scratch = _Scratch()
+
+
+def _width(chunk: Chunk) -> int:
+    """How many columns [X, Y] has."""
+    return chunk.n_features + (0 if chunk.y is None else chunk.y.shape[1])
+
+
 def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
-    block = _shifted(chunk, origin, lead=True)
+    block = _shifted(chunk, origin, lead=True, block=_scratch.block(chunk, 1 + _width(chunk)))
     with np.errstate(over="ignore", invalid="ignore"):
         # NumPy sees a matrix times its own transpose and computes one half (syrk), outside the GIL.
         products = (block.T @ block).astype(np.float64, copy=False)
@@ -355,7 +386,8 @@ class TriangularFactor:
     def map(cls, chunk: Chunk, params: tuple[Array, bool]) -> Self:
         """The factor of one chunk; `params` are the origin and whether the constant 1 leads."""
         origin, intercept = params
-        block = _shifted(chunk, origin, lead=intercept, dtype=np.float64)
+        blank = chunk.blank(int(intercept) + _width(chunk), np.float64)
+        block = _shifted(chunk, origin, lead=intercept, block=blank)
         return cls(*weight_sums(chunk), origin, _triangle(block))
 
     def merge(self, other: Self) -> Self:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -231,23 +232,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             from summula.preprocessing.table_encoder_dask import lazily
 
             return lazily(self, X, work)
-        blocks = table_blocks(*self._checked(X, fitting=False))
+        blocks = table_blocks(*self._checked(X, fitting=False), as_stored=True)
         batches = self.encoded(blocks, work)
         return batches if blocks.streams else np.concatenate(list(batches))
 
     def encoded(self, blocks: Blocks, work: Callable[[Array], Array] | None = None) -> Iterator[Array]:
         """The encoded rows of blocks, or a function of them, block by block."""
         used = [column for column in self.columns_ if column.kind != "dropped"]
-        options, width = self.get_params(), len(self.get_feature_names_out())
+        options = self.get_params()
+        ends = list(accumulate(len(column.names(self.categories == "codes")) for column in used))
+        places, width = [slice(a, b) for a, b in pairwise([0, *ends])], ends[-1]
 
         def encode(columns: dict[str, Any], start: int) -> Array:
-            out: Array = np.empty((len(next(iter(columns.values()))), width), order="F")
-            j = 0
-            for plan in used:
-                for values in plan.encode(columns[plan.name], start, options):
-                    out[:, j] = values
-                    j += 1
-            rows = np.ascontiguousarray(out)
+            rows: Array = np.empty((len(next(iter(columns.values()))), width))
+            for plan, place in zip(used, places, strict=True):
+                plan.encode(columns[plan.name], start, options, rows[:, place])
             return rows if work is None else work(rows)
 
         with closing(blocks_in_order(blocks, encode)) as batches:  # type: ignore[type-var]

@@ -1,8 +1,9 @@
 """Tables of mixed columns block by block: frames, arrays and files behind one face.
 
 A block is a stretch of rows on a fixed grid; its columns are numbers (float64, NaN where missing), moments in time
-(datetime64 in microseconds, NaT) or text (an Arrow array of strings, null). A column of integers, floats, decimals or
-booleans is numbers whichever library keeps it, so that frames and files give the same sums.
+(datetime64 in microseconds, NaT) or text (an Arrow array of strings, null; of codes and words where asked for). A
+column of integers, floats, decimals or booleans is numbers whichever library keeps it, so that frames and files give
+the same sums.
 
 Files are read once, from the first row to the last, by whoever hands out the blocks; raw columns become those of a
 block on the threads of the engine. So reading goes on while others compute, and no row group is decoded twice.
@@ -11,13 +12,14 @@ block on the threads of the engine. So reading goes on while others compute, and
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
+from summula.core.files import decoded
 from summula.core.frames import is_frame, opened
 from summula.core.scan import Scan
 
@@ -75,12 +77,17 @@ class _Pieces:
         return (Piece(a, b, functools.partial(blocks.read, a, b)) for a, b in blocks.parts())
 
 
-def table_blocks(X: Any, names: list[str] | None = None) -> Blocks:
-    """A frame, a scan or a two-dimensional array as blocks; of a table with names some columns, in any order."""
+def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = False) -> Blocks:
+    """A frame, a scan or a two-dimensional array as blocks; of a table with names some columns, in any order.
+
+    `as_stored` is for those who look at a block once and keep nothing: columns of files may share memory with what was
+    read, and text may be an Arrow array of codes and words.
+    """
     if isinstance(X, Scan):
         columns = X.columns if names is None else names
-        walk = functools.partial(_walk, X, columns) if columns else None
-        return Blocks(columns, X.n_rows, _reader_of_files(X, columns), True, walk)
+        files = X.in_arrow(BLOCK_ROWS)
+        walk = functools.partial(_walk, files, columns, as_stored) if columns else None
+        return Blocks(columns, X.n_rows, _reader_of_files(files, columns, as_stored), True, walk)
     if is_frame(X):
         frame = opened(X)
         named = {str(name): name for name in frame.columns}  # names of pandas may be numbers
@@ -97,22 +104,24 @@ def _slicer(columns: Columns) -> Callable[[int, int], Columns]:
     return lambda start, stop: {name: column[start:stop] for name, column in columns.items()}
 
 
-def _reader_of_files(scan: Scan, names: list[str]) -> Callable[[int, int], Columns]:
+def _reader_of_files(scan: Scan, names: list[str], as_stored: bool) -> Callable[[int, int], Columns]:
     def read(start: int, stop: int) -> Columns:
-        return _joined(scan, names, list(scan.read(start, stop, names)) if names else [])
+        return _joined(scan, names, as_stored, list(scan.read(start, stop, names)) if names else [])
 
     return read
 
 
-def _joined(scan: Scan, names: list[str], batches: list[tuple[Array, ...]]) -> Columns:
-    joined = (np.concatenate(pieces) for pieces in zip(*batches, strict=True))
-    return {name: _of_file(column, scan.kinds[name], name) for name, column in zip(names, joined, strict=True)}
+def _joined(scan: Scan, names: list[str], as_stored: bool, batches: Sequence[Sequence[Any]]) -> Columns:
+    return {
+        name: _of_file(list(pieces), scan.kinds[name], name, as_stored)
+        for name, pieces in zip(names, zip(*batches, strict=True), strict=True)
+    }
 
 
-def _walk(scan: Scan, names: list[str]) -> Iterator[Piece]:
+def _walk(scan: Scan, names: list[str], as_stored: bool) -> Iterator[Piece]:
     """The blocks of files; nothing is decoded twice, wherever row groups begin."""
     start = filled = 0
-    batches: list[tuple[Array, ...]] = []
+    batches: list[tuple[Any, ...]] = []
     for batch in scan.read(0, scan.n_rows, names):
         begin, length = 0, len(batch[0])
         while begin < length:
@@ -120,16 +129,20 @@ def _walk(scan: Scan, names: list[str]) -> Iterator[Piece]:
             batches.append(tuple(column[begin : begin + take] for column in batch))
             begin, filled = begin + take, filled + take
             if filled == start + BLOCK_ROWS or filled == scan.n_rows:
-                yield Piece(start, filled, functools.partial(_joined, scan, names, batches))
+                yield Piece(start, filled, functools.partial(_joined, scan, names, as_stored, batches))
                 start, batches = filled, []
 
 
-def _of_file(column: Array, kind: str, name: str) -> Any:
+def _of_file(pieces: list[Any], kind: str, name: str, as_stored: bool) -> Any:
+    """One column of a block, from the batches it lies in."""
+    if kind == "text" and hasattr(pieces[0], "type"):
+        return pieces[0] if as_stored and len(pieces) == 1 and _is_coded(pieces[0]) else _one_text(pieces)
+    column = pieces[0] if as_stored and len(pieces) == 1 else np.concatenate(pieces)
     if kind in _NUMBERS:
-        return column.astype(np.float64)
+        return column.astype(np.float64, copy=False)
     if column.dtype.kind == "M":
-        return column.astype(_MICROSECONDS)
-    if kind.startswith("date"):  # days come as objects
+        return column.astype(_MICROSECONDS, copy=False)
+    if kind.startswith("date"):  # days may come as objects
         return np.array(column, _MICROSECONDS)
     if kind == "text":
         return _text(column)
@@ -195,11 +208,36 @@ def _text(values: Any) -> Any:
     return array.cast(pa.large_string())
 
 
+def _one_text(pieces: list[Any]) -> Any:
+    """Text of several batches, coded in one of many ways or not, as one array without codes."""
+    import pyarrow as pa
+
+    plain = [decoded(piece).cast(pa.large_string()) for piece in pieces]
+    return plain[0] if len(plain) == 1 else pa.concat_arrays(plain)
+
+
+def _is_coded(array: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(array.type))
+
+
 def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
     """The different texts of an Arrow array and, for each row, the place of its own; -1 where it is missing."""
-    coded = array.dictionary_encode()
-    places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return coded.dictionary.to_pylist(), places.astype(np.intp)
+    import pyarrow as pa
+
+    if _is_coded(array) and (array.dictionary.null_count or len(array.dictionary) > len(array)):
+        array = _one_text([array])
+    coded = array if _is_coded(array) else array.dictionary_encode()
+    places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    words, places = coded.dictionary, places.astype(np.intp, copy=False)
+    if coded is array:  # a file has one list of words for many rows: those of other rows are left out
+        used = np.zeros(len(words) + 1, bool)
+        used[places] = True
+        renumbered = np.cumsum(used) - 1
+        renumbered[-1] = -1
+        words, places = words.cast(pa.large_string()).take(pa.array(np.flatnonzero(used[:-1]))), renumbered[places]
+    return words.to_pylist(), places
 
 
 def blocks_in_order(blocks: Blocks, work: Callable[[Columns, int], Any]) -> Iterator[Any]:

@@ -75,27 +75,31 @@ class ColumnPlan:
         own = [f"{self.name}[{part}]" for part in parts] if parts or self.kind == "category" else [self.name]
         return [*own, *([f"{self.name}[missing]"] if self.missing and not codes else [])]
 
-    def encode(self, values: Any, start: int, options: dict[str, Any]) -> list[Array]:
-        """The columns it becomes, for one block; `start` is the first row, for errors."""
+    def encode(self, values: Any, start: int, options: dict[str, Any], out: Array) -> None:
+        """Write the columns it becomes, for one block, into `out`; `start` is the first row, for errors."""
         codes = options["categories"] == "codes"
         if self.kind == "category":
-            return self._encode_category(values, start, codes, options["unknown"])
-        if self.kind == "date":
-            return self._encode_date(values, start, codes, options["standardize"])
+            self._encode_category(values, start, codes, options["unknown"], out)
+        elif self.kind == "date":
+            _write(self._encode_date(values, start, codes, options["standardize"]), out)
+        else:
+            _write(self._encode_number(values, start, codes, options["standardize"]), out)
+
+    def _encode_number(self, values: Any, start: int, codes: bool, standardize: bool) -> list[Array]:
         if not isinstance(values, np.ndarray) or values.dtype.kind == "M":
             raise self._of_another_kind("numbers", values, start)
-        missing = np.isnan(values)
         if np.isinf(values).any():
             row = start + int(np.flatnonzero(np.isinf(values))[0])
             raise DataError(f"Column {self.name!r} holds infinity at row {row}; give a finite number or leave it out.")
         if codes:
             return [values]
+        missing = np.isnan(values)
         filled = np.where(missing, self.mean, values)
-        if options["standardize"] and self.kind == "number":
+        if standardize and self.kind == "number":
             filled = (filled - self.mean) / self.scale
         return [filled, *([missing.astype(np.float64)] if self.missing else [])]
 
-    def _encode_category(self, values: Any, start: int, codes: bool, unknown: str) -> list[Array]:
+    def _encode_category(self, values: Any, start: int, codes: bool, unknown: str, out: Array) -> None:
         if isinstance(values, np.ndarray):
             if values.dtype.kind == "M" or not np.isnan(values).all():
                 raise self._of_another_kind("text", values, start)
@@ -115,10 +119,13 @@ class ColumnPlan:
                 f"{len(known)} levels in the training data; drop such rows, or set unknown='ignore'."
             )
         if codes:
-            return [np.where(found < 0, np.nan, found)]
-        last = len(self.levels) + (1 if self.other else 0)
-        columns = [(found == k).astype(np.float64) for k in range(1, last)]
-        return [*columns, *([(found == -1).astype(np.float64)] if self.missing else [])]
+            out[:, 0] = np.where(found < 0, np.nan, found)
+            return
+        out[...] = 0.0
+        marked = np.flatnonzero(found > 0)
+        out[marked, found[marked] - 1] = 1.0
+        if self.missing:
+            out[:, -1] = found == -1
 
     def _encode_date(self, values: Any, start: int, codes: bool, standardize: bool) -> list[Array]:
         if not isinstance(values, np.ndarray):
@@ -147,6 +154,11 @@ class ColumnPlan:
             f"Column {self.name!r} held {wanted} in the training data and holds {value!r} at row {start + place}; "
             f"give {wanted}{' such as 2024-12-31' if wanted == 'dates' else ''}, or nothing where the value is missing."
         )
+
+
+def _write(columns: list[Array], out: Array) -> None:
+    for j, column in enumerate(columns):
+        out[:, j] = column
 
 
 def _first_there(values: Any, wanted: str) -> tuple[int, Any]:

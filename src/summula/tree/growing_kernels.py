@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from summula.core.compile import kernel
+from summula.core.compile import kernel, piece
 from summula.core.hash_kernels import hashed
 from summula.core.team_kernels import meet
 from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
@@ -78,12 +78,12 @@ class Room(NamedTuple):
     state: Any
 
 
-@kernel
+@piece
 def _packed(rows: int, packing: Any) -> bool:
     return rows <= packing.mask  # type: ignore[no-any-return]
 
 
-@kernel
+@piece
 def _take(room: Any, packed: bool) -> int:
     """A free histogram."""
     if packed:
@@ -93,7 +93,7 @@ def _take(room: Any, packed: bool) -> int:
     return room.free_wide[room.state[WIDES]]  # type: ignore[no-any-return]
 
 
-@kernel
+@piece
 def _give_back(room: Any, packed: bool, number: int) -> None:
     if packed:
         room.free[room.state[NARROWS]] = number
@@ -103,12 +103,12 @@ def _give_back(room: Any, packed: bool, number: int) -> None:
         room.state[WIDES] += 1
 
 
-@kernel
+@piece
 def _histogram(room: Any, packed: bool, number: int) -> Any:
     return room.narrow[number] if packed else room.wide[number]
 
 
-@kernel
+@piece
 def _allow(node: int, stop: Any, room: Any, allowed: Any) -> None:
     """Which columns a node may be split on; a share of them is drawn by a hash of the tree and the node."""
     groups, d = len(stop.groups), len(allowed)
@@ -135,13 +135,13 @@ def _allow(node: int, stop: Any, room: Any, allowed: Any) -> None:
             candidates -= 1
 
 
-@kernel
+@piece
 def _own(length: int, members: int, me: int) -> Any:
     """Where the share of a member starts and stops."""
     return length * me // members, length * (me + 1) // members
 
 
-@kernel
+@piece
 def _sum_together(
     table: Any, rows: Any, gradients: Any, packing: Any, crew: Any, place: Any, me: int, sums: Any
 ) -> None:
@@ -161,7 +161,7 @@ def _sum_together(
                 sums[f, b] += other[f, b]
 
 
-@kernel
+@piece
 def _choose(node: int, side: int, stop: Any, crew: Any, room: Any, growth: Any) -> None:
     """The best of what the members have found for a node; of equal ones the first."""
     best = 0
@@ -169,13 +169,16 @@ def _choose(node: int, side: int, stop: Any, crew: Any, room: Any, growth: Any) 
         if crew.gains[k, side] > crew.gains[best, side]:
             best = k
     growth.gain[node] = crew.gains[best, side]
-    growth.found[node], growth.left[node] = crew.founds[best, side], crew.lefts[best, side]
+    for k in range(6):
+        growth.found[node, k] = crew.founds[best, side, k]
+    for k in range(BINS):
+        growth.left[node, k] = crew.lefts[best, side, k]
     if growth.gain[node] > stop.min_gain:
         room.open[room.state[OPEN]] = node
         room.state[OPEN] += 1
 
 
-@kernel
+@piece
 def _root(
     table: Any,
     gradients: Any,
@@ -195,7 +198,8 @@ def _root(
     packed = _packed(n, packing)
     if me == 0:
         room.place[0] = _take(room, packed)
-        room.member[0] = 1
+        for group in range(len(stop.groups)):
+            room.member[0, group] = 1
         growth.span[0, 0], growth.span[0, 1], growth.span[0, 2] = 0, n, 0
         growth.child[0], growth.gain[0] = 0, -1.0
         room.state[COUNT] = room.state[LEAVES] = 1
@@ -228,7 +232,7 @@ def _root(
         _choose(0, 0, stop, crew, room, growth)
 
 
-@kernel
+@piece
 def _next(stop: Any, room: Any, growth: Any) -> int:
     """The leaf to split: of largest gain, of equal ones the first."""
     state = room.state
@@ -248,7 +252,7 @@ def _next(stop: Any, room: Any, growth: Any) -> int:
     return leaf  # type: ignore[no-any-return]
 
 
-@kernel
+@piece
 def _enter(leaf: int, lefts: int, columns: Any, limits: Any, packing: Any, stop: Any, room: Any, growth: Any) -> None:
     """Two children in the books, and room for their histograms: the larger one takes that of the leaf if it can."""
     state, child = room.state, room.state[COUNT]
@@ -279,7 +283,7 @@ def _enter(leaf: int, lefts: int, columns: Any, limits: Any, packing: Any, stop:
         _give_back(room, False, number)  # nobody takes it before the children are summed
 
 
-@kernel
+@piece
 def _sort(table: Any, rows: Any, spare: Any, crew: Any, growth: Any, leaf: int, place: Any, me: int) -> int:
     """Put the rows of a leaf that go left first; gives their number, to the first member at least."""
     start, end, f = growth.span[leaf, 0], growth.span[leaf, 1], growth.found[leaf, 0]
@@ -299,7 +303,7 @@ def _sort(table: Any, rows: Any, spare: Any, crew: Any, growth: Any, leaf: int, 
     return lefts
 
 
-@kernel
+@piece
 def _search(
     table: Any,
     gradients: Any,
@@ -379,11 +383,10 @@ def grow(
     me: int,
 ) -> None:
     """Split the root as often as allowed; a state other than DONE says that there is too little room to go on."""
-    given = columns, limits, packing, stop, crew, room, growth, place, me
     fresh = room.state[COUNT] == 0
     meet(place, me)
     if fresh:
-        _root(table, gradients, rows, *given)
+        _root(table, gradients, rows, columns, limits, packing, stop, crew, room, growth, place, me)
     while True:
         if me == 0:
             room.state[NEXT] = _next(stop, room, growth)
@@ -396,7 +399,7 @@ def grow(
             _enter(leaf, lefts, columns, limits, packing, stop, room, growth)
         meet(place, me)
         if room.state[_SEARCH]:
-            _search(table, gradients, rows, *given, leaf)
+            _search(table, gradients, rows, columns, limits, packing, stop, crew, room, growth, place, me, leaf)
 
 
 def warmup() -> None:
