@@ -46,7 +46,8 @@ def test_trees_of_several_classes_are_the_same_on_any_number_of_threads(monkeypa
     X = rng.normal(size=(3_000, 4))
     y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2], [-1.0, 0.0, 1.0])
     fits = [HistGradientBoostingClassifier(max_iter=6, random_state=0, n_jobs=jobs).fit(X, y) for jobs in (1, 2, None)]
-    monkeypatch.setattr(growing, "_SMALL", 0)  # as if the table were large
+    monkeypatch.setattr(growing, "_TINY", 0)  # as if the table were large
+    monkeypatch.setattr(growing, "_SMALL", 0)
     fits.append(HistGradientBoostingClassifier(max_iter=6, random_state=0, n_jobs=2).fit(X, y))
     for other in fits[1:]:
         np.testing.assert_array_equal(other.decision_function(X), fits[0].decision_function(X))

@@ -21,11 +21,12 @@ def grown(n, rules, *, flat=False, members=1, monkeypatch, both=True, few=64):
     g, h = (-effect + effect.mean()).astype(np.float32), rng.random(n).astype(np.float32)
     h = h[:0] if flat else h
     columns = Columns(np.full(6, 40), np.array([0, 1, 0, 0, 0, 0]), np.array([0, 0, 1, 0, 0, 0]))
+    monkeypatch.setattr(growing, "_TINY", 0)
     monkeypatch.setattr(growing, "_SMALL", 0)
     monkeypatch.setattr(growing, "_FEW", few)
     monkeypatch.setattr(threads, "_cpu_count", lambda: 5)
     grower = growing.Grower(Bins.of(bins, both=both), columns, rules, members)
-    assert grower.threads == members
+    assert grower.threads == grower._members == members
     tops = (float(np.abs(g).max()), float(h.max()) if len(h) else 0.0)
     tree = None
     for number in range(2):  # the second finds the space that the first has left

@@ -142,7 +142,8 @@ class Booster:
         slopes = quantised(
             self._g[k], self._h[k], tuple(tops[:, k].tolist()), (self.seed, number), packed, grower.threads
         )
-        grown = grower.grow(slopes, int(np.random.SeedSequence((self.seed, 2, number)).generate_state(1)[0]))
+        draws = np.random.SeedSequence((self.seed, 2, number)) if self.rules.share < 1.0 else None
+        grown = grower.grow(slopes, 0 if draws is None else int(draws.generate_state(1)[0]))
         if self.loss.level is not None:
             self._take_quantiles(grown, self.loss.level)
         grower.add_to(self.rows.z[k], grown)

@@ -29,7 +29,8 @@ __all__ = ["Grower", "Grown"]
 
 Array = NDArray[Any]
 
-_SMALL = 1_200_000  # bins in all below which calling a team costs more than it saves
+_TINY = 400_000  # bins in all below which calling a team costs more than it saves
+_SMALL = 1_200_000  # below which sharing the shorter steps does
 _FEW = 64  # leaves there is room for at first
 _ENDLESS = 2**62  # leaves, or levels
 _AT_ONCE = 2**20  # rows numbered at once: a second array of all would be the largest need of memory
@@ -61,10 +62,12 @@ class Grower:
     def __init__(self, bins: Bins, columns: Columns, rules: Rules, n_jobs: int | None = None) -> None:
         self.bins, self.columns, self.rules = bins, columns, rules
         n, d = bins.rows.shape
-        self.threads = 1 if n * d < _SMALL or inside_pool() else thread_count(n_jobs)
+        threads = 1 if inside_pool() else thread_count(n_jobs)
+        self.threads = threads if n * d >= _SMALL else 1
+        self._members = threads if n * d >= _TINY else 1
         self.rows, self._spare = np.empty(n, np.uint32), np.empty(n, np.uint32)
         self._table = Table(bins.rows, *bins.by_column)
-        self._crew = _crew(columns, self.threads)
+        self._crew = _crew(columns, self._members)
         self._growth = Growth.of(2 * min(rules.max_leaves or _FEW, _FEW) - 1)
         groups = () if rules.groups is None else rules.groups
         self._groups = np.zeros((len(groups), d), np.uint8)
@@ -86,7 +89,7 @@ class Grower:
         self._clear()
         while True:
             work = self._table, slopes.packed, self.rows, self._spare, self.columns, limits, slopes.packing, stop
-            team(functools.partial(grow, *work, self._crew, self._room, self._growth), self.threads)
+            team(functools.partial(grow, *work, self._crew, self._room, self._growth), self._members)
             if self._room.state[NEXT] == DONE:
                 break
             self._enlarge()
