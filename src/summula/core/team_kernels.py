@@ -17,11 +17,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from summula.core.compile import kernel
+from summula.core.threads import LINE
 
 __all__ = ["meet", "warmup"]
 
 _PATIENCE = 4_000  # looks at a member before others may go first
-_LINE = 8  # integers in a cache line: no two members write to the same
 _GIVE_WAY = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
 
 
@@ -79,17 +79,17 @@ def meet(place: Any, me: int) -> None:
         return
     flat = place.reshape(-1)
     times = np.int64(place[me, 0] + 1)
-    show(flat, np.int64(me * _LINE), times)
+    show(flat, np.int64(me * LINE), times)
     for k in range(members):
         looks = 0
-        while seen(flat, np.int64(k * _LINE)) < times:
+        while seen(flat, np.int64(k * LINE)) < times:
             looks += 1
             if looks > _PATIENCE:
-                if seen(flat, np.int64(members * _LINE)) > 0:
+                if seen(flat, np.int64(members * LINE)) > 0:
                     raise RuntimeError("another thread of this fit has failed")
                 give_way()
 
 
 def warmup() -> None:
     """Compile for the types people use."""
-    meet(np.zeros((2, _LINE), np.int64), 0)
+    meet(np.zeros((2, LINE), np.int64), 0)

@@ -20,7 +20,9 @@ from typing import Any
 
 from summula.core.environment import FOUND
 
-__all__ = ["inside_pool", "one_blas_thread", "pool", "team", "thread_count", "together"]
+__all__ = ["LINE", "inside_pool", "one_blas_thread", "pool", "team", "thread_count", "together"]
+
+LINE = 8  # integers in a cache line: no two members of a team write to the same
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -102,7 +104,7 @@ def team(task: Callable[[Any, int], Any], members: int) -> None:
 
     if members > 1 and (inside_pool() or members > thread_count()):
         raise RuntimeError(f"a team of {members} cannot meet here")
-    place = np.zeros((members + 1, 8), np.int64)
+    place = np.zeros((members + 1, LINE), np.int64)
     failed: list[BaseException] = []  # the first is the cause of the others
 
     def take_part(k: int) -> None:

@@ -19,13 +19,12 @@ from summula.tree.nodes import Growth
 from summula.tree.partition_kernels import gather, scatter
 from summula.tree.split_kernels import BINS, Columns, Limits, best_split, sides, split_children, whole
 
-__all__ = ["COUNT", "DONE", "LEAVES", "NARROWS", "NEXT", "OPEN", "STATE", "WIDES", "Crew", "Room", "Stop", "Table"]
-__all__ += ["grow", "warmup"]
+__all__ = ["COUNT", "DONE", "NARROWS", "NEXT", "STATE", "WIDES", "Crew", "Room", "Stop", "Table", "grow", "warmup"]
 
 DONE, _FULL = -1, -2  # instead of the next leaf to split
 # Places in the state: nodes, leaves, leaves that may be split, free histograms of either kind, the leaf to split,
 # whether its children are searched, and the histograms of the smaller child, of the larger, of the leaf itself.
-COUNT, LEAVES, OPEN, NARROWS, WIDES, NEXT, _SEARCH, _SMALL, _LARGE, _PARENT, STATE = range(11)
+COUNT, _LEAVES, _OPEN, NARROWS, WIDES, NEXT, _SEARCH, _SMALL, _LARGE, _PARENT, STATE = range(11)
 _TOGETHER = 2_000  # rows of a node from which on the team shares them when it is sorted
 _PER_COLUMN = 32  # rows, times columns, from which on it shares them when a node is summed
 
@@ -128,7 +127,7 @@ def _allow(node: int, stop: Any, room: Any, allowed: Any) -> None:
     for f in range(d):
         if allowed[f]:
             random = hashed(random + np.uint64(f + 1))
-            if np.float64(random >> np.uint64(11)) * candidates >= 9007199254740992.0 * wanted:
+            if np.float64(random >> np.uint64(11)) * candidates >= 2.0**53 * wanted:
                 allowed[f] = 0
             else:
                 wanted -= 1
@@ -174,8 +173,8 @@ def _choose(node: int, side: int, stop: Any, crew: Any, room: Any, growth: Any) 
     for k in range(BINS):
         growth.left[node, k] = crew.lefts[best, side, k]
     if growth.gain[node] > stop.min_gain:
-        room.open[room.state[OPEN]] = node
-        room.state[OPEN] += 1
+        room.open[room.state[_OPEN]] = node
+        room.state[_OPEN] += 1
 
 
 @piece
@@ -202,7 +201,7 @@ def _root(
             room.member[0, group] = 1
         growth.span[0, 0], growth.span[0, 1], growth.span[0, 2] = 0, n, 0
         growth.child[0], growth.gain[0] = 0, -1.0
-        room.state[COUNT] = room.state[LEAVES] = 1
+        room.state[COUNT] = room.state[_LEAVES] = 1
     meet(place, me)
     sums = _histogram(room, packed, room.place[0])
     _sum_together(table, rows, gradients, packing, crew, place, me, sums)
@@ -236,19 +235,19 @@ def _root(
 def _next(stop: Any, room: Any, growth: Any) -> int:
     """The leaf to split: of largest gain, of equal ones the first."""
     state = room.state
-    if state[OPEN] == 0 or state[LEAVES] >= stop.max_leaves:
+    if state[_OPEN] == 0 or state[_LEAVES] >= stop.max_leaves:
         return DONE
     if state[COUNT] + 2 > len(growth.child) or state[NARROWS] < 2 or state[WIDES] < 1:
         return _FULL
-    at = state[OPEN] - 1
+    at = state[_OPEN] - 1
     if not stop.all_leaves:
-        for k in range(state[OPEN] - 1):
+        for k in range(state[_OPEN] - 1):
             node, best = room.open[k], room.open[at]
             if growth.gain[node] > growth.gain[best] or (growth.gain[node] == growth.gain[best] and node < best):
                 at = k
     leaf = room.open[at]
-    state[OPEN] -= 1
-    room.open[at] = room.open[state[OPEN]]
+    state[_OPEN] -= 1
+    room.open[at] = room.open[state[_OPEN]]
     return leaf  # type: ignore[no-any-return]
 
 
@@ -270,10 +269,10 @@ def _enter(leaf: int, lefts: int, columns: Any, limits: Any, packing: Any, stop:
         for group in range(len(stop.groups)):
             room.member[k, group] = room.member[leaf, group] and stop.groups[group, f]
     state[COUNT] += 2
-    state[LEAVES] += 1
+    state[_LEAVES] += 1
     many, few = max(lefts, end - start - lefts), min(lefts, end - start - lefts)
     packed, number = _packed(end - start, packing), room.place[leaf]
-    state[_SEARCH] = many >= 2 * limits.min_rows and depth + 1 < stop.max_depth and state[LEAVES] < stop.max_leaves
+    state[_SEARCH] = many >= 2 * limits.min_rows and depth + 1 < stop.max_depth and state[_LEAVES] < stop.max_leaves
     if not state[_SEARCH]:
         _give_back(room, packed, number)
         return
