@@ -237,7 +237,7 @@ class TestTeam:
                 seen[me, turn] = written[:, 0].sum()
                 meet(place, me)
 
-        threads.team(task, members)
+        threads.Team(task, members).run()
         np.testing.assert_array_equal(seen, np.tile(members * np.arange(1, 201), (members, 1)))
 
     @pytest.mark.parametrize("which", [0, 1, 2])
@@ -249,15 +249,15 @@ class TestTeam:
             meet(place, me)
 
         with pytest.raises(error):
-            threads.team(task, 3)
-        threads.team(meet, 3)  # and the next team meets
+            threads.Team(task, 3).run()
+        threads.Team(meet, 3).run()  # and the next team meets
 
     def test_two_teams_do_not_wait_for_each_other(self, machine):
         def meet_often(place, me):
             for _ in range(50):
                 meet(place, me)
 
-        callers = [threading.Thread(target=threads.team, args=(meet_often, 8), daemon=True) for _ in range(4)]
+        callers = [threading.Thread(target=threads.Team(meet_often, 8).run, daemon=True) for _ in range(4)]
         for caller in callers:
             caller.start()
         for caller in callers:
@@ -266,6 +266,6 @@ class TestTeam:
 
     def test_there_is_no_team_inside_the_pool_or_larger_than_it(self, machine):
         with pytest.raises(RuntimeError, match="cannot meet here"):
-            threads.team(meet, 9)
+            threads.Team(meet, 9)
         with pytest.raises(RuntimeError, match="cannot meet here"):
-            threads.pool().submit(threads.team, meet, 2).result(20)
+            threads.pool().submit(threads.Team, meet, 2).result(20)

@@ -20,9 +20,10 @@ from typing import Any
 
 from summula.core.environment import FOUND
 
-__all__ = ["LINE", "inside_pool", "one_blas_thread", "pool", "team", "thread_count", "together"]
+__all__ = ["LINE", "Team", "inside_pool", "one_blas_thread", "pool", "thread_count", "together"]
 
 LINE = 8  # integers in a cache line: no two members of a team write to the same
+_STAY = 50_000  # looks for another round: about a millisecond
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -94,41 +95,81 @@ def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     return [future.result() for future in futures] + [here]
 
 
-def team(task: Callable[[Any, int], Any], members: int) -> None:
-    """Run task(place, k) for k = 0, ..., members - 1 at the same time for certain: they may meet at that place.
+class Team:
+    """Threads that run task(place, k) for k = 0, ..., members - 1 at the same time for certain: they may meet there.
 
-    There is one team at a time. Two, each with half of its members on the threads of the pool, would wait for ever.
-    An error or Ctrl-C calls the meeting off (see `team_kernels`).
+    Two teams, each with half of its members on the threads of the pool, would wait for ever; so they are gathered one
+    after the other. An error or Ctrl-C calls the meeting off (see `team_kernels`).
+
+    Parameters
+    ----------
+    task : callable
+        A kernel, in a loop of rounds (`team_kernels.called`) where `stays`; all members meet at the end of a round.
+    members : int
+        The first is the caller.
+    stays : bool, optional
+        Whether they wait a little for the next round: nothing is faster, and nobody else has the processor meanwhile.
     """
-    import numpy as np
 
-    if members > 1 and (inside_pool() or members > thread_count()):
-        raise RuntimeError(f"a team of {members} cannot meet here")
-    place = np.zeros((members + 1, LINE), np.int64)
-    failed: list[BaseException] = []  # the first is the cause of the others
+    def __init__(self, task: Callable[[Any, int], Any], members: int, *, stays: bool = False) -> None:
+        if members > 1 and (inside_pool() or members > thread_count()):
+            raise RuntimeError(f"a team of {members} cannot meet here")
+        self._task, self._members, self._stays = task, members, stays
+        self._others: list[Future[None]] = []
+        self._failed: list[BaseException] = []  # the first is the cause of the others
+        self._clear()
 
-    def take_part(k: int) -> None:
+    def _clear(self) -> None:
+        import numpy as np
+
+        self._place = np.zeros((self._members + 1, LINE), np.int64)
+        self._place[-1, 1:3] = 1, _STAY if self._stays else 0
+        self._others, self._failed, self._process = [], [], os.getpid()
+
+    def run(self) -> None:
+        """One round."""
+        if self._members == 1:
+            self._task(self._place, 0)
+            return
         try:
-            task(place, k)
-        except BaseException as error:
-            failed.append(error)
-            place[-1] = 1
-
-    if members == 1:
-        task(place, 0)
-        return
-    with _team_lock:
-        others: list[Future[None]] = []
-        try:
-            others.extend(pool().submit(take_part, k) for k in range(1, members))
-            take_part(0)
+            if self._is_called():
+                self._take_part(0)
+            else:
+                self.dismiss()
+                with _team_lock:
+                    self._clear()
+                    for k in range(1, self._members):
+                        self._others.append(pool().submit(self._take_part, k))
+                    self._take_part(0)
         except BaseException:
-            place[-1] = 1
+            self._place[-1, 0] = 1
             raise
         finally:
-            wait(others)
-    if failed:
-        raise failed[0]
+            if self._place[-1, 0] or not self._stays:
+                self.dismiss()
+        if self._failed:
+            raise self._failed[0]
+
+    def dismiss(self) -> None:
+        """Let the others go; none of them is left afterwards."""
+        self._place[-1, 1] = -1
+        if self._process == os.getpid():  # a fork leaves them behind
+            wait(self._others)
+
+    def _is_called(self) -> bool:
+        """Whether all are still there, and nobody else waits for threads."""
+        if not self._others or self._process != os.getpid() or _team_lock.locked():
+            return False
+        from summula.core.team_kernels import call
+
+        return bool(call(self._place))
+
+    def _take_part(self, k: int) -> None:
+        try:
+            self._task(self._place, k)
+        except BaseException as error:
+            self._failed.append(error)
+            self._place[-1, 0] = 1
 
 
 class _BlasGuard:

@@ -87,7 +87,7 @@ def quantised(
         Most threads.
     """
     n = len(gradients)
-    count_bits = min(COUNT_BITS, max(4, n.bit_length()))
+    count_bits = min(COUNT_BITS, max(4 if len(curvatures) else 12, n.bit_length()))
     room = 64 - 3 * count_bits - 1
     bits = min(room * 9 // 21, 24) if len(curvatures) else 0
     gradient_bits = min(room - bits, 30) if bits else min(64 - 2 * count_bits - 1, 36)

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.threads import inside_pool, team, thread_count, together
-from summula.tree.growing_kernels import COUNT, DONE, NARROWS, NEXT, STATE, WIDES, Crew, Room, Stop, Table, grow
+from summula.core.threads import Team, inside_pool, thread_count, together
+from summula.tree.growing_kernels import COUNT, DONE, NARROWS, NEXT, STATE, WIDES, Crew, Room, Stop, Table, Turn, Work, grow
 from summula.tree.histogram_kernels import BLOCK
 from summula.tree.nodes import Bins, Growth, Rules, Slopes, Tree
 from summula.tree.partition_kernels import add_values, leaf_sums
@@ -29,8 +29,8 @@ __all__ = ["Grower", "Grown"]
 
 Array = NDArray[Any]
 
-_TINY = 400_000  # bins in all below which calling a team costs more than it saves
-_SMALL = 1_200_000  # below which sharing the shorter steps does
+_TINY = 20_000  # bins in all below which meeting costs more than it saves
+_SMALL = 1_200_000  # below which sharing the shorter steps does, and a team stays from tree to tree
 _FEW = 64  # leaves there is room for at first
 _ENDLESS = 2**62  # leaves, or levels
 _AT_ONCE = 2**20  # rows numbered at once: a second array of all would be the largest need of memory
@@ -74,28 +74,41 @@ class Grower:
         for k, group in enumerate(groups):
             self._groups[k, sorted(group)] = 1
         self._room = _room(len(self._growth.child), d, len(groups))
+        self._turn = Turn(np.ones(2), np.zeros(1, np.int64))
+        self._given: Array | None = None
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
     def grow(self, slopes: Slopes, seed: int = 0) -> Grown:
         """A tree for these gradients; `seed` draws columns where not all are looked at."""
-        rules, endless = self.rules, self.rules.max_leaves is None
-        limits = Limits(slopes.gradient_unit, slopes.curvature_unit, rules.l2, rules.min_rows, rules.min_curvature)
-        leaves, depth = rules.max_leaves or _ENDLESS, _ENDLESS if rules.max_depth is None else rules.max_depth
-        stop = Stop(leaves, depth, float(rules.min_gain), endless, float(rules.share), seed, self._groups)
         for start in range(0, len(self.rows), _AT_ONCE):
             some = self.rows[start : start + _AT_ONCE]
             some[:] = np.arange(start, start + len(some), dtype=np.uint32)
         self._clear()
+        self._turn.units[:] = slopes.gradient_unit, slopes.curvature_unit
+        self._turn.seed[0] = seed
+        if slopes.packed is not self._given:
+            self._call_team(slopes)
         while True:
-            work = self._table, slopes.packed, self.rows, self._spare, self.columns, limits, slopes.packing, stop
-            team(functools.partial(grow, *work, self._crew, self._room, self._growth), self._members)
+            self._team.run()
             if self._room.state[NEXT] == DONE:
                 break
             self._enlarge()
+            self._call_team(slopes)
         grown = self._grown(slopes)
         self._finish(grown, slopes)
         return grown
+
+    def _call_team(self, slopes: Slopes) -> None:
+        """Those who grow trees for these gradients, in the room there is now."""
+        rules, endless = self.rules, self.rules.max_leaves is None
+        leaves, depth = rules.max_leaves or _ENDLESS, _ENDLESS if rules.max_depth is None else rules.max_depth
+        limits = Limits(1.0, 1.0, rules.l2, rules.min_rows, rules.min_curvature)
+        stop = Stop(leaves, depth, float(rules.min_gain), endless, float(rules.share), self._groups)
+        given = self._table, slopes.packed, slopes.packing, self.rows, self._spare, self.columns
+        work = Work(*given, limits, stop, self._turn, self._crew, self._room, self._growth)
+        self._given = slopes.packed
+        self._team = Team(functools.partial(grow, work), self._members, stays=self.threads == 1)
 
     def _grown(self, slopes: Slopes) -> Grown:
         count = int(self._room.state[COUNT])

@@ -13,13 +13,13 @@ import numpy as np
 
 from summula.core.compile import kernel, piece
 from summula.core.hash_kernels import hashed
-from summula.core.team_kernels import meet
+from summula.core.team_kernels import called, meet
 from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
 from summula.tree.nodes import Growth
 from summula.tree.partition_kernels import gather, scatter
 from summula.tree.split_kernels import BINS, Columns, Limits, best_split, sides, split_children, whole
 
-__all__ = ["COUNT", "DONE", "NARROWS", "NEXT", "STATE", "WIDES", "Crew", "Room", "Stop", "Table", "grow", "warmup"]
+__all__ = ["COUNT", "DONE", "NARROWS", "NEXT", "STATE", "WIDES", "Crew", "Room", "Stop", "Table", "Turn", "Work", "grow", "warmup"]
 
 DONE, _FULL = -1, -2  # instead of the next leaf to split
 # Places in the state: nodes, leaves, leaves that may be split, free histograms of either kind, the leaf to split,
@@ -46,7 +46,6 @@ class Stop(NamedTuple):
     min_gain: float
     all_leaves: bool  # each leaf will be split that can be: the last one first, which needs least memory
     share: float
-    seed: int
     groups: Any  # (groups, columns), 1 for the members of each
 
 
@@ -75,6 +74,30 @@ class Room(NamedTuple):
     open: Any
     member: Any  # (nodes, groups): whether the columns of a group may still be used
     state: Any
+
+
+class Turn(NamedTuple):
+    """What changes from tree to tree; in arrays, which a team that stays looks into again."""
+
+    units: Any  # what an integer is worth, of gradients and curvatures
+    seed: Any
+
+
+class Work(NamedTuple):
+    """All that a tree is grown from, and with."""
+
+    table: Table
+    gradients: Any
+    packing: Any
+    rows: Any
+    spare: Any
+    columns: Any
+    limits: Any  # units are those of the turn
+    stop: Stop
+    turn: Turn
+    crew: Crew
+    room: Room
+    growth: Any
 
 
 @piece
@@ -108,7 +131,7 @@ def _histogram(room: Any, packed: bool, number: int) -> Any:
 
 
 @piece
-def _allow(node: int, stop: Any, room: Any, allowed: Any) -> None:
+def _allow(node: int, stop: Any, turn: Any, room: Any, allowed: Any) -> None:
     """Which columns a node may be split on; a share of them is drawn by a hash of the tree and the node."""
     groups, d = len(stop.groups), len(allowed)
     if groups == 0 and stop.share >= 1.0:
@@ -123,7 +146,7 @@ def _allow(node: int, stop: Any, room: Any, allowed: Any) -> None:
     if stop.share >= 1.0:
         return
     wanted = max(1, int(np.ceil(stop.share * candidates)))
-    random = hashed(np.uint64(stop.seed) + np.uint64(node))
+    random = hashed(np.uint64(turn.seed[0]) + np.uint64(node))
     for f in range(d):
         if allowed[f]:
             random = hashed(random + np.uint64(f + 1))
@@ -141,17 +164,16 @@ def _own(length: int, members: int, me: int) -> Any:
 
 
 @piece
-def _sum_together(
-    table: Any, rows: Any, gradients: Any, packing: Any, crew: Any, place: Any, me: int, sums: Any
-) -> None:
+def _sum_together(work: Any, rows: Any, place: Any, me: int, sums: Any) -> None:
     """The histogram of a node: each member sums some rows, then adds up the sums of its columns."""
-    members, d, packed = len(place) - 1, table.bins.shape[1], _packed(len(rows), packing)
+    bins, packing, crew = work.table.bins, work.packing, work.crew
+    members, d, packed = len(place) - 1, bins.shape[1], _packed(len(rows), packing)
     a, b = _own(len(rows), members, me)
     if me == 0:
         mine = sums
     else:
         mine = crew.narrow[me - 1] if packed else crew.wide[me - 1]
-    accumulate(table.bins, rows[a:b], gradients, 0, d, packing, crew.space[me], mine)
+    accumulate(bins, rows[a:b], work.gradients, 0, d, packing, crew.space[me], mine)
     meet(place, me)
     for k in range(members - 1):
         other = crew.narrow[k] if packed else crew.wide[k]
@@ -178,22 +200,10 @@ def _choose(node: int, side: int, stop: Any, crew: Any, room: Any, growth: Any) 
 
 
 @piece
-def _root(
-    table: Any,
-    gradients: Any,
-    rows: Any,
-    columns: Any,
-    limits: Any,
-    packing: Any,
-    stop: Any,
-    crew: Any,
-    room: Any,
-    growth: Any,
-    place: Any,
-    me: int,
-) -> None:
+def _root(work: Any, limits: Any, place: Any, me: int) -> None:
     """The first node: all rows."""
-    n = len(rows)
+    packing, stop, crew, room, growth = work.packing, work.stop, work.crew, work.room, work.growth
+    n = len(work.rows)
     packed = _packed(n, packing)
     if me == 0:
         room.place[0] = _take(room, packed)
@@ -204,19 +214,19 @@ def _root(
         room.state[COUNT] = room.state[_LEAVES] = 1
     meet(place, me)
     sums = _histogram(room, packed, room.place[0])
-    _sum_together(table, rows, gradients, packing, crew, place, me, sums)
+    _sum_together(work, work.rows, place, me, sums)
     meet(place, me)
     if me == 0:
         whole(sums, packing, limits, growth.total[0], growth.node[0])
     meet(place, me)
     crew.gains[me, 0] = -1.0
     if n >= 2 * limits.min_rows and stop.max_depth > 0:
-        _allow(0, stop, room, crew.allowed[me, 0])
+        _allow(0, stop, work.turn, room, crew.allowed[me, 0])
         crew.gains[me, 0] = best_split(
             sums,
             crew.cuts[me],
             crew.cuts[me + 1],
-            columns,
+            work.columns,
             crew.allowed[me, 0],
             growth.total[0],
             growth.node[0],
@@ -252,12 +262,13 @@ def _next(stop: Any, room: Any, growth: Any) -> int:
 
 
 @piece
-def _enter(leaf: int, lefts: int, columns: Any, limits: Any, packing: Any, stop: Any, room: Any, growth: Any) -> None:
+def _enter(work: Any, limits: Any, leaf: int, lefts: int) -> None:
     """Two children in the books, and room for their histograms: the larger one takes that of the leaf if it can."""
+    packing, stop, room, growth = work.packing, work.stop, work.room, work.growth
     state, child = room.state, room.state[COUNT]
     start, end, depth = growth.span[leaf, 0], growth.span[leaf, 1], growth.span[leaf, 2]
     f, pair = growth.found[leaf, 0], slice(child, child + 2)
-    sign = columns.monotone[f]
+    sign = work.columns.monotone[f]
     sides(
         growth.total[leaf], growth.found[leaf], growth.node[leaf], limits, sign, growth.total[pair], growth.node[pair]
     )
@@ -283,8 +294,9 @@ def _enter(leaf: int, lefts: int, columns: Any, limits: Any, packing: Any, stop:
 
 
 @piece
-def _sort(table: Any, rows: Any, spare: Any, crew: Any, growth: Any, leaf: int, place: Any, me: int) -> int:
+def _sort(work: Any, leaf: int, place: Any, me: int) -> int:
     """Put the rows of a leaf that go left first; gives their number, to the first member at least."""
+    table, rows, spare, crew, growth = work.table, work.rows, work.spare, work.crew, work.growth
     start, end, f = growth.span[leaf, 0], growth.span[leaf, 1], growth.found[leaf, 0]
     members = len(place) - 1 if end - start >= _TOGETHER else 1
     if me >= members:
@@ -303,22 +315,9 @@ def _sort(table: Any, rows: Any, spare: Any, crew: Any, growth: Any, leaf: int, 
 
 
 @piece
-def _search(
-    table: Any,
-    gradients: Any,
-    rows: Any,
-    columns: Any,
-    limits: Any,
-    packing: Any,
-    stop: Any,
-    crew: Any,
-    room: Any,
-    growth: Any,
-    place: Any,
-    me: int,
-    leaf: int,
-) -> None:
+def _search(work: Any, limits: Any, leaf: int, place: Any, me: int) -> None:
     """Histograms of the children of a leaf, and their best splits."""
+    rows, packing, stop, crew, room, growth = work.rows, work.packing, work.stop, work.crew, work.room, work.growth
     child, state = growth.child[leaf], room.state
     start, middle, end = growth.span[child, 0], growth.span[child, 1], growth.span[child + 1, 1]
     which = 0 if middle - start <= end - middle else 1
@@ -327,16 +326,16 @@ def _search(
     small = _histogram(room, _packed(len(few), packing), state[_SMALL])
     large = _histogram(room, _packed(many, packing), state[_LARGE])
     parent = _histogram(room, _packed(end - start, packing), state[_PARENT])
-    if len(place) > 2 and len(few) >= _PER_COLUMN * table.bins.shape[1]:
-        _sum_together(table, few, gradients, packing, crew, place, me, small)
+    if len(place) > 2 and len(few) >= _PER_COLUMN * work.table.bins.shape[1]:
+        _sum_together(work, few, place, me, small)
         few = few[:0]
     pair = slice(child, child + 2)
-    _allow(child, stop, room, crew.allowed[me, 0])
-    _allow(child + 1, stop, room, crew.allowed[me, 1])
+    _allow(child, stop, work.turn, room, crew.allowed[me, 0])
+    _allow(child + 1, stop, work.turn, room, crew.allowed[me, 1])
     split_children(
-        table.bins,
+        work.table.bins,
         few,
-        gradients,
+        work.gradients,
         crew.cuts[me],
         crew.cuts[me + 1],
         crew.space[me],
@@ -344,7 +343,7 @@ def _search(
         parent,
         large,
         which,
-        columns,
+        work.columns,
         crew.allowed[me],
         growth.total[pair],
         growth.node[pair],
@@ -366,39 +365,31 @@ def _search(
 
 
 @kernel
-def grow(
-    table: Any,
-    gradients: Any,
-    rows: Any,
-    spare: Any,
-    columns: Any,
-    limits: Any,
-    packing: Any,
-    stop: Any,
-    crew: Any,
-    room: Any,
-    growth: Any,
-    place: Any,
-    me: int,
-) -> None:
+def grow(work: Any, place: Any, me: int) -> None:
     """Split the root as often as allowed; a state other than DONE says that there is too little room to go on."""
-    fresh = room.state[COUNT] == 0
-    meet(place, me)
-    if fresh:
-        _root(table, gradients, rows, columns, limits, packing, stop, crew, room, growth, place, me)
-    while True:
-        if me == 0:
-            room.state[NEXT] = _next(stop, room, growth)
+    room, units, given = work.room, work.turn.units, work.limits
+    while called(place, me):
+        limits = Limits(units[0], units[1], given.l2, given.min_rows, given.min_curvature)
+        fresh = room.state[COUNT] == 0
         meet(place, me)
-        leaf = room.state[NEXT]
-        if leaf < 0:
-            break
-        lefts = _sort(table, rows, spare, crew, growth, leaf, place, me)
-        if me == 0:
-            _enter(leaf, lefts, columns, limits, packing, stop, room, growth)
+        if fresh:
+            _root(work, limits, place, me)
+        while True:
+            if me == 0:
+                room.state[NEXT] = _next(work.stop, room, work.growth)
+            meet(place, me)
+            leaf = room.state[NEXT]
+            if leaf < 0:
+                break
+            lefts = _sort(work, leaf, place, me)
+            if me == 0:
+                _enter(work, limits, leaf, lefts)
+            meet(place, me)
+            if room.state[_SEARCH]:
+                _search(work, limits, leaf, place, me)
         meet(place, me)
-        if room.state[_SEARCH]:
-            _search(table, gradients, rows, columns, limits, packing, stop, crew, room, growth, place, me, leaf)
+        if me == 0:
+            return
 
 
 def warmup() -> None:
@@ -409,15 +400,16 @@ def warmup() -> None:
         np.zeros((2, 1, BINS), np.int64),
         np.zeros((1, 1, 3 * BINS), np.int64),
     )
-    grow(
+    work = Work(
         Table(bins, bins.reshape(-1), 1, 1),
         np.ones(1, np.int64),
+        Packing.of(14, 9),
         np.zeros(1, np.uint32),
         np.zeros(1, np.uint32),
         columns,
         Limits(1.0, 1.0, 0.0, 1, 1e-3),
-        Packing.of(14, 9),
-        Stop(2, 2, 0.0, False, 1.0, 0, np.zeros((0, 1), np.uint8)),
+        Stop(2, 2, 0.0, False, 1.0, np.zeros((0, 1), np.uint8)),
+        Turn(np.ones(2), np.zeros(1, np.int64)),
         Crew(
             np.array([0, 1]),
             np.zeros((1, BLOCK, BINS), np.int64),
@@ -440,6 +432,5 @@ def warmup() -> None:
             np.array([0, 0, 0, 2, 1, 0, 0, 0, 0, 0]),
         ),
         Growth.of(3),
-        np.zeros((2, 8), np.int64),
-        0,
     )
+    grow(work, np.zeros((2, 8), np.int64), 0)

@@ -27,6 +27,11 @@ BINS = 256
 MISSING = 255  # the bin of missing values, of every column
 _BIG = 1.5 * 2.0**52
 _MIDDLE = np.int64(0x4338000000000000)  # its bits
+_POWER, _POWER_BITS = 2.0**52, np.int64(0x4330000000000000)
+_SIGN = np.int64(-(2**63))
+_NEARLY = 1e-9  # more than what rounding does to a gain, relatively
+_TINY, _HUGE = 1e-100, 1e200
+_STRETCH = 64  # bins judged at once
 _ROUNDING = 1e-12  # of a node's loss: gains below are none
 _SUPPORT = 10.0  # rows a category needs to be sorted, and the smoothing of its place
 _MOST = 32  # categories one side of a split may have
@@ -87,11 +92,11 @@ def _note(found: Any, f: int, b: int, away: int, g: int, h: int, c: int) -> None
 
 
 @kernel
-def _cell(cells: Any, b: int, packing: Any) -> Any:
+def _cell(sums: Any, f: int, b: int, packing: Any) -> Any:
     """Gradient, curvature and rows of one bin, packed or wide."""
-    if len(cells) == BINS:
-        return unpacked(cells[b], packing)
-    return cells[3 * b], cells[3 * b + 1], cells[3 * b + 2]
+    if sums.shape[1] == BINS:
+        return unpacked(sums[f, b], packing)
+    return sums[f, 3 * b], sums[f, 3 * b + 1], sums[f, 3 * b + 2]
 
 
 @kernel
@@ -99,7 +104,7 @@ def whole(sums: Any, packing: Any, limits: Any, total: Any, node: Any) -> None:
     """Sums, value and bounds of the root."""
     total[:] = 0
     for b in range(BINS):
-        here = _cell(sums[0], b, packing)
+        here = _cell(sums, 0, b, packing)
         for k in range(3):
             total[k] += here[k]
     node[1], node[2] = -np.inf, np.inf
@@ -128,86 +133,126 @@ def best_split(
     found : column, last bin on the left (-1 for categories), whether missing values go left; the sums of the left.
     left : 256 flags, which bins go left.
     """
-    before, running = best, np.empty((4, BINS))
+    before, bits, running = best, np.empty(BINS, np.int64), np.empty((4, BINS))
     floor = max(best, _ROUNDING * abs(node[0] * limits.gradient_unit * total[0]))
     best = floor
     for f in range(first, last):
         if allowed[f] == 0:
             continue
-        n, cells = columns.n_bins[f], sums[f]
-        lost = _cell(cells, MISSING, packing)
+        n, lost = columns.n_bins[f], _cell(sums, f, MISSING, packing)[2] > 0
         if columns.categorical[f]:
-            best = _best_categories(cells, f, n, total, node, limits, packing, best, found, left)
+            best = _best_categories(sums, f, n, total, node, limits, packing, best, found, left)
             continue
         # Missing values on the right (the last bin ends a split only if there are some), then on the left.
-        end = n if lost[2] > 0 else n - 1
-        sign = columns.monotone[f]
-        best = _best_threshold(cells, f, end, (0.0, 0.0, 0.0), total, node, limits, packing, sign, best, found, running)
-        if lost[2] > 0:
-            floats = np.float64(lost[0]), np.float64(lost[1]), np.float64(lost[2])
-            best = _best_threshold(cells, f, n - 1, floats, total, node, limits, packing, sign, best, found, running)
+        end, sign = n if lost else n - 1, columns.monotone[f]
+        best = _best_threshold(sums, f, end, 0, total, node, limits, packing, sign, best, found, bits, running)
+        if lost:
+            best = _best_threshold(sums, f, n - 1, 1, total, node, limits, packing, sign, best, found, bits, running)
     if best > floor:
         f = found[0]
         if found[1] >= 0:
             for b in range(BINS):
                 left[b] = b <= found[1]
             left[MISSING] = found[2]
-        if _cell(sums[f], MISSING, packing)[2] == 0:  # none here: with the larger side
+        if _cell(sums, f, MISSING, packing)[2] == 0:  # none here: with the larger side
             left[MISSING] = found[5] > total[2] - found[5]
         return best
     return before
 
 
 @kernel
-def _running(cells: Any, end: int, lost: Any, packing: Any, sums: Any) -> None:
-    """Sums of gradient, curvature and rows over the bins 0 to b of a column and the rows `lost`, for each b < end.
+def _may_beat(
+    sums: Any, f: int, end: int, away: int, total: Any, limits: Any, packing: Any, bound: float, bits: Any
+) -> Any:
+    """Which stretch of bins has the splits that may take off more than `bound` of twice the loss, of packed sums.
 
-    They are whole numbers below 2^51 in size, hence exact. The second loop is several bins at once: it takes such a
-    number i for the double 1.5 * 2^52 + i, whose last bits it is.
+    bits : gets their running sums.
+
+    Most columns are no better than the best one so far, which is seen without a division:
+
+        L^2 / a + R^2 / z > bound    if and only if    L^2 z + R^2 a > bound a z,
+
+    here up to rounding, which is allowed for. The loop takes several bins at once: the sign of a double is the first bit
+    of its integer, and one of them is enough.
     """
-    gradients, curvatures, counts = sums[0], sums[1], sums[2]
-    if len(cells) == BINS:
-        total, bits = np.int64(0), sums[3].view(np.int64)
-        for b in range(end):
-            total += cells[b]
-            bits[b] = total
-        for b in range(end):
-            g, h, c = unpacked(bits[b], packing)
-            gradients[b] = (np.int64(g + _MIDDLE).view(np.float64) - _BIG) + lost[0]
-            curvatures[b] = (np.int64(h + _MIDDLE).view(np.float64) - _BIG) + lost[1]
-            counts[b] = (np.int64(c + _MIDDLE).view(np.float64) - _BIG) + lost[2]
-    else:
-        g, h, c = np.int64(lost[0]), np.int64(lost[1]), np.int64(lost[2])
-        for b in range(end):
-            g, h, c = g + cells[3 * b], h + cells[3 * b + 1], c + cells[3 * b + 2]
-            gradients[b], curvatures[b], counts[b] = g, h, c
+    running = away * sums[f, MISSING]
+    for b in range(end):
+        running += sums[f, b]
+        bits[b] = running
+    mask, least, most = packing.mask, limits.min_rows, total[2] - limits.min_rows
+    first, last = 0, end
+    while first + 8 < end and bits[first + 7] & mask < least:
+        first += 8
+    while first < end and bits[first] & mask < least:
+        first += 1
+    while last - 8 > first and bits[last - 8] & mask > most:
+        last -= 8
+    while last > first and bits[last - 1] & mask > most:
+        last -= 1
+    gu, hu = limits.gradient_unit, limits.curvature_unit
+    if not (bound > 0 and min(gu, hu) > _TINY and packing.top >= 12):
+        return first, last
+    l2, G, H = (limits.l2 + 1e-15) / hu, np.float64(total[0]), np.float64(total[1])
+    bound = min((1.0 - _NEARLY) * bound / gu * (hu / gu), _HUGE)
+    top, shift, base = np.uint64(packing.top), np.uint64(packing.shift), _POWER + (np.int64(1) << (63 - packing.top))
+    wide, low, high = packing.wide, end, 0
+    for start in range(first, last, _STRETCH):
+        stop, signs = min(start + _STRETCH, last), np.int64(0)
+        for b in range(start, stop):
+            left = np.int64(np.int64(np.uint64(bits[b] ^ _SIGN) >> top) | _POWER_BITS).view(np.float64) - base
+            h = np.int64((np.int64(np.uint64(bits[b]) >> shift) & wide) | _POWER_BITS).view(np.float64) - _POWER
+            a, z, right = h + l2, (H - h) + l2, G - left
+            signs |= np.float64(bound * (a * z) - (left * left * z + right * right * a)).view(np.int64)
+        if signs < 0:
+            low, high = min(low, start), stop
+    return low, high
 
 
 @kernel
-def _score(gradients: Any, curvatures: Any, gu: float, hu: float, G: float, H: float, l2: float, scores: Any) -> float:
+def _running(sums: Any, f: int, first: int, last: int, away: int, packing: Any, bits: Any, out: Any) -> None:
+    """Sums of gradient, curvature and rows over the bins 0 to b of a column, for b from `first` up to `last`, as doubles.
+
+    away : 1 where missing values are among them.
+    bits : the same, packed, where the histogram is.
+
+    They are whole numbers below 2^51 in size, hence exact. The first loop takes several at once: such a number i is the
+    last bits of the double 1.5 * 2^52 + i.
+    """
+    if sums.shape[1] == BINS:
+        for b in range(first, last):
+            g, h, c = unpacked(bits[b], packing)
+            out[0, b] = np.int64(g + _MIDDLE).view(np.float64) - _BIG
+            out[1, b] = np.int64(h + _MIDDLE).view(np.float64) - _BIG
+            out[2, b] = np.int64(c + _MIDDLE).view(np.float64) - _BIG
+    else:
+        g, h, c = np.int64(0), np.int64(0), np.int64(0)
+        if away:
+            g, h, c = sums[f, 3 * MISSING], sums[f, 3 * MISSING + 1], sums[f, 3 * MISSING + 2]
+        for b in range(last):
+            g, h, c = g + sums[f, 3 * b], h + sums[f, 3 * b + 1], c + sums[f, 3 * b + 2]
+            out[0, b], out[1, b], out[2, b] = g, h, c
+
+
+@kernel
+def _score(running: Any, first: int, last: int, gu: float, hu: float, G: float, H: float, l2: float) -> float:
     """Twice the loss that equation (2) takes off with each of these left sides, and the largest; several at once."""
-    n = len(gradients)
-    for b in range(n):
-        a, z = hu * curvatures[b] + l2 + 1e-15, hu * (H - curvatures[b]) + l2 + 1e-15
-        left = gu * gradients[b]
+    for b in range(first, last):
+        a, z = hu * running[1, b] + l2 + 1e-15, hu * (H - running[1, b]) + l2 + 1e-15
+        left = gu * running[0, b]
         right = G - left
-        scores[b] = (left * left * z + right * right * a) * np.reciprocal(a * z)  # a plain / would test for 0
-    even = n - n % 4
-    high = np.full(4, -np.inf)
-    for b in range(0, even, 4):
-        for k in range(4):
-            high[k] = max(high[k], scores[b + k])
-    for b in range(even, n):
-        high[0] = max(high[0], scores[b])
-    return max(max(high[0], high[1]), max(high[2], high[3]))  # type: ignore[no-any-return]
+        running[3, b] = (left * left * z + right * right * a) * np.reciprocal(a * z)  # a plain / would test for 0
+    high = np.int64(0)
+    for b in range(first, last):
+        high = max(high, np.float64(running[3, b]).view(np.int64))  # of positive doubles the order is that of their bits
+    return np.int64(high).view(np.float64)
 
 
 @kernel
 def _best_threshold(
-    cells: Any,
+    sums: Any,
     f: int,
     end: int,
-    lost: Any,
+    away: int,
     total: Any,
     node: Any,
     limits: Any,
@@ -215,37 +260,40 @@ def _best_threshold(
     monotone: int,
     best: float,
     found: Any,
-    sums: Any,
+    bits: Any,
+    running: Any,
 ) -> float:
-    """The best of the splits after the bins 0 to end - 1 of a column, with the rows `lost` on the left too."""
+    """The best of the splits after the bins 0 to end - 1 of a column; `away` is 1 where missing values go left."""
     G, H, gu, hu = limits.gradient_unit * total[0], total[1], limits.gradient_unit, limits.curvature_unit
     l2, light, least, most = limits.l2, limits.min_curvature, limits.min_rows, total[2] - limits.min_rows
-    _running(cells, end, lost, packing, sums)
-    gradients, curvatures, counts, scores = sums[0], sums[1], sums[2], sums[3]
+    parent, place, first, last = node[0] * G, -1, 0, end
+    if sums.shape[1] == BINS:
+        first, last = _may_beat(sums, f, end, away, total, limits, packing, best - parent, bits)
+        if first >= last:
+            return best
+    _running(sums, f, first, last, away, packing, bits, running)
     # What grows from bin to bin is large enough from one bin on, and too large from another.
-    first, last = 0, end
-    while first < end and (counts[first] < least or hu * curvatures[first] < light):
+    while first < last and (running[2, first] < least or hu * running[1, first] < light):
         first += 1
-    while last > first and (counts[last - 1] > most or hu * (H - curvatures[last - 1]) < light):
+    while last > first and (running[2, last - 1] > most or hu * (H - running[1, last - 1]) < light):
         last -= 1
-    if first == last:
+    if first >= last:
         return best
-    parent, place = node[0] * G, -1
     if monotone == 0 and node[1] == -np.inf and node[2] == np.inf:
-        high = _score(gradients[first:last], curvatures[first:last], gu, hu, G, H, l2, scores)
+        high = _score(running, first, last, gu, hu, G, H, l2)
         if high + parent > best:
             best, place = high + parent, first
-            while scores[place - first] != high:
+            while running[3, place] != high:
                 place += 1
     else:
         for b in range(first, last):
-            a, z, left = hu * curvatures[b], hu * (H - curvatures[b]), gu * gradients[b]
+            a, z, left = hu * running[1, b], hu * (H - running[1, b]), gu * running[0, b]
             gain = _bounded_gain(left, G - left, a, z, node, l2, monotone)
             if gain > best:
                 best, place = gain, b
     if place >= 0:
-        g, h, c = np.int64(gradients[place]), np.int64(curvatures[place]), np.int64(counts[place])
-        _note(found, f, place, np.int64(lost[2] > 0), g, h, c)
+        g, h, c = np.int64(running[0, place]), np.int64(running[1, place]), np.int64(running[2, place])
+        _note(found, f, place, away, g, h, c)
     return best
 
 
@@ -263,7 +311,7 @@ def _sort(keys: Any, order: Any, n: int) -> None:
 
 @kernel
 def _best_categories(
-    cells: Any,
+    sums: Any,
     f: int,
     n: int,
     total: Any,
@@ -280,7 +328,7 @@ def _best_categories(
     rows_per_curvature = total[2] / max(limits.curvature_unit * total[1], 1e-300)
     for k in range(n + 1):
         b = k if k < n else MISSING
-        here = _cell(cells, b, packing)
+        here = _cell(sums, f, b, packing)
         h = limits.curvature_unit * here[1]
         if here[2] > 0 and h * rows_per_curvature >= _SUPPORT:
             keys[used], order[used] = limits.gradient_unit * here[0] / (h + _SUPPORT), b
@@ -292,7 +340,7 @@ def _best_categories(
     for backwards in range(2):
         g, h, c = np.int64(0), np.int64(0), np.int64(0)
         for k in range(min((used + 1) // 2, _MOST)):
-            here = _cell(cells, order[used - 1 - k] if backwards else order[k], packing)
+            here = _cell(sums, f, order[used - 1 - k] if backwards else order[k], packing)
             g, h, c = g + here[0], h + here[1], c + here[2]
             a, z = limits.curvature_unit * h, limits.curvature_unit * (total[1] - h)
             if min(c, total[2] - c) < limits.min_rows or min(a, z) < limits.min_curvature:
