@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from summula.core import threads
 from summula.core.engine import SerialEngine, ThreadEngine
 from summula.core.environment import FOUND
-from summula.core.team_kernels import meet
+from summula.core.team_kernels import called, meet
 from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
 
 
@@ -269,3 +271,96 @@ class TestTeam:
             threads.Team(meet, 9)
         with pytest.raises(RuntimeError, match="cannot meet here"):
             threads.pool().submit(threads.Team, meet, 2).result(20)
+
+
+class TestTeamThatStays:
+    """Members that wait a little for the next round."""
+
+    @staticmethod
+    def rounds(counts):
+        def task(place, me):
+            while called(place, me):
+                meet(place, me)
+                counts[me] += 1
+                meet(place, me)
+                if me == 0:
+                    return
+
+        return task
+
+    def test_it_is_called_again_without_being_hired_again(self, machine):
+        counts = np.zeros(3, np.int64)
+        machine.setattr(threads, "_STAY", 10**9)
+        team = threads.Team(self.rounds(counts), 3, stays=True)
+        team.run()
+        others = list(team._others)
+        for _ in range(200):
+            team.run()
+        assert team._others == others
+        assert counts.tolist() == [201] * 3
+        assert not any(other.done() for other in others)
+        team.dismiss()
+        assert all(other.done() for other in others)
+
+    def test_who_waits_in_vain_goes_and_is_hired_again(self, machine):
+        counts = np.zeros(3, np.int64)
+        team = threads.Team(self.rounds(counts), 3, stays=True)
+        for k in range(4):
+            team.run()
+            wait(team._others, 30)
+            assert all(other.done() for other in team._others)
+            assert counts.tolist() == [k + 1] * 3
+
+    def test_an_error_ends_the_round_and_not_the_team(self, machine):
+        counts, fails = np.zeros(3, np.int64), [False]
+        good = self.rounds(counts)
+
+        def task(place, me):
+            if fails[0] and me == 0:
+                raise KeyboardInterrupt
+            good(place, me)
+
+        machine.setattr(threads, "_STAY", 10**9)
+        team = threads.Team(task, 3, stays=True)
+        team.run()
+        fails[0] = True
+        with pytest.raises(KeyboardInterrupt):
+            team.run()
+        assert all(other.done() for other in team._others)
+        fails[0] = False
+        team.run()
+        assert counts.tolist() == [2] * 3
+        team.dismiss()
+
+    def test_two_of_them_share_the_threads_there_are(self, machine):
+        counts = np.zeros((4, 8), np.int64)
+        machine.setattr(threads, "_STAY", 10**5)
+
+        def work(which):
+            team = threads.Team(self.rounds(counts[which]), 8, stays=True)
+            for _ in range(30):
+                team.run()
+
+        callers = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(4)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join(120)
+        assert not any(caller.is_alive() for caller in callers)
+        np.testing.assert_array_equal(counts, 30)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+    def test_a_child_process_hires_its_own(self, machine):
+        counts = np.zeros(2, np.int64)
+        machine.setattr(threads, "_STAY", 10**9)
+        team = threads.Team(self.rounds(counts), 2, stays=True)
+        team.run()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+            child = os.fork()
+        if child == 0:
+            team.run()
+            team.dismiss()
+            os._exit(0 if counts.tolist() == [2, 2] else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        team.dismiss()

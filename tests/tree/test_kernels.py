@@ -110,6 +110,35 @@ def test_the_best_split_is_that_of_all(l2, missing):
         assert found[3:].tolist() == [g[goes].sum(), h[goes].sum(), goes.sum()]
 
 
+@pytest.mark.parametrize("l2", [0.0, 3.0])
+@pytest.mark.parametrize("bits", [9, 0])
+@pytest.mark.parametrize("n", [60, 300, 5_000])
+def test_columns_passed_over_have_no_better_split(n, bits, l2):
+    rng, packing, d = np.random.default_rng(n + bits), Packing.of(13, bits), 30
+    limits = Limits(1e-3, 1e-2 if bits else 1.0, l2, 5, 1e-3)
+    for _ in range(20):
+        bins = rng.integers(0, 255, (n, d)).astype(np.uint8)
+        bins[rng.random((n, d)) < 0.1] = 255
+        signal = (bins[:, rng.integers(d)] > 100) * rng.integers(0, 300)
+        g, h = rng.integers(-900, 900, n) + signal, rng.integers(1, 512, n) if bits else np.ones(n, np.int64)
+        sums, space = np.zeros((d, 256), np.int64), np.zeros((24, 256), np.int64)
+        rows = np.arange(n, dtype=np.uint32)
+        histogram_kernels.accumulate(bins, rows, packed(g, h, 13, bits), 0, d, packing, space, sums)
+        columns = Columns(np.full(d, 255), np.zeros(d, np.int64), np.zeros(d, np.int64))
+        total, node = np.array([g.sum(), h.sum(), n]), np.zeros(3)
+        split_kernels.whole(sums, packing, limits, total.copy(), node)
+
+        def best(first, last):
+            found, left = np.zeros(6, np.int64), np.zeros(256, np.uint8)
+            given = sums, first, last, columns, np.ones(d, np.uint8), total, node, limits, packing  # noqa: B023
+            return split_kernels.best_split(*given, -1.0, found, left), found
+
+        each = [best(f, f + 1) for f in range(d)]
+        gain, found = best(0, d)
+        assert gain == max(one for one, _ in each)
+        np.testing.assert_array_equal(found, each[int(np.argmax([one for one, _ in each]))][1])
+
+
 def test_categories_are_split_as_by_trying_all_subsets():
     rng = np.random.default_rng(6)
     for _ in range(20):

@@ -125,19 +125,19 @@ class Booster:
             start, stop = k * _BLOCK, min((k + 1) * _BLOCK, len(self.rows.y))
             sums[k], tops[k] = self.loss.slopes(self.rows, self._g, self._h, start, stop)
 
-    def add_trees(self, iteration: int, tops: Array) -> list[Nodes]:
+    def add_trees(self, iteration: int, tops: Array) -> list[Tree]:
         """One tree a score, for the slopes computed last."""
         scores, workers = self.loss.scores, len(self._growers)
-        tables: dict[int, Nodes] = {}
+        trees: dict[int, Tree] = {}
 
         def grow(worker: int) -> None:
             for k in range(worker, scores, workers):
-                tables[k] = self._tree(iteration * scores + k, k, tops, *self._growers[worker])
+                trees[k] = self._tree(iteration * scores + k, k, tops, *self._growers[worker])
 
         together([functools.partial(grow, worker) for worker in range(workers)])
-        return [tables[k] for k in range(scores)]
+        return [trees[k] for k in range(scores)]
 
-    def _tree(self, number: int, k: int, tops: Array, grower: Grower, packed: Array) -> Nodes:
+    def _tree(self, number: int, k: int, tops: Array, grower: Grower, packed: Array) -> Tree:
         """The next tree of score k, which the scores are raised by."""
         slopes = quantised(
             self._g[k], self._h[k], tuple(tops[:, k].tolist()), (self.seed, number), packed, grower.threads
@@ -147,7 +147,7 @@ class Booster:
         if self.loss.level is not None:
             self._take_quantiles(grown, self.loss.level)
         grower.add_to(self.rows.z[k], grown)
-        return Nodes.of(grown.tree, self.bins)
+        return grown.tree
 
     def _take_quantiles(self, grown: Grown, level: float) -> None:
         """Leaf values for losses without curvature: quantiles of what is left."""

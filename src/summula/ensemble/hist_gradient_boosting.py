@@ -29,7 +29,7 @@ from summula.ensemble.categories import Categories, check_kinds, coded_array, li
 from summula.ensemble.columns import categorical_mask, interaction_groups, monotone_signs
 from summula.ensemble.stopping import Watcher, held_out_rows
 from summula.tree.binning import BinMap, learn_bins
-from summula.tree.nodes import Rules
+from summula.tree.nodes import Rules, Tree
 from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import add_scores, find_leaves
 
@@ -289,28 +289,32 @@ class HistGradientBoosting(Estimator):
         watched = None if held is None else Rows.at(held[0], held[1], held[2], start)
         watcher = Watcher(self, loss, learnt, watched, stops=stops, warm=warm)
         booster = Booster(loss, learnt, bins, monotone, rules, seed, self.n_jobs)
-        self._add_trees(run, booster, watcher, [self._nodes] if warm else [], start)
+        self._add_trees(run, booster, watcher, self._nodes if warm else Nodes.none(), start)
 
-    def _add_trees(self, run: Run, booster: Booster, watcher: Watcher, tables: list[Nodes], start: Array) -> None:
+    def _add_trees(self, run: Run, booster: Booster, watcher: Watcher, before: Nodes, start: Array) -> None:
         """Boost until there are enough trees, or more do not help."""
-        scores = booster.loss.scores
-        iteration = sum(table.n_trees for table in tables) // scores
+        scores, trees = booster.loss.scores, list[Tree]()
+        iteration = before.n_trees // scores
         if iteration > self.max_iter:
             raise ParameterError(
                 f"max_iter={self.max_iter} must be larger than or equal to n_iter_={iteration} when warm_start==True"
             )
-        if tables:
+        if iteration:
             for rows in (booster.rows, watcher.watched):
                 if rows is not None:
-                    rows.add_trees(tables[0], 0, booster.threads)
+                    rows.add_trees(before, 0, booster.threads)
         mean, tops = booster.slopes()
-        watcher.tables, watcher.start = tables, start
-        if not tables:
+
+        def nodes() -> Nodes:
+            return Nodes.joined([before, Nodes.of(trees, booster.bins)])
+
+        watcher.nodes, watcher.start = nodes, start
+        if not iteration:
             watcher.note(mean)
 
         def assign() -> None:
             self._bins, self._seed, self._start = booster.bins, booster.seed, start
-            self._nodes = Nodes.joined(tables)
+            self._nodes = nodes()
             self.n_trees_per_iteration_ = scores
             self.n_iter_ = self._nodes.n_trees // scores
             self.do_early_stopping_ = watcher.stops
@@ -320,8 +324,8 @@ class HistGradientBoosting(Estimator):
             new = booster.add_trees(iteration, tops)
             mean, tops = booster.slopes()
             if watcher.watched is not None:
-                watcher.watched.add_trees(Nodes.joined(new), 0, booster.threads)
-            tables += new
+                watcher.watched.add_trees(Nodes.of(new, booster.bins), 0, booster.threads)
+            trees += new
             iteration += 1
             watcher.note(mean)
             run.offer(assign)

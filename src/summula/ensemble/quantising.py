@@ -114,6 +114,8 @@ def _scale(values: Array, top: float, most: float) -> float:
         return 1.0
     few = np.abs(values[:: max(1, len(values) // _LOOKED_AT)])
     at = int(0.99 * (len(few) - 1))
+    if np.count_nonzero(few >= top * (_FINE / most)) >= len(few) - at:  # no need to know it: it is above
+        return top
     usual = float(np.partition(few, at)[at])
     return min(top, most / _FINE * usual) if usual > 0 else top
 

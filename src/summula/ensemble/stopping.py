@@ -5,6 +5,7 @@ Boosting stops when none of the last `n_iter_no_change` scores is better, by mor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -106,13 +107,13 @@ class Watcher:
 
     Attributes
     ----------
-    tables, start : list of Nodes, ndarray
-        The trees so far, and the scores without any.
+    nodes, start : callable, ndarray
+        Gives the trees so far; the scores without any.
     """
 
     def __init__(self, owner: Any, loss: Loss, learnt: Rows, watched: Rows | None, *, stops: bool, warm: bool) -> None:
         self.owner, self.loss, self.stops = owner, loss, stops
-        self.tables: list[Nodes] = []
+        self.nodes: Callable[[], Nodes] = Nodes.none
         self.start: Array = np.zeros(loss.scores)
         self.learnt, self.watched = learnt, watched
         curve = owner.learning_curve_ if warm else {"train": np.empty(0), "validation": np.empty(0)}
@@ -156,7 +157,7 @@ class Watcher:
     def scores_of(self, X: Array) -> Array:
         """The scores of any rows, given as bins."""
         rows = Rows.at(np.ascontiguousarray(X, np.uint8), np.empty(len(X)), None, self.start)
-        rows.add_trees(Nodes.joined(self.tables), 0, 1)
+        rows.add_trees(self.nodes(), 0, 1)
         return rows.z
 
     def is_enough(self) -> bool:

@@ -13,16 +13,32 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.threads import Team, inside_pool, thread_count, together
-from summula.tree.growing_kernels import COUNT, DONE, NARROWS, NEXT, STATE, WIDES, Crew, Room, Stop, Table, Turn, Work, grow
+from summula.tree.growing_kernels import (
+    COUNT,
+    DONE,
+    NARROWS,
+    NEXT,
+    STATE,
+    WIDES,
+    Crew,
+    Room,
+    Stop,
+    Table,
+    Turn,
+    Work,
+    grow,
+    read,
+)
 from summula.tree.histogram_kernels import BLOCK
 from summula.tree.nodes import Bins, Growth, Rules, Slopes, Tree
-from summula.tree.partition_kernels import add_values, leaf_sums
+from summula.tree.partition_kernels import add_values, leaf_values
 from summula.tree.split_kernels import BINS, Columns, Limits
 
 __all__ = ["Grower", "Grown"]
@@ -33,7 +49,6 @@ _TINY = 20_000  # bins in all below which meeting costs more than it saves
 _SMALL = 1_200_000  # below which sharing the shorter steps does, and a team stays from tree to tree
 _FEW = 64  # leaves there is room for at first
 _ENDLESS = 2**62  # leaves, or levels
-_AT_ONCE = 2**20  # rows numbered at once: a second array of all would be the largest need of memory
 _WIDE = 62  # bits of the sums of leaf values
 
 
@@ -81,10 +96,7 @@ class Grower:
 
     def grow(self, slopes: Slopes, seed: int = 0) -> Grown:
         """A tree for these gradients; `seed` draws columns where not all are looked at."""
-        for start in range(0, len(self.rows), _AT_ONCE):
-            some = self.rows[start : start + _AT_ONCE]
-            some[:] = np.arange(start, start + len(some), dtype=np.uint32)
-        self._clear()
+        self._room.state[COUNT] = 0
         self._turn.units[:] = slopes.gradient_unit, slopes.curvature_unit
         self._turn.seed[0] = seed
         if slopes.packed is not self._given:
@@ -111,18 +123,11 @@ class Grower:
         self._team = Team(functools.partial(grow, work), self._members, stays=self.threads == 1)
 
     def _grown(self, slopes: Slopes) -> Grown:
-        count = int(self._room.state[COUNT])
-        leaves = np.flatnonzero(self._growth.child[:count] == 0)
-        leaves = leaves[np.argsort(self._growth.span[leaves, 0])]
-        starts = np.append(self._growth.span[leaves, 0], len(self.rows))
-        return Grown(Tree.of(self._growth, count, slopes.curvature_unit), leaves, starts, self.rows)
-
-    def _clear(self) -> None:
-        """All histograms are free."""
-        room = self._room
-        room.state[:] = 0
-        room.state[NARROWS], room.state[WIDES] = len(room.narrow), len(room.wide)
-        room.free[:], room.free_wide[:] = np.arange(len(room.narrow)), np.arange(len(room.wide))
+        nodes = int(self._room.state[COUNT])
+        whole, real = np.empty((6, nodes), np.int64), np.empty((3, nodes))
+        leaves, starts = np.empty(nodes // 2 + 1, np.int64), np.empty(nodes // 2 + 2, np.int64)
+        read(self._growth, nodes, slopes.curvature_unit, whole, real, leaves, starts)
+        return Grown(Tree.of(whole, real, self._growth.left), leaves, starts, self.rows)
 
     def _enlarge(self) -> None:
         """Room for twice as many nodes, or histograms, whichever there are too few of."""
@@ -159,14 +164,16 @@ class Grower:
     def _finish(self, grown: Grown, slopes: Slopes) -> None:
         """The values of the leaves, from unrounded gradients summed in fixed point."""
         rules, tree = self.rules, grown.tree
-        digits = _WIDE - int(np.ceil(np.log2(max(slopes.top, 1e-300)))) - int(np.ceil(np.log2(max(len(self.rows), 2))))
+        digits = _WIDE - math.ceil(math.log2(max(slopes.top, 1e-300))) - math.ceil(math.log2(max(len(self.rows), 2)))
         unit = 2.0 ** min(digits, 1000)
-        sums = np.empty((len(grown.leaves), 2))
-        given = slopes.gradients, slopes.curvatures, unit, sums
-        together([functools.partial(leaf_sums, self.rows, grown.starts, a, b, *given) for a, b in self._shares(grown)])
-        _, low, high = self._growth.node[grown.leaves].T
-        value = np.clip(-sums[:, 0] / (sums[:, 1] + rules.l2 + 1e-15), low, high)
-        tree.value[grown.leaves], tree.weight[grown.leaves] = rules.rate * value, sums[:, 1]
+        given = slopes.gradients, slopes.curvatures, unit, rules.l2, rules.rate, self._growth.node
+        places = self.rows, grown.starts, grown.leaves
+        together(
+            [
+                functools.partial(leaf_values, *places, a, b, *given, tree.value, tree.weight)
+                for a, b in self._shares(grown)
+            ]
+        )
 
 
 def _crew(columns: Columns, threads: int) -> Crew:

@@ -17,9 +17,25 @@ from summula.core.team_kernels import called, meet
 from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
 from summula.tree.nodes import Growth
 from summula.tree.partition_kernels import gather, scatter
-from summula.tree.split_kernels import BINS, Columns, Limits, best_split, sides, split_children, whole
+from summula.tree.split_kernels import BINS, MISSING, Columns, Limits, best_split, sides, split_children, whole
 
-__all__ = ["COUNT", "DONE", "NARROWS", "NEXT", "STATE", "WIDES", "Crew", "Room", "Stop", "Table", "Turn", "Work", "grow", "warmup"]
+__all__ = [
+    "COUNT",
+    "DONE",
+    "NARROWS",
+    "NEXT",
+    "STATE",
+    "WIDES",
+    "Crew",
+    "Room",
+    "Stop",
+    "Table",
+    "Turn",
+    "Work",
+    "grow",
+    "read",
+    "warmup",
+]
 
 DONE, _FULL = -1, -2  # instead of the next leaf to split
 # Places in the state: nodes, leaves, leaves that may be split, free histograms of either kind, the leaf to split,
@@ -200,12 +216,27 @@ def _choose(node: int, side: int, stop: Any, crew: Any, room: Any, growth: Any) 
 
 
 @piece
+def _clear(room: Any) -> None:
+    """All histograms are free, and there is no node."""
+    room.state[:] = 0
+    room.state[NARROWS], room.state[WIDES] = len(room.free), len(room.free_wide)
+    for k in range(len(room.free)):
+        room.free[k] = k
+    for k in range(len(room.free_wide)):
+        room.free_wide[k] = k
+
+
+@piece
 def _root(work: Any, limits: Any, place: Any, me: int) -> None:
     """The first node: all rows."""
     packing, stop, crew, room, growth = work.packing, work.stop, work.crew, work.room, work.growth
     n = len(work.rows)
     packed = _packed(n, packing)
+    first, last = _own(n, len(place) - 1, me)
+    for i in range(first, last):
+        work.rows[i] = i
     if me == 0:
+        _clear(room)
         room.place[0] = _take(room, packed)
         for group in range(len(stop.groups)):
             room.member[0, group] = 1
@@ -392,6 +423,33 @@ def grow(work: Any, place: Any, me: int) -> None:
             return
 
 
+@kernel
+def read(growth: Any, nodes: int, curvature_unit: float, whole: Any, real: Any, leaves: Any, starts: Any) -> None:
+    """A tree as columns, the rows of `whole` and `real` (see `nodes.Tree`); its leaves in the order of their rows."""
+    for node in range(nodes):
+        inner = growth.child[node] > 0
+        whole[0, node] = growth.found[node, 0] if inner else -1
+        whole[1, node] = growth.found[node, 1] if inner else -1
+        whole[2, node] = growth.left[node, MISSING] if inner else 0
+        whole[3, node] = growth.child[node]
+        whole[4, node] = growth.total[node, 2]
+        whole[5, node] = growth.span[node, 2]
+        real[0, node] = growth.node[node, 0]
+        real[1, node] = growth.gain[node] if inner else 0.0
+        real[2, node] = curvature_unit * growth.total[node, 1]
+    waiting = np.zeros(nodes + 1, np.int64)  # the root first
+    depth, found = 1, 0
+    while depth > 0:
+        node = waiting[depth - 1]
+        if growth.child[node] > 0:
+            waiting[depth - 1], waiting[depth] = growth.child[node] + 1, growth.child[node]
+            depth += 1
+        else:
+            leaves[found], starts[found] = node, growth.span[node, 0]
+            found, depth = found + 1, depth - 1
+    starts[found] = growth.span[0, 1]
+
+
 def warmup() -> None:
     """Compile for the types people use."""
     columns = Columns(np.ones(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
@@ -434,3 +492,5 @@ def warmup() -> None:
         Growth.of(3),
     )
     grow(work, np.zeros((2, 8), np.int64), 0)
+    leaves = np.zeros(2, np.int64)
+    read(work.growth, 1, 1.0, np.zeros((6, 1), np.int64), np.zeros((3, 1)), leaves[:1], leaves)

@@ -132,24 +132,14 @@ class Tree:
     lefts: dict[int, Array]  # of nodes that split categories: which bins go left
 
     @classmethod
-    def of(cls, growth: Growth, nodes: int, curvature_unit: float) -> Tree:
-        """The first nodes; values and weights of leaves are those of the search."""
-        child, found = growth.child[:nodes].copy(), growth.found[:nodes]
-        inner = child > 0
-        column, last = np.where(inner, found[:, 0], -1), np.where(inner, found[:, 1], -1)
-        categories = np.flatnonzero(inner & (last < 0)).tolist()
-        return cls(
-            column,
-            last,
-            inner & (growth.left[:nodes, -1] == 1),
-            child,
-            growth.node[:nodes, 0].copy(),
-            np.where(inner, growth.gain[:nodes], 0.0),
-            growth.total[:nodes, 2].copy(),
-            curvature_unit * growth.total[:nodes, 1],
-            growth.span[:nodes, 2].copy(),
-            {node: growth.left[node].copy() for node in categories},
-        )
+    def of(cls, whole: Array, real: Array, left: Array) -> Tree:
+        """From its columns (`growing_kernels.read`), and which bins go left at each node."""
+        column, last, missing_left, child, count, depth = whole
+        value, gain, weight = real
+        lefts = {}
+        if (last < column).any():
+            lefts = {node: left[node].copy() for node in np.flatnonzero((column >= 0) & (last < 0)).tolist()}
+        return cls(column, last, missing_left, child, value, gain, count, weight, depth, lefts)
 
     def __len__(self) -> int:
         return len(self.value)

@@ -11,7 +11,7 @@ import numpy as np
 
 from summula.core.compile import kernel
 
-__all__ = ["add_values", "gather", "leaf_sums", "scatter", "warmup"]
+__all__ = ["add_values", "gather", "leaf_sums", "leaf_values", "scatter", "warmup"]
 
 
 @kernel
@@ -63,6 +63,34 @@ def leaf_sums(
 
 
 @kernel
+def leaf_values(
+    rows: Any,
+    starts: Any,
+    leaves: Any,
+    first: int,
+    last: int,
+    gradients: Any,
+    curvatures: Any,
+    unit: float,
+    l2: float,
+    rate: float,
+    bounds: Any,
+    value: Any,
+    weight: Any,
+) -> None:
+    """-rate g / (h + l2), with the sums g and h of a leaf, and h, for the leaves from `first` up to `last`.
+
+    bounds : of each node the least and the largest value before `rate`, in its columns 1 and 2.
+    """
+    sums = np.empty((len(leaves), 2))
+    leaf_sums(rows, starts, first, last, gradients, curvatures, unit, sums)
+    for k in range(first, last):
+        node, h = leaves[k], sums[k, 1]
+        v = -sums[k, 0] / (h + l2 + 1e-15)
+        value[node], weight[node] = rate * min(max(v, bounds[node, 1]), bounds[node, 2]), h
+
+
+@kernel
 def add_values(rows: Any, starts: Any, values: Any, first: int, last: int, scores: Any) -> None:
     """Add to the score of each row the value of its leaf, for the leaves from `first` up to `last`."""
     for leaf in range(first, last):
@@ -74,6 +102,7 @@ def add_values(rows: Any, starts: Any, values: Any, first: int, last: int, score
 def warmup() -> None:
     """Compile for the types people use."""
     rows = np.zeros(1, np.uint32)
-    leaf_sums(rows, np.array([0, 1]), 0, 1, np.zeros(1, np.float32), np.zeros(1, np.float32), 1.0, np.zeros((1, 2)))
+    g, out = np.zeros(1, np.float32), np.zeros(1)
+    leaf_values(rows, np.array([0, 1]), np.array([0]), 0, 1, g, g, 1.0, 0.0, 1.0, np.zeros((1, 3)), out, out)
     for kind in (np.float32, np.float64):
         add_values(rows, np.array([0, 1]), np.zeros(1), 0, 1, np.zeros(1, kind))

@@ -9,6 +9,7 @@ and its score is the start plus the values of the leaves it ends in, summed over
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,27 +78,32 @@ class Nodes(NamedTuple):
         )
 
     @classmethod
-    def of(cls, tree: Tree, bins: BinMap) -> Nodes:
-        """The table of one tree; thresholds are the edges of its bins."""
-        column, last = np.array(tree.column, np.int32), np.array(tree.bin, np.int64)
-        category = np.full(len(tree), -1, np.int32)
-        category[list(tree.lefts)] = np.arange(len(tree.lefts))
-        compared = (column >= 0) & (category < 0)
-        threshold = np.zeros(len(tree))
+    def of(cls, trees: Sequence[Tree], bins: BinMap) -> Nodes:
+        """The table of some trees; thresholds are the edges of their bins."""
+        if not trees:
+            return cls.none()
+        sizes = [len(tree) for tree in trees]
+        roots = np.cumsum([0, *sizes])
+        column, last, child = (np.concatenate([getattr(t, name) for t in trees]) for name in ("column", "bin", "child"))
+        inner = column >= 0
+        compared = inner & (last >= 0)
+        category, threshold = np.full(len(column), -1, np.int32), np.zeros(len(column))
+        lefts = [left for tree in trees for left in tree.lefts.values()]
+        category[inner & (last < 0)] = np.arange(len(lefts))
         threshold[compared] = bins.edges[column[compared], last[compared]]
         return cls(
-            column,
+            column.astype(np.int32),
             threshold,
             np.where(compared, last, 0).astype(np.uint8),
             category,
-            np.array(tree.missing_left, np.uint8),
-            np.array(tree.child, np.int32),
-            np.array(tree.value),
-            np.array(tree.gain),
-            np.array(tree.count, np.int64),
-            np.array(tree.weight),
-            np.array(list(tree.lefts.values()), np.uint8).reshape(-1, 256),
-            np.array([0, len(tree)], np.int64),
+            np.concatenate([tree.missing_left for tree in trees]).astype(np.uint8),
+            np.where(inner, child + np.repeat(roots[:-1], sizes), 0).astype(np.int32),
+            np.concatenate([tree.value for tree in trees]),
+            np.concatenate([tree.gain for tree in trees]),
+            np.concatenate([tree.count for tree in trees]),
+            np.concatenate([tree.weight for tree in trees]),
+            np.array(lefts, np.uint8).reshape(-1, 256),
+            roots,
         )
 
     @classmethod

@@ -172,8 +172,8 @@ def _may_beat(
 
         L^2 / a + R^2 / z > bound    if and only if    L^2 z + R^2 a > bound a z,
 
-    here up to rounding, which is allowed for. The loop takes several bins at once: the sign of a double is the first bit
-    of its integer, and one of them is enough.
+    here up to rounding, which is allowed for. The loop takes several bins at once: the sign of a double is the first
+    bit of its integer, and one of them is enough.
     """
     running = away * sums[f, MISSING]
     for b in range(end):
@@ -210,7 +210,7 @@ def _may_beat(
 
 @kernel
 def _running(sums: Any, f: int, first: int, last: int, away: int, packing: Any, bits: Any, out: Any) -> None:
-    """Sums of gradient, curvature and rows over the bins 0 to b of a column, for b from `first` up to `last`, as doubles.
+    """Sums of gradient, curvature and rows over the bins 0 to b of a column, as doubles, for b = first, ..., last - 1.
 
     away : 1 where missing values are among them.
     bits : the same, packed, where the histogram is.
@@ -243,7 +243,9 @@ def _score(running: Any, first: int, last: int, gu: float, hu: float, G: float, 
         running[3, b] = (left * left * z + right * right * a) * np.reciprocal(a * z)  # a plain / would test for 0
     high = np.int64(0)
     for b in range(first, last):
-        high = max(high, np.float64(running[3, b]).view(np.int64))  # of positive doubles the order is that of their bits
+        high = max(
+            high, np.float64(running[3, b]).view(np.int64)
+        )  # of positive doubles the order is that of their bits
     return np.int64(high).view(np.float64)
 
 
@@ -267,8 +269,10 @@ def _best_threshold(
     G, H, gu, hu = limits.gradient_unit * total[0], total[1], limits.gradient_unit, limits.curvature_unit
     l2, light, least, most = limits.l2, limits.min_curvature, limits.min_rows, total[2] - limits.min_rows
     parent, place, first, last = node[0] * G, -1, 0, end
+    free = monotone == 0 and node[1] == -np.inf and node[2] == np.inf
     if sums.shape[1] == BINS:
-        first, last = _may_beat(sums, f, end, away, total, limits, packing, best - parent, bits)
+        bound = best - parent if free else -1.0  # a value at its bound may be too large, and with it what it takes off
+        first, last = _may_beat(sums, f, end, away, total, limits, packing, bound, bits)
         if first >= last:
             return best
     _running(sums, f, first, last, away, packing, bits, running)
@@ -279,7 +283,7 @@ def _best_threshold(
         last -= 1
     if first >= last:
         return best
-    if monotone == 0 and node[1] == -np.inf and node[2] == np.inf:
+    if free:
         high = _score(running, first, last, gu, hu, G, H, l2)
         if high + parent > best:
             best, place = high + parent, first
