@@ -45,7 +45,7 @@ __all__ = ["Grower", "Grown"]
 
 Array = NDArray[Any]
 
-_TINY = 20_000  # bins in all below which meeting costs more than it saves
+_TINY = 40_000  # bins in all below which meeting costs more than it saves
 _SMALL = 1_200_000  # below which sharing the shorter steps does, and a team stays from tree to tree
 _FEW = 64  # leaves there is room for at first
 _ENDLESS = 2**62  # leaves, or levels
