@@ -124,21 +124,18 @@ def _packed(rows: int, packing: Any) -> bool:
 @piece
 def _take(room: Any, packed: bool) -> int:
     """A free histogram."""
-    if packed:
-        room.state[NARROWS] -= 1
-        return room.free[room.state[NARROWS]]  # type: ignore[no-any-return]
-    room.state[WIDES] -= 1
-    return room.free_wide[room.state[WIDES]]  # type: ignore[no-any-return]
+    kind, free = (NARROWS, room.free) if packed else (WIDES, room.free_wide)
+    state = room.state
+    state[kind] -= 1
+    return free[state[kind]]  # type: ignore[no-any-return]
 
 
 @piece
 def _give_back(room: Any, packed: bool, number: int) -> None:
-    if packed:
-        room.free[room.state[NARROWS]] = number
-        room.state[NARROWS] += 1
-    else:
-        room.free_wide[room.state[WIDES]] = number
-        room.state[WIDES] += 1
+    kind, free = (NARROWS, room.free) if packed else (WIDES, room.free_wide)
+    state = room.state
+    free[state[kind]] = number
+    state[kind] += 1
 
 
 @piece
@@ -149,19 +146,20 @@ def _histogram(room: Any, packed: bool, number: int) -> Any:
 @piece
 def _allow(node: int, stop: Any, turn: Any, room: Any, allowed: Any) -> None:
     """Which columns a node may be split on; a share of them is drawn by a hash of the tree and the node."""
-    groups, d = len(stop.groups), len(allowed)
-    if groups == 0 and stop.share >= 1.0:
+    share, groups, member = stop.share, stop.groups, room.member
+    count, d = len(groups), len(allowed)
+    if count == 0 and share >= 1.0:
         return
     candidates = 0
     for f in range(d):
-        allowed[f] = groups == 0
-        for k in range(groups):
-            if room.member[node, k] and stop.groups[k, f]:
+        allowed[f] = count == 0
+        for k in range(count):
+            if member[node, k] and groups[k, f]:
                 allowed[f] = 1
         candidates += allowed[f]
-    if stop.share >= 1.0:
+    if share >= 1.0:
         return
-    wanted = max(1, int(np.ceil(stop.share * candidates)))
+    wanted = max(1, int(np.ceil(share * candidates)))
     random = hashed(np.uint64(turn.seed[0]) + np.uint64(node))
     for f in range(d):
         if allowed[f]:
@@ -183,84 +181,84 @@ def _own(length: int, members: int, me: int) -> Any:
 def _sum_together(work: Any, rows: Any, place: Any, me: int, sums: Any) -> None:
     """The histogram of a node: each member sums some rows, then adds up the sums of its columns."""
     bins, packing, crew = work.table.bins, work.packing, work.crew
-    members, d, packed = len(place) - 1, bins.shape[1], _packed(len(rows), packing)
+    members, d, cuts = len(place) - 1, bins.shape[1], crew.cuts
+    others = crew.narrow if _packed(len(rows), packing) else crew.wide
     a, b = _own(len(rows), members, me)
-    if me == 0:
-        mine = sums
-    else:
-        mine = crew.narrow[me - 1] if packed else crew.wide[me - 1]
-    accumulate(bins, rows[a:b], work.gradients, 0, d, packing, crew.space[me], mine)
+    accumulate(bins, rows[a:b], work.gradients, 0, d, packing, crew.space[me], sums if me == 0 else others[me - 1])
     meet(place, me)
     for k in range(members - 1):
-        other = crew.narrow[k] if packed else crew.wide[k]
-        for f in range(crew.cuts[me], crew.cuts[me + 1]):
+        for f in range(cuts[me], cuts[me + 1]):
             for b in range(sums.shape[1]):
-                sums[f, b] += other[f, b]
+                sums[f, b] += others[k, f, b]
 
 
 @piece
 def _choose(node: int, side: int, stop: Any, crew: Any, room: Any, growth: Any) -> None:
     """The best of what the members have found for a node; of equal ones the first."""
+    gains, founds, lefts, state = crew.gains, crew.founds, crew.lefts, room.state
+    found, left = growth.found, growth.left
     best = 0
-    for k in range(1, len(crew.gains)):
-        if crew.gains[k, side] > crew.gains[best, side]:
+    for k in range(1, len(gains)):
+        if gains[k, side] > gains[best, side]:
             best = k
-    growth.gain[node] = crew.gains[best, side]
+    growth.gain[node] = gains[best, side]
     for k in range(6):
-        growth.found[node, k] = crew.founds[best, side, k]
+        found[node, k] = founds[best, side, k]
     for k in range(BINS):
-        growth.left[node, k] = crew.lefts[best, side, k]
-    if growth.gain[node] > stop.min_gain:
-        room.open[room.state[_OPEN]] = node
-        room.state[_OPEN] += 1
+        left[node, k] = lefts[best, side, k]
+    if gains[best, side] > stop.min_gain:
+        room.open[state[_OPEN]] = node
+        state[_OPEN] += 1
 
 
 @piece
 def _clear(room: Any) -> None:
     """All histograms are free, and there is no node."""
-    room.state[:] = 0
-    room.state[NARROWS], room.state[WIDES] = len(room.free), len(room.free_wide)
-    for k in range(len(room.free)):
-        room.free[k] = k
-    for k in range(len(room.free_wide)):
-        room.free_wide[k] = k
+    state, free, free_wide = room.state, room.free, room.free_wide
+    state[:] = 0
+    state[NARROWS], state[WIDES] = len(free), len(free_wide)
+    for k in range(len(free)):
+        free[k] = k
+    for k in range(len(free_wide)):
+        free_wide[k] = k
 
 
 @piece
 def _root(work: Any, limits: Any, place: Any, me: int) -> None:
     """The first node: all rows."""
     packing, stop, crew, room, growth = work.packing, work.stop, work.crew, work.room, work.growth
-    n = len(work.rows)
+    rows, state, span, gains = work.rows, room.state, growth.span, crew.gains
+    n = len(rows)
     packed = _packed(n, packing)
     first, last = _own(n, len(place) - 1, me)
     for i in range(first, last):
-        work.rows[i] = i
+        rows[i] = i
     if me == 0:
         _clear(room)
         room.place[0] = _take(room, packed)
-        for group in range(len(stop.groups)):
-            room.member[0, group] = 1
-        growth.span[0, 0], growth.span[0, 1], growth.span[0, 2] = 0, n, 0
+        room.member[0] = 1
+        span[0, 0], span[0, 1], span[0, 2] = 0, n, 0
         growth.child[0], growth.gain[0] = 0, -1.0
-        room.state[COUNT] = room.state[_LEAVES] = 1
+        state[COUNT] = state[_LEAVES] = 1
     meet(place, me)
-    sums = _histogram(room, packed, room.place[0])
-    _sum_together(work, work.rows, place, me, sums)
+    sums, total, node = _histogram(room, packed, room.place[0]), growth.total[0], growth.node[0]
+    _sum_together(work, rows, place, me, sums)
     meet(place, me)
     if me == 0:
-        whole(sums, packing, limits, growth.total[0], growth.node[0])
+        whole(sums, packing, limits, total, node)
     meet(place, me)
-    crew.gains[me, 0] = -1.0
+    gains[me, 0] = -1.0
     if n >= 2 * limits.min_rows and stop.max_depth > 0:
-        _allow(0, stop, work.turn, room, crew.allowed[me, 0])
-        crew.gains[me, 0] = best_split(
+        cuts, allowed = crew.cuts, crew.allowed[me, 0]
+        _allow(0, stop, work.turn, room, allowed)
+        gains[me, 0] = best_split(
             sums,
-            crew.cuts[me],
-            crew.cuts[me + 1],
+            cuts[me],
+            cuts[me + 1],
             work.columns,
-            crew.allowed[me, 0],
-            growth.total[0],
-            growth.node[0],
+            allowed,
+            total,
+            node,
             limits,
             packing,
             -1.0,
@@ -275,20 +273,20 @@ def _root(work: Any, limits: Any, place: Any, me: int) -> None:
 @piece
 def _next(stop: Any, room: Any, growth: Any) -> int:
     """The leaf to split: of largest gain, of equal ones the first."""
-    state = room.state
+    state, waiting, gain = room.state, room.open, growth.gain
     if state[_OPEN] == 0 or state[_LEAVES] >= stop.max_leaves:
         return DONE
-    if state[COUNT] + 2 > len(growth.child) or state[NARROWS] < 2 or state[WIDES] < 1:
+    if state[COUNT] + 2 > len(gain) or state[NARROWS] < 2 or state[WIDES] < 1:
         return _FULL
     at = state[_OPEN] - 1
     if not stop.all_leaves:
         for k in range(state[_OPEN] - 1):
-            node, best = room.open[k], room.open[at]
-            if growth.gain[node] > growth.gain[best] or (growth.gain[node] == growth.gain[best] and node < best):
+            node, best = waiting[k], waiting[at]
+            if gain[node] > gain[best] or (gain[node] == gain[best] and node < best):
                 at = k
-    leaf = room.open[at]
+    leaf = waiting[at]
     state[_OPEN] -= 1
-    room.open[at] = room.open[state[_OPEN]]
+    waiting[at] = waiting[state[_OPEN]]
     return leaf  # type: ignore[no-any-return]
 
 
@@ -296,20 +294,19 @@ def _next(stop: Any, room: Any, growth: Any) -> int:
 def _enter(work: Any, limits: Any, leaf: int, lefts: int) -> None:
     """Two children in the books, and room for their histograms: the larger one takes that of the leaf if it can."""
     packing, stop, room, growth = work.packing, work.stop, work.room, work.growth
-    state, child = room.state, room.state[COUNT]
-    start, end, depth = growth.span[leaf, 0], growth.span[leaf, 1], growth.span[leaf, 2]
-    f, pair = growth.found[leaf, 0], slice(child, child + 2)
-    sign = work.columns.monotone[f]
-    sides(
-        growth.total[leaf], growth.found[leaf], growth.node[leaf], limits, sign, growth.total[pair], growth.node[pair]
-    )
-    growth.child[leaf] = child
-    growth.span[child, 0], growth.span[child + 1, 1] = start, end
-    growth.span[child, 1] = growth.span[child + 1, 0] = start + lefts
+    state, member, groups = room.state, room.member, stop.groups
+    span, total, node, children, gain = growth.span, growth.total, growth.node, growth.child, growth.gain
+    child, found = state[COUNT], growth.found[leaf]
+    start, end, depth = span[leaf, 0], span[leaf, 1], span[leaf, 2]
+    f, pair = found[0], slice(child, child + 2)
+    sides(total[leaf], found, node[leaf], limits, work.columns.monotone[f], total[pair], node[pair])
+    children[leaf] = child
+    span[child, 0], span[child + 1, 1] = start, end
+    span[child, 1] = span[child + 1, 0] = start + lefts
     for k in range(child, child + 2):
-        growth.span[k, 2], growth.child[k], growth.gain[k] = depth + 1, 0, -1.0
-        for group in range(len(stop.groups)):
-            room.member[k, group] = room.member[leaf, group] and stop.groups[group, f]
+        span[k, 2], children[k], gain[k] = depth + 1, 0, -1.0
+        for group in range(len(groups)):
+            member[k, group] = member[leaf, group] and groups[group, f]
     state[COUNT] += 2
     state[_LEAVES] += 1
     many, few = max(lefts, end - start - lefts), min(lefts, end - start - lefts)
@@ -327,21 +324,22 @@ def _enter(work: Any, limits: Any, leaf: int, lefts: int) -> None:
 @piece
 def _sort(work: Any, leaf: int, place: Any, me: int) -> int:
     """Put the rows of a leaf that go left first; gives their number, to the first member at least."""
-    table, rows, spare, crew, growth = work.table, work.rows, work.spare, work.crew, work.growth
-    start, end, f = growth.span[leaf, 0], growth.span[leaf, 1], growth.found[leaf, 0]
+    table, rows, spare, growth = work.table, work.rows, work.spare, work.growth
+    counts, span = work.crew.counts, growth.span
+    start, end, f = span[leaf, 0], span[leaf, 1], growth.found[leaf, 0]
     members = len(place) - 1 if end - start >= _TOGETHER else 1
     if me >= members:
         return 0
     a, b = _own(end - start, members, me)
     bins = table.by_column[f * table.by_feature :]
-    crew.counts[me, 0] = scatter(rows, bins, table.by_row, growth.left[leaf], start + a, start + b, spare)
+    counts[me, 0] = scatter(rows, bins, table.by_row, growth.left[leaf], start + a, start + b, spare)
     if members > 1:
         meet(place, me)
     lefts = before = 0
     for k in range(members):
-        lefts += crew.counts[k, 0]
-        before += crew.counts[k, 0] if k < me else 0
-    gather(rows, spare, start + a, start + b, crew.counts[me, 0], start + before, start + lefts + a - before)
+        lefts += counts[k, 0]
+        before += counts[k, 0] if k < me else 0
+    gather(rows, spare, start + a, start + b, counts[me, 0], start + before, start + lefts + a - before)
     return lefts
 
 
@@ -349,33 +347,33 @@ def _sort(work: Any, leaf: int, place: Any, me: int) -> int:
 def _search(work: Any, limits: Any, leaf: int, place: Any, me: int) -> None:
     """Histograms of the children of a leaf, and their best splits."""
     rows, packing, stop, crew, room, growth = work.rows, work.packing, work.stop, work.crew, work.room, work.growth
-    child, state = growth.child[leaf], room.state
-    start, middle, end = growth.span[child, 0], growth.span[child, 1], growth.span[child + 1, 1]
+    child, state, span, bins, cuts = growth.child[leaf], room.state, growth.span, work.table.bins, crew.cuts
+    start, middle, end = span[child, 0], span[child, 1], span[child + 1, 1]
     which = 0 if middle - start <= end - middle else 1
     few = rows[start:middle] if which == 0 else rows[middle:end]
     many = end - start - len(few)
     small = _histogram(room, _packed(len(few), packing), state[_SMALL])
     large = _histogram(room, _packed(many, packing), state[_LARGE])
     parent = _histogram(room, _packed(end - start, packing), state[_PARENT])
-    if len(place) > 2 and len(few) >= _PER_COLUMN * work.table.bins.shape[1]:
+    if len(place) > 2 and len(few) >= _PER_COLUMN * bins.shape[1]:
         _sum_together(work, few, place, me, small)
         few = few[:0]
-    pair = slice(child, child + 2)
-    _allow(child, stop, work.turn, room, crew.allowed[me, 0])
-    _allow(child + 1, stop, work.turn, room, crew.allowed[me, 1])
+    pair, allowed = slice(child, child + 2), crew.allowed[me]
+    for side in range(2):
+        _allow(child + side, stop, work.turn, room, allowed[side])
     split_children(
-        work.table.bins,
+        bins,
         few,
         work.gradients,
-        crew.cuts[me],
-        crew.cuts[me + 1],
+        cuts[me],
+        cuts[me + 1],
         crew.space[me],
         small,
         parent,
         large,
         which,
         work.columns,
-        crew.allowed[me],
+        allowed,
         growth.total[pair],
         growth.node[pair],
         limits,
@@ -389,34 +387,35 @@ def _search(work: Any, limits: Any, leaf: int, place: Any, me: int) -> None:
         for side in range(2):
             node = child + side
             _choose(node, side, stop, crew, room, growth)
-            room.place[node] = state[_SMALL] if side == which else state[_LARGE]
+            number = state[_SMALL] if side == which else state[_LARGE]
+            room.place[node] = number
             if not growth.gain[node] > stop.min_gain:
-                size = growth.span[node, 1] - growth.span[node, 0]
-                _give_back(room, _packed(size, packing), room.place[node])
+                _give_back(room, _packed(span[node, 1] - span[node, 0], packing), number)
 
 
 @kernel
 def grow(work: Any, place: Any, me: int) -> None:
     """Split the root as often as allowed; a state other than DONE says that there is too little room to go on."""
     room, units, given = work.room, work.turn.units, work.limits
+    state = room.state
     while called(place, me):
         limits = Limits(units[0], units[1], given.l2, given.min_rows, given.min_curvature)
-        fresh = room.state[COUNT] == 0
+        fresh = state[COUNT] == 0
         meet(place, me)
         if fresh:
             _root(work, limits, place, me)
         while True:
             if me == 0:
-                room.state[NEXT] = _next(work.stop, room, work.growth)
+                state[NEXT] = _next(work.stop, room, work.growth)
             meet(place, me)
-            leaf = room.state[NEXT]
+            leaf = state[NEXT]
             if leaf < 0:
                 break
             lefts = _sort(work, leaf, place, me)
             if me == 0:
                 _enter(work, limits, leaf, lefts)
             meet(place, me)
-            if room.state[_SEARCH]:
+            if state[_SEARCH]:
                 _search(work, limits, leaf, place, me)
         meet(place, me)
         if me == 0:
