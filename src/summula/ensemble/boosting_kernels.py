@@ -4,8 +4,7 @@ Gradients are kept in single precision anyway. With s = 1 - 2 y and t = s z, for
 
     loss = log(1 + e^t) = max(t, 0) + log(1 + e^-|t|),      g = s / (1 + e^-t),      h = p (1 - p),             (1)
 
-where no difference of nearly equal numbers is taken: g is right to the last places in both tails. The exponential and
-the logarithm are the series of `core.exponentials`, cut off where single precision ends.
+where no difference of nearly equal numbers is taken: g is right to the last places in both tails.
 """
 
 from __future__ import annotations
@@ -16,47 +15,14 @@ from typing import Any
 import numpy as np
 
 from summula.core.compile import kernel, summing_kernel
+from summula.core.exponential32_kernels import exp32, log1p32
 
 __all__ = ["binary_slopes", "softmax_slopes", "warmup"]
 
 _FAR = np.float32(80.0)  # where exponents stop
-_PER_LOG_2 = np.float32(1.0 / math.log(2.0))
-_LOG_2 = np.float32(math.log(2.0))
-_LOG_2_HIGH = np.float32(0.693359375)  # log 2 in two parts: a small whole number times the first is exact
-_LOG_2_LOW = np.float32(math.log(2.0) - 0.693359375)
-_ROUND = np.float32(1.5 * 2.0**23)  # adding this rounds to a whole number, which stands in the last bits of the sum
-_EXP = tuple(np.float32(1.0 / math.factorial(n)) for n in range(8))
-_ARTANH = tuple(np.float32(1.0 / (2 * n + 1)) for n in range(5))
 _NONE = np.int32(0)
-_ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
-_MIDDLE = np.float32(0.41421356)
+_ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 _ROWS = 256  # whose exponentials of all classes are at hand at once
-
-
-@kernel
-def _exp(x: Any) -> Any:
-    """e^x for -80 <= x <= 0."""
-    shifted = x * _PER_LOG_2 + _ROUND
-    k = shifted - _ROUND
-    r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
-    total = _EXP[7]
-    for n in range(6, -1, -1):
-        total = total * r + _EXP[n]
-    exponent = np.int32(np.int32(np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23))
-    return total * exponent.view(np.float32)
-
-
-@kernel
-def _log1p(e: Any) -> Any:
-    """log(1 + e) for 0 <= e <= 1."""
-    large = e > _MIDDLE
-    f = _HALF * (e - _ONE) if large else e
-    s = f * np.reciprocal(_TWO + f)
-    z = s * s
-    total = _ARTANH[4]
-    for n in range(3, -1, -1):
-        total = total * z + _ARTANH[n]
-    return _TWO * s * total + (_LOG_2 if large else _ZERO)
 
 
 @kernel
@@ -85,12 +51,12 @@ def binary_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any) -> Any:
         t = s * np.float32(z[i])
         x = -abs(t)
         x = -_FAR if x < -_FAR else x
-        e = _exp(x)
+        e = exp32(x)
         larger = np.reciprocal(_ONE + e)
         smaller = e * larger
         wrong = larger if t > _ZERO else smaller
         w = _ONE if plain else np.float32(weight[i])
-        value = (_log1p(e) + (t if t > _ZERO else _ZERO)) * w
+        value = (log1p32(e) + (t if t > _ZERO else _ZERO)) * w
         slope, spread = wrong * w, smaller * larger * w
         g[i], h[i] = s * slope, spread
         total += np.float64(value)
@@ -142,7 +108,7 @@ def _exponentials(z: Any, start: int, m: int, top: Any, total: Any, out: Any) ->
         for i in range(m):
             x = np.float32(here[i]) - top[i]
             x = -_FAR if x < -_FAR else x
-            e[i] = _exp(x)
+            e[i] = exp32(x)
         for i in range(m):
             total[i] += np.float64(e[i])
 
