@@ -55,7 +55,7 @@ class Labels:
             row = int(wrong[0])
             raise DataError(
                 f"The target y holds {_said(values[row])} at row {start + row}, which is none of the "
-                f"{len(self.classes)} classes {self.estimator} was fitted on."
+                f"{len(self.classes)} classes {self.estimator} was fitted on; drop such rows, or fit with them."
             )
         codes = np.asarray(at, np.float64)
         if len(wrong):

@@ -21,12 +21,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from summula.core.compile import kernel
-from summula.core.threads import LINE
+from summula.core.threads import LINE, OFF, ROUNDS, STAY
 
-__all__ = ["ROUNDS", "STAY", "call", "called", "meet", "warmup"]
+__all__ = ["call", "called", "meet", "warmup"]
 
 _MEETINGS, _TAKEN = 0, 1  # of a member: how often it has come to meet, and to how many rounds
-_OFF, ROUNDS, STAY = 0, 1, 2  # of the team: whether it has failed; rounds called, -1: no more; looks for the next one
 _PATIENCE = 500  # looks at a member before others may go first
 _HAS_PAUSE = platform.machine() in ("x86_64", "AMD64")
 _GIVE_WAY = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
@@ -116,7 +115,7 @@ def meet(place: Any, me: int) -> None:
             looks += 1
             pause()
             if looks > _PATIENCE:
-                if seen(flat, np.int64(members * LINE + _OFF)) > 0:
+                if seen(flat, np.int64(members * LINE + OFF)) > 0:
                     raise RuntimeError("another thread of this fit has failed")
                 give_way()
 

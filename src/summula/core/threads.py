@@ -20,9 +20,22 @@ from typing import Any
 
 from summula.core.environment import FOUND
 
-__all__ = ["LINE", "Team", "inside_pool", "one_blas_thread", "pool", "thread_count", "together"]
+__all__ = [
+    "LINE",
+    "OFF",
+    "ROUNDS",
+    "STAY",
+    "Team",
+    "inside_pool",
+    "one_blas_thread",
+    "pool",
+    "thread_count",
+    "together",
+]
 
 LINE = 8  # integers in a cache line: no two members of a team write to the same
+# Of a team: whether it has failed; how many rounds are called, -1 when there will be none; looks for the next one.
+OFF, ROUNDS, STAY = range(3)
 _STAY = 50_000  # looks for another round: about a millisecond
 
 _inside = threading.local()
@@ -123,7 +136,7 @@ class Team:
         import numpy as np
 
         self._place = np.zeros((self._members + 1, LINE), np.int64)
-        self._place[-1, 1:3] = 1, _STAY if self._stays else 0
+        self._place[-1, ROUNDS], self._place[-1, STAY] = 1, _STAY if self._stays else 0
         self._others, self._failed, self._process = [], [], os.getpid()
 
     def run(self) -> None:
@@ -142,17 +155,17 @@ class Team:
                         self._others.append(pool().submit(self._take_part, k))
                     self._take_part(0)
         except BaseException:
-            self._place[-1, 0] = 1
+            self._place[-1, OFF] = 1
             raise
         finally:
-            if self._place[-1, 0] or not self._stays:
+            if self._place[-1, OFF] or not self._stays:
                 self.dismiss()
         if self._failed:
             raise self._failed[0]
 
     def dismiss(self) -> None:
         """Let the others go; none of them is left afterwards."""
-        self._place[-1, 1] = -1
+        self._place[-1, ROUNDS] = -1
         if self._process == os.getpid():  # a fork leaves them behind
             wait(self._others)
 
@@ -169,7 +182,7 @@ class Team:
             self._task(self._place, k)
         except BaseException as error:
             self._failed.append(error)
-            self._place[-1, 0] = 1
+            self._place[-1, OFF] = 1
 
 
 class _BlasGuard:
