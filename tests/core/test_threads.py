@@ -332,6 +332,14 @@ class TestTeamThatStays:
         assert counts.tolist() == [2] * 3
         team.dismiss()
 
+    def test_another_team_takes_its_place(self, machine):
+        machine.setattr(threads, "_STAY", 10**9)
+        one, other = (threads.Team(self.rounds(np.zeros(3, np.int64)), 3, stays=True) for _ in range(2))
+        one.run()
+        other.run()
+        assert not wait(one._others, 30).not_done
+        other.dismiss()
+
     def test_two_of_them_share_the_threads_there_are(self, machine):
         counts = np.zeros((4, 8), np.int64)
         machine.setattr(threads, "_STAY", 10**5)

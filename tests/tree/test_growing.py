@@ -105,6 +105,37 @@ def test_where_every_leaf_is_split_the_order_does_not_matter(monkeypatch):
     np.testing.assert_array_equal(some.starts, many.starts)
 
 
+def test_small_trees_are_the_same_by_a_team_that_stays_and_by_one(monkeypatch):
+    rng, n = np.random.default_rng(3), 3_000
+    bins, columns = rng.integers(0, 40, (n, 6)).astype(np.uint8), Columns(np.full(6, 40), *np.zeros((2, 6), np.int64))
+    g, h = rng.normal(size=n).astype(np.float32), rng.random(n).astype(np.float32)
+    tops, trees = (float(np.abs(g).max()), float(h.max())), []
+    monkeypatch.setattr(growing, "_TINY", 0)
+    monkeypatch.setattr(threads, "_cpu_count", lambda: 3)
+    for members in (1, 3):
+        grower, packed = growing.Grower(Bins.of(bins), columns, Rules(), members), np.empty(n, np.int64)
+        assert (grower.threads, grower._members) == (1, members)
+        trees.append([grower.grow(quantised(g, h, tops, (7, k), packed, 1)).tree for k in range(22)])
+        assert set(grower._teams) == {1, members}
+    for one, other in zip(*trees, strict=True):
+        np.testing.assert_array_equal(one.column, other.column)
+        np.testing.assert_array_equal(one.value, other.value)
+
+
+@pytest.mark.parametrize("team_wins", [False, True])
+def test_the_faster_way_is_taken_and_tried_again(team_wins):
+    pace, ways = growing._Pace(always=False), []
+    for _ in range(80):
+        ways.append(pace.wants_team())
+        pace.note(1.0 if ways[-1] == team_wins else 2.0)
+    trial = [True, True, False, False]
+    assert ways == trial + [team_wins] * 12 + trial + [team_wins] * 44 + trial + [team_wins] * 12
+    always = growing._Pace(always=True)
+    for _ in range(80):
+        assert always.wants_team()
+        always.note(1.0)
+
+
 def test_a_gain_that_is_rounding_is_none():
     n = 2_000
     bins = np.random.default_rng(0).integers(0, 200, (n, 4)).astype(np.uint8)

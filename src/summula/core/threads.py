@@ -13,6 +13,7 @@ import functools
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -43,6 +44,7 @@ _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 _pool_lock = threading.Lock()
 _team_lock = threading.Lock()
+_present: weakref.ref[Team] | None = None  # who has worked last
 
 
 def _cap(environment: Mapping[str, str], name: str) -> float:
@@ -111,8 +113,8 @@ def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
 class Team:
     """Threads that run task(place, k) for k = 0, ..., members - 1 at the same time for certain: they may meet there.
 
-    Two teams, each with half of its members on the threads of the pool, would wait for ever; so they are gathered one
-    after the other. An error or Ctrl-C calls the meeting off (see `team_kernels`).
+    Two teams, each with half of its members on the threads of the pool, would wait for ever; so they work one after the
+    other. An error or Ctrl-C calls the meeting off (see `team_kernels`).
 
     Parameters
     ----------
@@ -144,24 +146,36 @@ class Team:
         if self._members == 1:
             self._task(self._place, 0)
             return
-        try:
-            if self._is_called():
+        if _team_lock.locked():
+            self.dismiss()  # others need the threads
+        with _team_lock:
+            try:
+                self._replace()
+                if not self._is_called():
+                    self._hire()
                 self._take_part(0)
-            else:
-                self.dismiss()
-                with _team_lock:
-                    self._clear()
-                    for k in range(1, self._members):
-                        self._others.append(pool().submit(self._take_part, k))
-                    self._take_part(0)
-        except BaseException:
-            self._place[-1, OFF] = 1
-            raise
-        finally:
-            if self._place[-1, OFF] or not self._stays:
-                self.dismiss()
+            except BaseException:
+                self._place[-1, OFF] = 1
+                raise
+            finally:
+                if self._place[-1, OFF] or not self._stays:
+                    self.dismiss()
         if self._failed:
             raise self._failed[0]
+
+    def _replace(self) -> None:
+        """If another team has stayed, let it go."""
+        global _present
+        last, _present = _present, weakref.ref(self)
+        other = None if last is None else last()
+        if other is not None and other is not self:
+            other._place[-1, ROUNDS] = -1
+
+    def _hire(self) -> None:
+        self.dismiss()
+        self._clear()
+        for k in range(1, self._members):
+            self._others.append(pool().submit(self._take_part, k))
 
     def dismiss(self) -> None:
         """Let the others go; none of them is left afterwards."""
@@ -170,8 +184,8 @@ class Team:
             wait(self._others)
 
     def _is_called(self) -> bool:
-        """Whether all are still there, and nobody else waits for threads."""
-        if not self._others or self._process != os.getpid() or _team_lock.locked():
+        """Whether all are still there."""
+        if not self._others or self._process != os.getpid():
             return False
         from summula.core.team_kernels import call
 
@@ -240,8 +254,8 @@ def one_blas_thread() -> Iterator[None]:
 
 def _forget_threads_after_fork() -> None:
     # Threads do not survive a fork; a child starts with no pool and with BLAS as the parent had it.
-    global _pool, _pool_size, _pool_lock, _team_lock, _guard
-    _pool, _pool_size, _pool_lock, _team_lock = None, 0, threading.Lock(), threading.Lock()
+    global _pool, _pool_size, _pool_lock, _team_lock, _present, _guard
+    _pool, _pool_size, _pool_lock, _team_lock, _present = None, 0, threading.Lock(), threading.Lock(), None
     _inside.yes = False
     limit = _guard._limit
     _guard = _BlasGuard()

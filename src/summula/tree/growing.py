@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,9 @@ class Grower:
         self._members = threads if n * d >= _TINY else 1
         self.rows, self._spare = np.empty(n, np.uint32), np.empty(n, np.uint32)
         self._table = Table(bins.rows, *bins.by_column)
-        self._crew = _crew(columns, self._members)
+        self._crews = {members: _crew(columns, members) for members in {1, self._members}}
+        self._teams: dict[int, Team] = {}
+        self._pace = _Pace(always=self.threads > 1 or self._members == 1)
         self._growth = Growth.of(2 * min(rules.max_leaves or _FEW, _FEW) - 1)
         groups = () if rules.groups is None else rules.groups
         self._groups = np.zeros((len(groups), d), np.uint8)
@@ -100,27 +103,32 @@ class Grower:
         self._turn.units[:] = slopes.gradient_unit, slopes.curvature_unit
         self._turn.seed[0] = seed
         if slopes.packed is not self._given:
-            self._call_team(slopes)
+            self._given = slopes.packed
+            self._teams.clear()
+        start, by_team = perf_counter(), self._pace.wants_team()
         while True:
-            self._team.run()
+            self._team(self._members if by_team else 1, slopes).run()
             if self._room.state[NEXT] == DONE:
                 break
             self._enlarge()
-            self._call_team(slopes)
+            self._teams.clear()
+        self._pace.note(perf_counter() - start)
         grown = self._grown(slopes)
         self._finish(grown, slopes)
         return grown
 
-    def _call_team(self, slopes: Slopes) -> None:
-        """Those who grow trees for these gradients, in the room there is now."""
+    def _team(self, members: int, slopes: Slopes) -> Team:
+        """So many who grow trees for these gradients, in the room there is now."""
+        if members in self._teams:
+            return self._teams[members]
         rules, endless = self.rules, self.rules.max_leaves is None
         leaves, depth = rules.max_leaves or _ENDLESS, _ENDLESS if rules.max_depth is None else rules.max_depth
         limits = Limits(1.0, 1.0, rules.l2, rules.min_rows, rules.min_curvature)
         stop = Stop(leaves, depth, float(rules.min_gain), endless, float(rules.share), self._groups)
         given = self._table, slopes.packed, slopes.packing, self.rows, self._spare, self.columns
-        work = Work(*given, limits, stop, self._turn, self._crew, self._room, self._growth)
-        self._given = slopes.packed
-        self._team = Team(functools.partial(grow, work), self._members, stays=self.threads == 1)
+        work = Work(*given, limits, stop, self._turn, self._crews[members], self._room, self._growth)
+        self._teams[members] = Team(functools.partial(grow, work), members, stays=self.threads == 1)
+        return self._teams[members]
 
     def _grown(self, slopes: Slopes) -> Grown:
         nodes = int(self._room.state[COUNT])
@@ -174,6 +182,34 @@ class Grower:
                 for a, b in self._shares(grown)
             ]
         )
+
+
+class _Pace:
+    """Whether a team is faster than one thread at a small tree: tried now and then, since others need processors too.
+
+    A trial is four trees, two in each way; the shorter time of both counts until the next.
+    """
+
+    def __init__(self, *, always: bool) -> None:
+        self._always, self._trees, self._team_wins = always, 0, True
+        self._seconds: list[float] = []
+
+    def wants_team(self) -> bool:
+        """For the next tree."""
+        return self._always or self._since() < 2 or (self._since() > 3 and self._team_wins)
+
+    def note(self, seconds: float) -> None:
+        """How long it took."""
+        if self._since() < 4:
+            self._seconds.append(seconds)
+        if len(self._seconds) == 4:
+            self._team_wins = min(self._seconds[:2]) < min(self._seconds[2:])
+            self._seconds = []
+        self._trees += 1
+
+    def _since(self) -> int:
+        """Trees since a trial began: at the first tree, at the 16th, the 64th, the 256th ..."""
+        return self._trees if self._trees < 16 else self._trees - (1 << ((self._trees.bit_length() - 1) & ~1))
 
 
 def _crew(columns: Columns, threads: int) -> Crew:
