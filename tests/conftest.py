@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ def delete_stale_kernels(cache: Any) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job started with &, but tests press Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Workers of xdist start when this is done; only the process that starts them may delete.
     if not hasattr(config, "workerinput") and getattr(config, "cache", None) is not None:
         delete_stale_kernels(config.cache)
