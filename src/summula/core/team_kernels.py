@@ -1,7 +1,7 @@
 """Threads inside one kernel: a place where all of a team wait for each other.
 
 Handing work to another thread through Python takes longer than many steps of an algorithm do. A team instead enters
-one kernel together (`core.threads.team`), every member walks through the same steps, and they meet between two of them:
+one kernel together (`core.threads.Team`), every member walks through the same steps, and they meet between two of them:
 what was written before is seen by all after. Nobody sleeps while waiting, so a meeting takes less than a microsecond;
 a member that waits for long lets other processes go first. A team may stay for a while when it is done, and be called
 again at no cost.

@@ -87,6 +87,7 @@ def quantised(
         Most threads.
     """
     n = len(gradients)
+    # Sums of gradients have at most 52 bits, as `split_kernels` likes them.
     count_bits = min(COUNT_BITS, max(4 if len(curvatures) else 12, n.bit_length()))
     room = 64 - 3 * count_bits - 1
     bits = min(room * 9 // 21, 24) if len(curvatures) else 0

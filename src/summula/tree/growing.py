@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.threads import Team, inside_pool, thread_count, together
+from summula.core.threads import LINE, Team, inside_pool, thread_count, together
 from summula.tree.growing_kernels import (
     COUNT,
     DONE,
@@ -223,7 +223,7 @@ def _crew(columns: Columns, threads: int) -> Crew:
         np.zeros((threads, min(d, BLOCK), BINS), np.int64),
         np.empty((threads - 1, d, BINS), np.int64),
         np.empty((threads - 1, d, 3 * BINS), np.int64),
-        np.zeros((threads, 8), np.int64),
+        np.zeros((threads, LINE), np.int64),
         np.ones((threads, 2, d), np.uint8),
         np.empty((threads, 2)),
         np.empty((threads, 2, 6), np.int64),

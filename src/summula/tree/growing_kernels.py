@@ -14,6 +14,7 @@ import numpy as np
 from summula.core.compile import kernel, piece
 from summula.core.hash_kernels import hashed
 from summula.core.team_kernels import called, meet
+from summula.core.threads import LINE
 from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
 from summula.tree.nodes import Growth
 from summula.tree.partition_kernels import gather, scatter
@@ -472,7 +473,7 @@ def warmup() -> None:
             np.zeros((1, BLOCK, BINS), np.int64),
             narrow[:0],
             wide[:0],
-            np.zeros((1, 8), np.int64),
+            np.zeros((1, LINE), np.int64),
             np.ones((1, 2, 1), np.uint8),
             np.zeros((1, 2)),
             np.zeros((1, 2, 6), np.int64),
@@ -490,6 +491,6 @@ def warmup() -> None:
         ),
         Growth.of(3),
     )
-    grow(work, np.zeros((2, 8), np.int64), 0)
+    grow(work, np.zeros((2, LINE), np.int64), 0)
     leaves = np.zeros(2, np.int64)
     read(work.growth, 1, 1.0, np.zeros((6, 1), np.int64), np.zeros((3, 1)), leaves[:1], leaves)

@@ -136,9 +136,7 @@ class Tree:
         """From its columns (`growing_kernels.read`), and which bins go left at each node."""
         column, last, missing_left, child, count, depth = whole
         value, gain, weight = real
-        lefts = {}
-        if (last < column).any():
-            lefts = {node: left[node].copy() for node in np.flatnonzero((column >= 0) & (last < 0)).tolist()}
+        lefts = {node: left[node].copy() for node in np.flatnonzero((column >= 0) & (last < 0)).tolist()}
         return cls(column, last, missing_left, child, value, gain, count, weight, depth, lefts)
 
     def __len__(self) -> int:

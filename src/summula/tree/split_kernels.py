@@ -190,7 +190,7 @@ def _may_beat(
     while last > first and bits[last - 1] & mask > most:
         last -= 1
     gu, hu = limits.gradient_unit, limits.curvature_unit
-    if not (bound > 0 and min(gu, hu) > _TINY and packing.top >= 12):
+    if not (bound > 0 and min(gu, hu) > _TINY and packing.top >= 12):  # gradients above bit 12 are exact as doubles
         return first, last
     l2, G, H = (limits.l2 + 1e-15) / hu, np.float64(total[0]), np.float64(total[1])
     bound = min((1.0 - _NEARLY) * bound / gu * (hu / gu), _HUGE)
