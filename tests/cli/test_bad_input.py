@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from tests.cli.commands import RUNNER, app, failure, write
+from tests.cli.commands import RUNNER, app, failure, run, write
 from tests.cli.conftest import Trained
 
 
@@ -71,6 +71,21 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
     assert "--costs is for classes" in trained_on(table, tmp_path, "x", "--costs", "c.csv")
     assert RUNNER.invoke(app, ["train", "t.csv"]).exit_code == 2
     assert RUNNER.invoke(app, ["train", "t.csv", "-t", "y", "--task", "poetry"]).exit_code == 2
+
+
+@pytest.mark.parametrize("seed", ["4294967296", "-1", "many", "0.5"])
+def test_a_seed_outside_the_range(seed: str, species: Trained, tmp_path: Path) -> None:
+    words = ["train", species.table, "-t", "species", "-o", tmp_path / "out", "--models", "baseline", "--seed", seed]
+    result = RUNNER.invoke(app, [str(word) for word in words])
+    assert result.exit_code == 2, result.output
+    assert result.stderr.splitlines()[-1].startswith("Error: Invalid value for '--seed': ")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--stream",)], ids=["in memory", "from files"])
+def test_the_largest_seed(more: tuple[str, ...], species: Trained, tmp_path: Path) -> None:
+    run("train", species.table, "-t", "species", "-o", tmp_path / "out", "--models", "baseline,boosting",
+        "--seed", 4294967295, *more)  # fmt: skip
 
 
 def test_text_where_numbers_were_at_training(species: Trained, tmp_path: Path) -> None:

@@ -237,7 +237,27 @@ def test_every_parameter_refuses_what_it_cannot_take(case: Case) -> None:
     X, y, _ = case.data()
     nonsense = object()
     for name in case.estimator.get_params():
-        if name == "random_state":
-            continue  # tested with what it accepts
         with pytest.raises(ValueError, match=f"The {name!r} parameter of {type(case.estimator).__name__} must be"):
             clone(case.estimator).set_params(**{name: nonsense}).fit(X, y)
+
+
+SEEDED = [case for case in CASES if "random_state" in case.estimator.get_params()]
+
+
+@over(cases=SEEDED)
+@pytest.mark.parametrize("seed", [2**32, -1, "0", 0.5, True], ids=repr)
+def test_a_seed_outside_the_range_is_refused_in_one_sentence(case: Case, seed: Any) -> None:
+    X, y, _ = case.data()
+    with pytest.raises(summula.ParameterError) as caught:
+        clone(case.estimator).set_params(random_state=seed).fit(X, y)
+    assert str(caught.value) == (
+        f"The 'random_state' parameter of {type(case.estimator).__name__} must be an int in the range [0, 4294967295], "
+        f"a numpy Generator, a numpy RandomState or None. Got {seed!r} instead."
+    )
+
+
+@over(cases=SEEDED)
+def test_the_largest_seed_a_generator_and_a_random_state_are_accepted(case: Case) -> None:
+    X, y, _ = case.data()
+    for seed in (2**32 - 1, np.uint32(7), np.random.default_rng(0), np.random.RandomState(0)):
+        clone(case.estimator).set_params(random_state=seed).fit(X, y)

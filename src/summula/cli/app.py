@@ -81,7 +81,7 @@ def train(
     ] = None,
     costs: Annotated[str | None, typer.Option(help="CSV file of what each confusion of classes costs.")] = None,
     delta: Delta = 0.05,
-    seed: Annotated[int, typer.Option(min=0, help="Draws the hold-out and the folds.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draws the hold-out and the folds.")] = 0,
     task: Annotated[TaskName | None, typer.Option(help="What the target is, if not what it looks like.")] = None,
     holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Share of the rows set aside.")] = 0.2,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,

@@ -12,7 +12,6 @@ from summula.core.errors import ParameterError
 
 __all__ = [
     "Allowed",
-    "any_value",
     "array_like",
     "boolean",
     "check_parameters",
@@ -20,6 +19,7 @@ __all__ = [
     "mapping",
     "none",
     "one_of",
+    "random_state",
     "real",
 ]
 
@@ -45,13 +45,14 @@ def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) 
     return Allowed(accepts, words)
 
 
-def integer(low: int | None = None) -> Allowed:
-    """A whole number, at least `low`."""
-    words = "an int" if low is None else f"an int in the range [{low}, inf)"
+def integer(low: int | None = None, high: int | None = None) -> Allowed:
+    """A whole number, at least `low` and at most `high`."""
+    end = "inf)" if high is None else f"{high}]"
+    words = "an int" if low is None else f"an int in the range [{low}, {end}"
 
     def accepts(value: Any) -> bool:
         whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
-        return whole and (low is None or value >= low)
+        return whole and (low is None or value >= low) and (high is None or value <= high)
 
     return Allowed(accepts, words)
 
@@ -66,7 +67,15 @@ boolean = Allowed(lambda value: isinstance(value, bool | np.bool_), "an instance
 none = Allowed(lambda value: value is None, "None")
 array_like = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array-like")
 mapping = Allowed(lambda value: isinstance(value, Mapping), "an instance of 'dict'")
-any_value = Allowed(lambda value: True, "anything")
+
+
+_SEEDS = integer(0, 2**32 - 1)
+random_state = Allowed(
+    lambda value: (
+        value is None or isinstance(value, np.random.Generator | np.random.RandomState) or _SEEDS.accepts(value)
+    ),
+    f"{_SEEDS.words}, a numpy Generator, a numpy RandomState or None",
+)
 
 
 def check_parameters(estimator: Any, allowed: Mapping[str, tuple[Allowed, ...]]) -> None:

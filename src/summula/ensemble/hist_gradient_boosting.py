@@ -19,7 +19,7 @@ from summula.core.chunks import Chunk
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator import Estimator, Run
 from summula.core.labels import Labels
-from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, mapping, none, one_of, real
+from summula.core.parameters import Allowed, array_like, boolean, integer, mapping, none, one_of, random_state, real
 from summula.core.sources import Source
 from summula.core.validation import as_source
 from summula.ensemble.boosting import Booster, Rows
@@ -81,7 +81,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "n_iter_no_change": (integer(1),),
     "tol": (real(0.0),),
     "verbose": (integer(0), boolean),
-    "random_state": (any_value,),
+    "random_state": (random_state,),
     "n_jobs": (none, integer()),
     "max_time": (none, real(0.0)),
 }

@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator import Run
-from summula.core.parameters import Allowed, any_value, boolean, integer, none, one_of, real
+from summula.core.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.scoring import RowFunction
 from summula.linear_model.glm_model import GlmModel, relative_gap
 from summula.linear_model.glm_solver import GlmFit, GlmProblem, Objective, solve
@@ -133,7 +133,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
         "fit_intercept": (boolean,),
         "tol": (real(0.0, open_low=True),),
         "max_iter": (integer(1),),
-        "random_state": (any_value,),
+        "random_state": (random_state,),
         "max_time": (none, real(0.0)),
     }
 

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator import Run, Unnamed
-from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.sources import Source
 from summula.core.validation import as_source
 from summula.linear_model.l1_problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
@@ -181,7 +181,7 @@ class ElasticNet(MultiOutputMixin, L1Model):
         "tol": (real(0.0),),
         "warm_start": (boolean,),
         "positive": (boolean,),
-        "random_state": (any_value,),
+        "random_state": (random_state,),
         "selection": (one_of("cyclic", "random"),),
         "max_time": (none, real(0.0)),
     }

@@ -28,7 +28,7 @@ from sklearn.exceptions import DataConversionWarning
 from summula.core.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator import Run
-from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.statistics import Gram
 from summula.linear_model.column_quadratic import ColumnQuadratic
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
@@ -180,7 +180,7 @@ class ElasticNetCV(L1Model):
         "verbose": (integer(0), boolean),
         "n_jobs": (none, integer()),
         "positive": (boolean,),
-        "random_state": (any_value,),
+        "random_state": (random_state,),
         "selection": (one_of("cyclic", "random"),),
         "select": (one_of("min", "1se"),),
         "max_time": (none, real(0.0)),

@@ -16,7 +16,7 @@ from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator import Run
-from summula.core.parameters import Allowed, any_value, boolean, integer, mapping, none, one_of, real
+from summula.core.parameters import Allowed, boolean, integer, mapping, none, one_of, random_state, real
 from summula.linear_model.glm_inference import Asked
 from summula.linear_model.glm_model import GlmModel, relative_gap
 from summula.linear_model.glm_quality import quality_of_classes
@@ -111,7 +111,7 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         "fit_intercept": (boolean,),
         "intercept_scaling": (real(0.0, open_low=True),),
         "class_weight": (none, one_of("balanced"), mapping),
-        "random_state": (any_value,),
+        "random_state": (random_state,),
         "solver": (one_of(*_SOLVERS),),
         "max_iter": (integer(0),),
         "verbose": (boolean, integer(0)),

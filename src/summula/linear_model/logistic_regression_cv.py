@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from summula.core.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator import Run
-from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.scoring import values_in_memory
 from summula.linear_model.folds import batches_of, most_groups
 from summula.linear_model.glm_quality import quality_of_classes
@@ -138,7 +138,7 @@ class LogisticRegressionCV(LogisticRegression):
         "cv": CV,
         "scoring": (none, callable_value, scorer_name, one_of("warn")),
         "refit": (boolean,),
-        "random_state": (any_value,),
+        "random_state": (random_state,),
         "use_legacy_attributes": (boolean, one_of("warn")),
         "select": (one_of("min", "1se"),),
         "max_time": (none, real(0.0)),

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError
-from summula.core.parameters import Allowed, any_value, array_like, boolean, integer, none, one_of, real
+from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.linear_model.linear_model import Given, LeastSquaresModel
 from summula.linear_model.problem import Fit, Problem
 
@@ -78,7 +78,7 @@ class Ridge(LeastSquaresModel):
         "tol": (real(0.0),),
         "solver": (one_of(*_SOLVERS),),
         "positive": (boolean,),
-        "random_state": (any_value,),
+        "random_state": (random_state,),
         "max_time": (none, real(0.0)),
     }
 

@@ -15,7 +15,7 @@ from summula.core.chunks import Part
 from summula.core.engine import watched
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
 from summula.core.estimator import Estimator, Run
-from summula.core.parameters import Allowed, any_value, boolean, integer, none, one_of, real
+from summula.core.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.sources import MemorySource
 from summula.linear_model.linear_predictor import SparseCoefficients, dense
 from summula.linear_model.sgd_certificate import DescentCertificate, DescentProblem, DualSums
@@ -54,7 +54,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "shuffle": (boolean,),
     "verbose": (integer(0), boolean),
     "epsilon": (_not_negative,),
-    "random_state": (any_value,),
+    "random_state": (random_state,),
     "learning_rate": (one_of("constant", "optimal", "invscaling", "adaptive", "pa1", "pa2"),),
     "eta0": (_positive,),
     "power_t": (_finite,),
