@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
 from summula.core.frames import is_frame, opened
+from summula.core.sparse_format import check_sparse
 
 __all__ = ["betting_order", "data_hash", "model_hash", "repeated", "row_hashes", "share_seen"]
 
@@ -97,6 +98,7 @@ def _parts(value: Any) -> list[Any]:
 def row_hashes(X: Any, y: Any = None) -> Hashes:
     """Equation (1) for every row of an array, a frame or a sparse matrix."""
     if hasattr(X, "tocsr"):
+        check_sparse(X)
         total = _sparse(X.tocsr())
     else:
         columns = _columns(X)

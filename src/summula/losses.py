@@ -34,6 +34,7 @@ from scipy import special
 
 from summula.core.errors import ParameterError
 from summula.core.exponentials import FAR, exponential, sigmoid
+from summula.core.sparse_format import check_sparse
 from summula.stats import families
 from summula.stats.exponential_family import Family
 from summula.stats.families import family_named
@@ -581,6 +582,7 @@ def perceptron_risk(w: Any, X: Any, y: Any, *, gradient: bool = False) -> Any:
     float, or (float, ndarray of shape (n_features,)) with `gradient`
     """
     w, y = np.asarray(w, np.float64), np.asarray(y, np.float64)
+    check_sparse(X)
     X = X if hasattr(X, "indptr") else np.asarray(X, np.float64)
     if not np.isin(y, (-1.0, 1.0)).all():
         raise ParameterError("perceptron_risk takes labels of -1 and 1; give y as 2 * (y == second_class) - 1.")

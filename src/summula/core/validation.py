@@ -18,6 +18,7 @@ from summula.core.frames import frame_columns, is_frame, no_such_column, opened,
 from summula.core.labels import Labels
 from summula.core.scan import Scan, ScanSource
 from summula.core.sources import MemorySource, Source
+from summula.core.sparse_format import CHECKED_FORMATS, check_sparse
 
 __all__ = [
     "as_source",
@@ -64,6 +65,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
             return rows
     else:
         _refuse_what_is_no_table(X, name)
+        check_sparse(X)
         rows = X
     try:
         if not _is_plain(rows):
@@ -83,7 +85,11 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
         raise
     if not is_frame(X):
         validate_data(estimator, rows, reset=reset, skip_check_array=True)
-    return rows.tocsr() if hasattr(rows, "indptr") else rows
+    if not hasattr(rows, "indptr"):
+        return rows
+    if getattr(X, "format", None) not in CHECKED_FORMATS:
+        check_sparse(rows)
+    return rows.tocsr()
 
 
 def _is_plain(X: Any) -> bool:

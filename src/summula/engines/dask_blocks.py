@@ -32,6 +32,7 @@ from summula.core.errors import DataError
 from summula.core.frames import frame_columns, is_frame, pop_columns
 from summula.core.scan import _checked_weight
 from summula.core.sources import MemorySource, Source
+from summula.core.sparse_format import check_sparse
 from summula.core.threads import thread_count
 from summula.core.validation import _FLOATS, _as_numbers, _column_numbers, _locate_text, _targets
 
@@ -62,6 +63,7 @@ def cut(block: Any, a: int, b: int) -> Any:
     """Some rows of a block."""
     if isinstance(block, MemorySource):
         return block.only(block.first_row + a, block.first_row + b)
+    check_sparse(block, "in a block of X")  # slicing trusts its indices
     return block.iloc[a:b] if hasattr(block, "iloc") else block[a:b]
 
 

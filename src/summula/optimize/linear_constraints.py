@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.errors import DataError, ParameterError
+from summula.core.sparse_format import check_sparse
 from summula.optimize.objective import vector
 
 __all__ = ["LinearConstraints", "bound_pairs", "conflict", "descent_ray", "in_words"]
@@ -148,6 +149,7 @@ def _rows(M: Any, right: Any, d: int, name: str, right_name: str, function: str)
         raise ParameterError(f"{function} was given {there} without {missing}; give both, or neither.")
     if M is None:
         return np.empty((0, d)), np.empty(0)
+    check_sparse(M, name)
     try:
         matrix = sparse.csr_array(M, dtype=np.float64) if sparse.issparse(M) else np.asarray(M, np.float64)
     except (TypeError, ValueError):

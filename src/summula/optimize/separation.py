@@ -37,6 +37,7 @@ from scipy.optimize import linprog
 
 from summula.core.errors import DataError
 from summula.core.frames import frame_columns, is_frame
+from summula.core.sparse_format import check_sparse
 from summula.core.threads import one_blas_thread
 from summula.optimize.class_inequalities import ClassInequalities, Direction
 
@@ -416,6 +417,7 @@ def _table(X: Any) -> Any:
     who = "separating_hyperplane"
     names = None
     if sparse.issparse(X):
+        check_sparse(X)
         X = sparse.csr_array(X)
     elif is_frame(X):
         names = [repr(str(name)) for name in getattr(X, "column_names", X.columns)]

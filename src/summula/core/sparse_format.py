@@ -1,0 +1,92 @@
+"""Sparse matrices whose index arrays contradict their shape are refused before compiled code reads them.
+
+SciPy checks indices when a matrix is built, not when somebody writes into `indices` afterwards, and compiled loops
+trust them: an index out of range reads or writes other memory. One pass over the indices costs little beside any use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+
+__all__ = ["CHECKED_FORMATS", "check_sparse"]
+
+Array = NDArray[Any]
+
+CHECKED_FORMATS = ("csr", "csc", "bsr", "coo")  # the others hold no index arrays that conversion would trust
+
+
+def check_sparse(X: Any, name: str = "X") -> None:
+    """Raise a `DataError` if the index arrays of a sparse matrix do not fit its shape.
+
+    Parameters
+    ----------
+    X : any
+        Anything but a sparse matrix of `CHECKED_FORMATS` is passed over.
+    name : str, default="X"
+        What messages call it.
+    """
+    kind = getattr(X, "format", None)
+    if kind == "coo" and hasattr(X, "coords"):
+        _check_coordinates(X, name)
+    elif kind in CHECKED_FORMATS and hasattr(X, "indptr"):
+        _check_compressed(X, name)
+
+
+def _check_coordinates(X: Any, name: str) -> None:
+    for axis, (index, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+        _check_vector(index, "row" if axis == 0 else "col", name)
+        _check_same_length(index, X.data, name)
+        _check_range(index, size, "row" if axis == 0 else "column", name)
+
+
+def _check_compressed(X: Any, name: str) -> None:
+    """CSR, CSC and BSR: `indptr` starts at 0, never falls and stays within `indices`, which stay within the shape."""
+    rows, columns = X.shape
+    if X.format == "bsr":
+        rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
+    outer, inner, axis = (columns, rows, "row") if X.format == "csc" else (rows, columns, "column")
+    _check_vector(X.indptr, "indptr", name)
+    _check_vector(X.indices, "indices", name)
+    _check_same_length(X.indices, X.data, name)
+    if len(X.indptr) != outer + 1:
+        raise _damaged(name, f"indptr has {len(X.indptr)} entries where its shape {X.shape} needs {outer + 1}")
+    if X.indptr[0] != 0 or X.indptr[-1] > len(X.indices):
+        raise _damaged(
+            name,
+            f"indptr goes from {X.indptr[0]} to {X.indptr[-1]}, not from 0 to the {len(X.indices)} stored values",
+        )
+    falls = X.indptr[1:] < X.indptr[:-1]
+    if falls.any():
+        k = int(falls.argmax())
+        raise _damaged(name, f"indptr falls from {X.indptr[k]} to {X.indptr[k + 1]} at entry {k + 1}")
+    _check_range(X.indices, inner, axis, name)
+
+
+def _check_vector(index: Any, part: str, name: str) -> None:
+    if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu":
+        raise _damaged(name, f"{part} is not a vector of integers")
+
+
+def _check_same_length(index: Array, data: Any, name: str) -> None:
+    if not isinstance(data, np.ndarray) or len(index) != len(data):
+        stored = len(data) if isinstance(data, np.ndarray) else 0
+        raise _damaged(name, f"it has {len(index)} indices and {stored} stored values")
+
+
+def _check_range(index: Array, size: int, axis: str, name: str) -> None:
+    # As unsigned numbers negative indices are large ones: one pass sees both.
+    unsigned = index.view(f"u{index.itemsize}")
+    if len(index) and unsigned.max() >= size:
+        k = int((unsigned >= size).argmax())
+        raise _damaged(
+            name, f"stored value {k} has the {axis} index {index[k]}, and {axis}s are numbered from 0 to {size - 1}"
+        )
+
+
+def _damaged(name: str, fault: str) -> DataError:
+    return DataError(f"The sparse matrix {name} is damaged: {fault}; build it again from its rows, columns and values.")

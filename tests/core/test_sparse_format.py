@@ -1,0 +1,156 @@
+"""Sparse matrices whose index arrays contradict their shape: one sentence before compiled code reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import summula
+from summula.core.errors import DataError
+from summula.core.sparse_format import check_sparse
+from summula.linear_model import LinearRegression, Ridge
+from summula.losses import perceptron_risk
+from summula.optimize import linear_program, separating_hyperplane
+from tests.contract.registry import Case, over
+
+
+def matrix(kind: str = "csr") -> Any:
+    X = sparse.random_array((30, 4), density=0.6, rng=np.random.default_rng(0), format="csr")
+    return X.asformat(kind)
+
+
+def _set(part: str, k: int, value: int) -> Callable[[Any], None]:
+    def change(X: Any) -> None:
+        getattr(X, part)[k] = value
+
+    return change
+
+
+def _cut(part: str) -> Callable[[Any], None]:
+    def change(X: Any) -> None:
+        setattr(X, part, getattr(X, part)[:-1])
+
+    return change
+
+
+COMPRESSED: dict[str, tuple[Callable[[Any], None], str]] = {
+    "huge index": (_set("indices", 3, 2**31 - 1), "stored value 3 has the .* index 2147483647"),
+    "index at the size": (_set("indices", 0, 30), "index 30, and"),
+    "negative index": (_set("indices", -1, -1), "index -1, and .* numbered from 0"),
+    "negative start": (_set("indptr", 0, -4), "indptr goes from -4 to"),
+    "start above 0": (_set("indptr", 0, 1), "indptr goes from 1 to"),
+    "end past the values": (_set("indptr", -1, 10**6), "indptr goes from 0 to 1000000"),
+    "falling": (_set("indptr", 1, 2**31 - 1), "indptr falls from 2147483647"),
+    "negative inside": (_set("indptr", 2, -(2**31)), "indptr falls from"),
+    "short indptr": (_cut("indptr"), "indptr has .* entries where its shape"),
+    "short data": (_cut("data"), "indices and .* stored values"),
+    "indices of floats": (lambda X: setattr(X, "indices", X.indices.astype(float)), "indices is not a vector"),
+    "indices a table": (lambda X: setattr(X, "indices", X.indices[:, None]), "indices is not a vector"),
+}
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("fault", COMPRESSED)
+def test_damaged_compressed_matrices(fault: str, kind: str, index: type) -> None:
+    X = matrix(kind)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    change, says = COMPRESSED[fault]
+    change(X)
+    with pytest.raises(DataError, match=f"The sparse matrix X is damaged: .*{says}.*; build it again") as caught:
+        check_sparse(X)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("part", "value"), [("row", 30), ("row", -1), ("col", 4), ("col", -(2**31))])
+def test_damaged_coordinates(part: str, value: int) -> None:
+    X = matrix("coo")
+    getattr(X, part)[2] = value
+    with pytest.raises(DataError, match=f"stored value 2 has the (row|column) index {value}"):
+        check_sparse(X)
+    with pytest.raises(DataError, match="is damaged"):
+        LinearRegression().fit(X, np.arange(30.0))
+
+
+def test_damaged_blocks() -> None:
+    X = matrix().tobsr((2, 2))
+    check_sparse(X)
+    X.indices[1] = 2
+    with pytest.raises(DataError, match="column index 2, and columns are numbered from 0 to 1"):
+        check_sparse(X)
+
+
+def test_damaged_lists() -> None:
+    X = matrix("lil")
+    X.rows[3] = [0, 4_000_000]
+    X.data[3] = [1.0, 1.0]
+    with pytest.raises(DataError, match="column index 4000000"):
+        LinearRegression().fit(X, np.arange(30.0))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_sound_matrices_of_any_format_pass(kind: str) -> None:
+    X = matrix()
+    unsorted = sparse.csr_array((X.data[::-1].copy(), X.indices[::-1].copy(), X.indptr), shape=X.shape)
+    for given in (X.asformat(kind), unsorted.asformat(kind), sparse.csr_array((30, 4)).asformat(kind)):
+        check_sparse(given)
+        Ridge().fit(given, np.arange(30.0))
+
+
+@over("sparse")
+def test_estimators_refuse_damaged_matrices(case: Case) -> None:
+    """In fit and in whatever they do with rows afterwards."""
+    X, y, _ = case.data()
+    damaged = []
+    for kind, part, value in (("csr", "indices", 10**9), ("csr", "indptr", 10**9), ("csc", "indices", -(10**9))):
+        damaged.append(sparse.csr_array(X).asformat(kind))
+        getattr(damaged[-1], part)[5] = value
+    model = case.model()
+    uses = [name for name in METHODS if hasattr(model, name)]
+    for rows in damaged:
+        with pytest.raises(DataError, match="The sparse matrix X is damaged"):
+            clone(case.estimator).fit(rows, y)
+        for name in uses:
+            arguments = (rows, y) if name == "score" else (rows,)
+            with pytest.raises(DataError, match="The sparse matrix X is damaged"):
+                getattr(model, name)(*arguments)
+
+
+METHODS = ("predict", "predict_proba", "decision_function", "transform", "inverse_transform", "score")
+
+
+def test_functions_refuse_damaged_matrices() -> None:
+    X, signs = matrix(), np.where(np.arange(30) % 2, 1.0, -1.0)
+    X.indices[0] = 10**9
+    model = LinearRegression().fit(matrix(), np.arange(30.0))
+    for call in (
+        lambda: perceptron_risk(np.ones(4), X, signs),
+        lambda: separating_hyperplane(X, signs),
+        lambda: summula.certify(model, X, np.arange(30.0), loss="squared", range=(0, 10**6)),
+    ):
+        with pytest.raises(DataError, match="The sparse matrix X is damaged"):
+            call()
+    with pytest.raises(DataError, match="The sparse matrix A_ub is damaged"):
+        linear_program(np.ones(4), X, np.ones(30))
+
+
+def test_dask_blocks_are_checked() -> None:
+    array = pytest.importorskip("dask.array")
+    X = matrix()
+    table = array.from_array(X.toarray(), chunks=(10, 4))
+
+    def damaged(block: Any) -> Any:
+        rows = sparse.csr_array(block)
+        if rows.nnz:
+            rows.indices[0] = 10**9
+        return rows
+
+    y = array.from_array(np.arange(30.0), chunks=10)
+    Ridge().fit(table.map_blocks(sparse.csr_array), y)
+    with pytest.raises(DataError, match="The sparse matrix in a block of X is damaged"):
+        Ridge().fit(table.map_blocks(damaged), y)
