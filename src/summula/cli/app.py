@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+import warnings
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from summula.cli.console import Console
-from summula.cli.exits import code_of, sentence_of
+from summula.cli.console import Console, printable
+from summula.cli.exits import BUG, code_of, sentence_of
 from summula.cli.starting import uncollected
 
 __all__ = ["app", "main"]
@@ -58,12 +60,13 @@ class MetricName(StrEnum):
 
 def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: bool) -> None:
     """Do the work of a command; an error is one sentence and an exit code."""
+    console = Console(as_json=as_json, quiet=quiet)
     try:
-        work(Console(as_json=as_json, quiet=quiet))
+        work(console)
     except BaseException as error:
         if isinstance(error, typer.Exit | SystemExit) or debug:
             raise
-        sys.stderr.write(f"Error: {sentence_of(error)}\n")
+        console.error(sentence_of(error))
         raise typer.Exit(code_of(error)) from None
 
 
@@ -248,10 +251,18 @@ def _options(
     """Train a model on a table, and know how good it is."""
 
 
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    sys.stderr.write(f"Warning: {printable(str(message))}\n")
+
+
 def main() -> None:
     """Run the command line."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception:  # of --debug
+        sys.stderr.write(printable(traceback.format_exc(), lines=True))
+        sys.exit(BUG)

@@ -2,6 +2,10 @@
 
 With `--json` the output is one JSON document; with `--quiet` there are no remarks and no tables. Colours and moving
 progress come only where a terminal shows them.
+
+Column names, labels, cells and file names are text of somebody else's: control characters in them (escape sequences,
+line breaks, bidirectional overrides, invisible characters) could recolour, erase or forge what a terminal shows. All
+output passes through `printable`, which writes them as escapes.
 """
 
 from __future__ import annotations
@@ -9,11 +13,30 @@ from __future__ import annotations
 import json
 import math
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
-__all__ = ["Console"]
+__all__ = ["Console", "printable"]
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""Text that shows as what it is: control, format and unassigned characters as escapes such as \x1b or \u202e.
+
+    With `lines` line feeds are kept.
+    """
+    return _with_escapes(text, lambda character: character.encode("unicode_escape").decode("ascii"), lines)
+
+
+def _with_escapes(text: str, escape: Callable[[str], str], lines: bool) -> str:
+    if text.isprintable():
+        return text
+    return "".join(one if _shows(one) or (lines and one == "\n") else escape(one) for one in text)
+
+
+def _shows(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"  # spaces of any width
 
 
 class Console:
@@ -26,18 +49,22 @@ class Console:
     def remark(self, text: str) -> None:
         """Say something in passing."""
         if not self.quiet:
-            sys.stderr.write(text + "\n")
-            sys.stderr.flush()
+            _write_line(sys.stderr, text)
+
+    def error(self, sentence: str) -> None:
+        """Say why the command failed."""
+        _write_line(sys.stderr, f"Error: {sentence}")
 
     def result(self, text: str) -> None:
         """Say what was asked for."""
         if not self.as_json:
-            sys.stdout.write(text + "\n")
+            _write_line(sys.stdout, text)
 
     def document(self, content: Mapping[str, Any]) -> None:
-        """The result as JSON, where that was asked for."""
+        """The result as JSON, where that was asked for; what does not show is escaped in JSON's own way."""
         if self.as_json:
-            sys.stdout.write(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+            text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+            sys.stdout.write(_with_escapes(text, lambda character: json.dumps(character)[1:-1], lines=True) + "\n")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A small table; numbers stand on the right."""
@@ -47,15 +74,15 @@ class Console:
         from rich.console import Console as Rich
         from rich.table import Table
 
-        drawn = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        drawn = Table(title=printable(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for j, name in enumerate(columns):
             numbers = all(isinstance(row[j], int | float) for row in rows)
-            drawn.add_column(name, justify="right" if numbers else "left", overflow="fold")
+            drawn.add_column(printable(name), justify="right" if numbers else "left", overflow="fold")
         for row in rows:
-            drawn.add_row(*map(shown, row))
+            drawn.add_row(*(printable(shown(value)) for value in row))
         # (A pipe has no width; lines are not to be broken there.)
         wide = {} if sys.stdout.isatty() else {"width": 160}
-        Rich(file=sys.stdout, highlight=False, markup=False, **wide).print(drawn)  # type: ignore[arg-type]
+        Rich(file=sys.stdout, highlight=False, markup=False, emoji=False, **wide).print(drawn)  # type: ignore[arg-type]
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[[int, str, int], None]]:
@@ -83,6 +110,11 @@ class Console:
         elif number not in self._told:
             self.remark(f"Fold {number + 1}.")
         self._told.add(number)
+
+
+def _write_line(stream: TextIO, text: str) -> None:
+    stream.write(printable(text) + "\n")
+    stream.flush()
 
 
 def shown(value: Any) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import summula
 from summula.cli.candidates import candidates_for
 from summula.cli.comparison import Leaderboard
-from summula.cli.console import Console
+from summula.cli.console import Console, printable
 from summula.cli.costs import read_costs
 from summula.cli.files import output_folder, write_together, write_whole
 from summula.cli.folds import Encoded, folds_of
@@ -317,7 +317,7 @@ def _write(trained: Trained, folder: str) -> None:
     from summula.report import render
 
     # Everything is made before anything is written.
-    page = render(content_of(trained))
+    page = printable(render(content_of(trained)), lines=True)
     board, certificate = _as_csv(trained.leaderboard.rows()), trained.certificate.to_json() + "\n"
     write_together(
         folder,
