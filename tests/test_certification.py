@@ -20,8 +20,8 @@ from sklearn.svm import LinearSVC
 
 import summula
 from summula.certification import RiskCertificate, certify, certify_best, compare
-from summula.certification_hashes import betting_order, data_hash, model_hash, row_hashes, share_seen
-from summula.certification_records import _USES
+from summula.certification.fingerprints import betting_order, data_hash, model_hash, row_hashes, share_seen
+from summula.certification.records import _USES
 from summula.core.errors import DataError, HoldoutWarning, ParameterError
 from summula.linear_model import Lasso, LinearRegression, LogisticRegression
 from summula.stats import betting_bounds, clopper_pearson_bounds
@@ -175,7 +175,7 @@ def test_files(classifier: LogisticRegression, tmp_path: Path, monkeypatch: pyte
         for loss in ({"loss": "zero_one"}, {"loss": "log", "range": (0, 12)}):
             expected = certify(model, pd.DataFrame(X, columns=names), y, **loss)
             for block in (1 << 16, 64):
-                monkeypatch.setattr("summula.certification_rows._BLOCK", block)
+                monkeypatch.setattr("summula.certification.rows._BLOCK", block)
                 assert certify(model, scanned, "y", **loss) == expected
                 assert expected.verify(scanned, "y")
             assert certify(model, scanned.select(names), y, **loss) == expected

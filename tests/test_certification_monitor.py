@@ -74,7 +74,7 @@ def test_evidence_follows_the_equations() -> None:
 def test_portions_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(3).random(9_000) ** 2 * 10 - 5
     whole, parts, single = (RiskMonitor(-1.9, range=(-5, 5)) for _ in range(3))
-    monkeypatch.setattr("summula.certification_monitor._BLOCK", 1_000)
+    monkeypatch.setattr("summula.certification.monitor._BLOCK", 1_000)
     whole.update(x)
     for start in range(0, len(x), 700):
         parts.update(x[start : start + 700])

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from summula.certification import RiskCertificate, certify
-from summula.certification_records import confidence, rounded
+from summula.certification.records import confidence, rounded
 from summula.core.errors import DataError, ParameterError
-from summula.core.model_file import canonical
+from summula.core.model_files.model_file import canonical
 from summula.linear_model import LinearRegression
 
 

@@ -44,8 +44,8 @@ def solvers(ax: Any) -> None:
     """Newton and L-BFGS on a logistic likelihood whose columns differ in scale by a factor of 10,000."""
     from scipy.special import expit
 
-    from summula.optimize.limited_memory import lbfgs
-    from summula.optimize.newton_method import Factor, Local, newton
+    from summula.optimize.solvers.limited_memory import lbfgs
+    from summula.optimize.solvers.newton_method import Factor, Local, newton
     from summula.plotting import convergence
 
     rng = np.random.default_rng(0)

@@ -36,13 +36,13 @@ _NAMES = {
     "TimeLimitError": "summula.core.errors",
     "certify": "summula.certification",
     "certify_best": "summula.certification",
-    "combine": "summula.core.additive",
+    "combine": "summula.core.estimator.additive",
     "compare": "summula.certification",
-    "engine": "summula.core.engine",
-    "load": "summula.core.persistence",
+    "engine": "summula.core.engine.engine",
+    "load": "summula.core.model_files.persistence",
     "np_threshold": "summula.certification",
-    "save": "summula.core.persistence",
-    "scan": "summula.core.scan",
+    "save": "summula.core.model_files.persistence",
+    "scan": "summula.core.data.scan",
 }
 
 __all__ = ["__version__", *_MODULES, *_NAMES]

@@ -14,8 +14,8 @@ from summula.certification import certify as certify
 from summula.certification import certify_best as certify_best
 from summula.certification import compare as compare
 from summula.certification import np_threshold as np_threshold
-from summula.core.additive import combine as combine
-from summula.core.engine import engine as engine
+from summula.core.data.scan import scan as scan
+from summula.core.engine.engine import engine as engine
 from summula.core.errors import AccuracyWarning as AccuracyWarning
 from summula.core.errors import ClusterError as ClusterError
 from summula.core.errors import CollinearityWarning as CollinearityWarning
@@ -25,6 +25,6 @@ from summula.core.errors import ModelFileError as ModelFileError
 from summula.core.errors import ParameterError as ParameterError
 from summula.core.errors import SeparationWarning as SeparationWarning
 from summula.core.errors import TimeLimitError as TimeLimitError
-from summula.core.persistence import load as load
-from summula.core.persistence import save as save
-from summula.core.scan import scan as scan
+from summula.core.estimator.additive import combine as combine
+from summula.core.model_files.persistence import load as load
+from summula.core.model_files.persistence import save as save

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula.core.errors import ParameterError
-from summula.core.exponentials import FAR, exponential, sigmoid
+from summula.core.numerics.exponentials import FAR, exponential, sigmoid
 from summula.core.sparse_format import check_sparse
 from summula.stats import families
 from summula.stats.exponential_family import Family

@@ -15,7 +15,7 @@ from tests.cli.mixed_table import mixed_table
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [15, 30])
 def test_a_table_of_many_kinds_is_done_in_time_and_boosting_is_in_it(seconds: int, tmp_path: Path) -> None:
-    from summula.core.warmup import warmup
+    from summula.core.numerics.warmup import warmup
 
     warmup()  # compiling is not counted
     parquet.write_table(mixed_table(30_000), tmp_path / "t.parquet")

@@ -125,7 +125,7 @@ def test_doctor_finds_what_is_installed() -> None:
 
 def test_warmup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    monkeypatch.setattr("summula.core.warmup.warmup", lambda: called.append(1))
+    monkeypatch.setattr("summula.core.numerics.warmup.warmup", lambda: called.append(1))
     assert "Compiled in" in run("warmup").stderr
     assert called
 

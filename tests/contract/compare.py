@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from summula.core.certificate import Certificate
+from summula.core.numerics.certificate import Certificate
 from summula.linear_model.perceptron import PerceptronCertificate
-from summula.linear_model.sgd_certificate import DescentCertificate
+from summula.linear_model.sgd.certificate import DescentCertificate
 
 # What rounding may change in a well-conditioned fit: a few hundred units in the last place (sums of a few thousand
 # terms in another order differ by about sqrt(n) units; the condition number of the data is below 10).

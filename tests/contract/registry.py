@@ -17,8 +17,8 @@ from sklearn.metrics import mean_tweedie_deviance
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from summula.core import chunks
-from summula.core.engine import current_engine
+from summula.core.data import chunks
+from summula.core.engine.engine import current_engine
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.linear_model import (

@@ -15,7 +15,7 @@ from sklearn.metrics import get_scorer
 from sklearn.pipeline import make_pipeline
 
 import summula
-from summula.core import chunks
+from summula.core.data import chunks
 from tests.contract import storage
 from tests.contract.compare import assert_same_bits, fitted_attributes
 from tests.contract.registry import Case, over, over_frames
@@ -189,7 +189,7 @@ def test_enough_time_changes_nothing(case: Case) -> None:
 def test_an_iteration_out_of_time_keeps_its_best_and_says_so_once(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = case.wide_data()
     ticks = iter(range(10**9))
-    monkeypatch.setattr("summula.core.estimator.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("summula.core.estimator.estimator.time.monotonic", lambda: float(next(ticks)))
     model = clone(case.estimator).set_params(max_time=20)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)

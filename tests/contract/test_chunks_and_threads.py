@@ -13,10 +13,11 @@ import pytest
 from sklearn.base import clone
 
 import summula
-from summula.core import chunks, threads
+from summula.core.data import chunks
+from summula.core.data.labels import Labels
+from summula.core.engine import threads
 from summula.core.environment import FOUND
-from summula.core.labels import Labels
-from summula.core.validation import as_source
+from summula.core.estimator.validation import as_source
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
 from tests.contract.registry import Case, in_turn, over

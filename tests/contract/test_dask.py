@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import summula
-from summula.core import chunks
+from summula.core.data import chunks
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
 from tests.contract.registry import Case, in_turn, over, over_ways

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 import summula
-from summula.core import chunks
+from summula.core.data import chunks
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
 from tests.contract.registry import SIZES, Case, Data, in_turn, over, over_ways

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import summula
-from summula.core import chunks
-from summula.linear_model.column_quadratic import ColumnQuadratic
+from summula.core.data import chunks
+from summula.linear_model.l1.column_quadratic import ColumnQuadratic
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
 from tests.contract.registry import SIZES, Case, Data, over, over_ways
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import summula
-from summula.core import cache
-from summula.core.estimator import Run, Unnamed
-from summula.core.factors import Factors
-from summula.core.statistics import Gram
-from summula.core.validation import as_source
+from summula.core.data import cache
+from summula.core.data.factors import Factors
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.numerics.statistics import Gram
 from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression, PoissonRegressor
 
 

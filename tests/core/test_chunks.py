@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from summula.core.chunks import Part, SparseRows, chunk_rows_for, part_rows_for
-from summula.core.engine import engine
-from summula.core.sources import MemorySource
+from summula.core.data.chunks import Part, SparseRows, chunk_rows_for, part_rows_for
+from summula.core.data.sources import MemorySource
+from summula.core.engine.engine import engine
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import summula
-from summula.core import threads
-from summula.core.engine import Engine, SerialEngine, ThreadEngine, TreeSum, current_engine, engine
+from summula.core.engine import threads
+from summula.core.engine.engine import Engine, SerialEngine, ThreadEngine, TreeSum, current_engine, engine
 from summula.core.environment import FOUND
 from summula.core.errors import ParameterError
 from summula.linear_model import LinearRegression

@@ -13,7 +13,7 @@ SCRIPT = """
     {before}
     import summula
     os.environ["OMP_NUM_THREADS"] = "1"
-    from summula.core import threads
+    from summula.core.engine import threads
 
     threads._cpu_count = lambda: 8
     {after}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from summula.core.exponentials import FAR, exponential, sigmoid
+from summula.core.numerics.exponentials import FAR, exponential, sigmoid
 
 ULP = np.finfo(np.float64).eps
 rng = np.random.default_rng(0)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pyarrow import csv, feather, parquet
 
 import summula
-from summula.core import files
-from summula.core.files import CsvTable, open_table
+from summula.core.data import files
+from summula.core.data.files import CsvTable, open_table
 from tests.faults.sentences import one_sentence
 
 N = 50

@@ -15,7 +15,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression as Theirs
 
 import summula
-from summula.core.labels import Labels, distinct, merged
+from summula.core.data.labels import Labels, distinct, merged
 from summula.linear_model import LogisticRegression
 from tests.faults.sentences import one_sentence, refused
 

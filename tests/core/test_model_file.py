@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from sklearn.linear_model import Ridge as ForeignRidge
 
-from summula.core import model_file
 from summula.core.errors import ModelFileError
-from summula.core.persistence import CLASSES, load, save
+from summula.core.model_files import model_file
+from summula.core.model_files.persistence import CLASSES, load, save
 from tests.core.fake_models import TABLE, Point, made, same
 
 

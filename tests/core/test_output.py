@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import summula
-from summula.core.output import write_batches
+from summula.core.data.output import write_batches
 from summula.linear_model import LinearRegression, PolynomialRegression
 from tests.contract.compare import assert_close
 from tests.faults.scripts import run
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_what_was_there(name: str, tmp_path: Path) -> None:
     said = run(f"""
     import json, os, resource
     import numpy as np
-    from summula.core.output import write_batches
+    from summula.core.data.output import write_batches
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     rng = np.random.default_rng(0)
     try:

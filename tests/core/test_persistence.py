@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.linear_model import Ridge as ForeignRidge
 
-from summula.core import model_file, persistence
 from summula.core.errors import ModelFileError
-from summula.core.persistence import CLASSES, load, save
-from summula.core.solution import Solution
+from summula.core.model_files import model_file, persistence
+from summula.core.model_files.persistence import CLASSES, load, save
+from summula.core.numerics.solution import Solution
 from tests.core.fake_models import TABLE, Derived, Model, Pair, Point, Slotted, made, same
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
@@ -263,7 +263,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     import os, resource, signal
     import numpy as np
     from sklearn.base import BaseEstimator
-    from summula.core.persistence import CLASSES, load, save
+    from summula.core.model_files.persistence import CLASSES, load, save
 
     class Model(BaseEstimator):
         pass
@@ -340,14 +340,14 @@ def test_golden_files_predict_as_they_did(path: Path) -> None:
 
 
 def test_every_class_of_the_table_can_be_imported() -> None:
-    from summula.core.encoding import find_class
+    from summula.core.model_files.encoding import find_class
 
     for name in CLASSES:
         assert isinstance(find_class(CLASSES, name), type)
 
 
 def test_importing_is_light() -> None:
-    code = "import sys, summula.core.persistence; print(*sys.modules)"
+    code = "import sys, summula.core.model_files.persistence; print(*sys.modules)"
     src = str(Path(persistence.__file__).parents[2])
     env = {**os.environ, "PYTHONPATH": src}
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)

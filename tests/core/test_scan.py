@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 import summula
-from summula.core import chunks, threads
+from summula.core.data import chunks
+from summula.core.data.scan import ScanSource
+from summula.core.engine import threads
 from summula.core.environment import FOUND
-from summula.core.scan import ScanSource
 from summula.linear_model import LinearRegression, Ridge
 from summula.preprocessing import StandardScaler
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
@@ -249,7 +250,7 @@ def small_parts(span: int = 1) -> Iterator[None]:
     """Steps of one chunk, parts of a few steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "_PART_ELEMENTS", 1)
-        patch.setattr("summula.core.sources._SPAN_STEPS", span)
+        patch.setattr("summula.core.data.sources._SPAN_STEPS", span)
         yield
 
 
@@ -315,7 +316,7 @@ def test_threads_do_not_show(processors: int, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(threads, "_pool_size", 0)
     monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
-    monkeypatch.setattr("summula.core.sources._SPAN_STEPS", 1)
+    monkeypatch.setattr("summula.core.data.sources._SPAN_STEPS", 1)
     assert len(ScanSource(scan, ["x0"]).plan()) > 1
     model = LinearRegression().fit(scan, "y", "w")
     assert_same_bits(expected, without_names(fitted_attributes(model)))
@@ -546,7 +547,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kinds", ["float64", "float32", "mixed", "null"])
 def test_columns_copied_by_the_kernel_have_the_bits_of_the_array(tmp_path, kinds, monkeypatch):
-    monkeypatch.setattr("summula.core.scan._MANY", 0)
+    monkeypatch.setattr("summula.core.data.scan._MANY", 0)
     X, y, w = data(5_000, 3)
     rows = table(X, y, w)
     if kinds == "float32":

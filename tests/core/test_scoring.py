@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import accuracy_score, r2_score
 
 import summula
-from summula.core import chunks
+from summula.core.data import chunks
 from summula.linear_model import LinearRegression, LogisticRegression, PolynomialRegression, Ridge, RidgeCV
 
 rng = np.random.default_rng(5)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from summula.core.engine import SerialEngine
-from summula.core.sources import MemorySource
-from summula.core.statistics import Gram, Moments, TriangularFactor, pilot_origin, sum_of_part, weight_sums
+from summula.core.data.sources import MemorySource
+from summula.core.engine.engine import SerialEngine
+from summula.core.numerics.statistics import Gram, Moments, TriangularFactor, pilot_origin, sum_of_part, weight_sums
 from tests.reference import sums
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)

@@ -12,11 +12,11 @@ import pytest
 import scipy.linalg  # noqa: F401  loads SciPy's BLAS before the first guard
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from summula.core import threads
-from summula.core.engine import SerialEngine, ThreadEngine
+from summula.core.engine import threads
+from summula.core.engine.engine import SerialEngine, ThreadEngine
+from summula.core.engine.team_kernels import called, meet
+from summula.core.engine.threads import inside_pool, one_blas_thread, pool, thread_count
 from summula.core.environment import FOUND
-from summula.core.team_kernels import called, meet
-from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from summula.core.model_file import FORMAT
-from summula.core.persistence import save
+from summula.core.model_files.model_file import FORMAT
+from summula.core.model_files.persistence import save
 
 FOLDER = Path(__file__).parent / "golden"
 

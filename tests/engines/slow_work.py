@@ -33,7 +33,7 @@ def environment_of_a_fit(rows: int) -> tuple[int, str, int]:
     """Threads a fit in a worker may use, what the worker was told, and the threads that were there after it."""
     import numpy as np
 
-    from summula.core import threads
+    from summula.core.engine import threads
     from summula.linear_model import LinearRegression
 
     X = np.random.default_rng(0).normal(size=(rows, 5))

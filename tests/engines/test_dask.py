@@ -25,10 +25,10 @@ from sklearn.pipeline import make_pipeline
 
 import summula
 from summula import ClusterError, DataError, ParameterError, TimeLimitError
-from summula.core import chunks
-from summula.core.engine import Engine, SerialEngine, ThreadEngine, watched
-from summula.core.estimator import Run
-from summula.core.validation import as_source
+from summula.core.data import chunks
+from summula.core.engine.engine import Engine, SerialEngine, ThreadEngine, watched
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.validation import as_source
 from summula.engines.dask import DaskEngine
 from summula.engines.dask_memory import keeping_freed_memory
 from summula.features import PolynomialLift
@@ -806,7 +806,7 @@ def test_a_local_cluster_leaves_this_process_its_threads() -> None:
     from distributed import Client, LocalCluster
 
     def count(processors):
-        from summula.core import threads
+        from summula.core.engine import threads
 
         threads._cpu_count = lambda: processors
         return threads.thread_count()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from summula.core import engine as engines
-from summula.core import threads
+from summula.core.engine import engine as engines
+from summula.core.engine import threads
 from summula.linear_model import Ridge
 from tests.faults.scripts import run
 
@@ -20,7 +20,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 DATA = """
     import json, os, threading
     import numpy as np
-    from summula.core.threads import thread_count
+    from summula.core.engine.threads import thread_count
     from summula.linear_model import Ridge
 
     X = np.random.default_rng(0).normal(size=(150_000, 30))

@@ -20,8 +20,8 @@ import pytest
 from pyarrow import feather, parquet
 
 import summula
-from summula.core import files
-from summula.core.files import ParquetTable, Table
+from summula.core.data import files
+from summula.core.data.files import ParquetTable, Table
 from summula.linear_model import LinearRegression
 from tests.contract.compare import assert_same_bits, fitted_attributes
 from tests.faults.scripts import TIMEOUT, environment, run
@@ -222,7 +222,7 @@ def test_rights_are_those_of_the_system() -> None:
     said = run("""
     import json, os, tempfile
     import numpy as np, pyarrow.csv, pyarrow.feather, pyarrow.parquet
-    import summula, summula.core.scan
+    import summula, summula.core.data.scan
 
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)

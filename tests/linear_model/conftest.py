@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from summula.linear_model import certificate, least_squares
+from summula.linear_model.least_squares import certificate
+from summula.linear_model.least_squares import solver as least_squares
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from summula import CollinearityWarning, engine
-from summula.linear_model import LinearRegression, PolynomialRegression, Ridge, certificate
+from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
+from summula.linear_model.least_squares import certificate
 from tests.reference import exact
 
 

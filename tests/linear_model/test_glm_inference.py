@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-import summula.linear_model.glm_separation as glm_separation
+import summula.linear_model.glm.separation as glm_separation
 from summula import DataError, ParameterError, SeparationWarning, engine, load, save, scan
-from summula.core import training
+from summula.core.data import training_data as training
 from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression, PoissonRegressor
 from summula.stats.families import NegativeBinomial, Tweedie
 
@@ -384,7 +384,7 @@ def test_rows_are_kept_as_long_as_the_caller_keeps_them(monkeypatch):
 
 
 def test_a_fit_too_large_for_its_information_gets_it_from_the_rows(monkeypatch):
-    import summula.linear_model.glm_solver as solver
+    import summula.linear_model.glm.solver as solver
 
     X, y = softmax_data()
     groups = np.arange(300) // 4
@@ -569,7 +569,7 @@ def test_ordinary_fits_do_not_pay_for_the_question(monkeypatch):
 @pytest.mark.parametrize("make", [model, lambda **options: logistic(**options)], ids=["regressor", "classifier"])
 def test_a_fit_cut_short_has_no_summary(make, monkeypatch):
     """Ctrl-C keeps the best model so far, which is no estimate."""
-    import summula.linear_model.glm_model as glm_model
+    import summula.linear_model.glm.model as glm_model
 
     def cut(*given):
         raise KeyboardInterrupt

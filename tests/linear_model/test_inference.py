@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 from summula import DataError, ParameterError, engine
-from summula.core import training
+from summula.core.data import training_data as training
 from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
 
 COVARIANCES = ("classical", "HC0", "HC1", "HC2", "HC3")

@@ -14,11 +14,12 @@ from scipy import optimize, sparse, special
 
 import summula
 from summula import ParameterError
-from summula.core.estimator import Run, Unnamed
-from summula.core.validation import as_source
-from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression, l1_likelihood
-from summula.linear_model.glm_dual import TAU, Balanced
-from summula.linear_model.glm_sums import At
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression
+from summula.linear_model.glm.dual import TAU, Balanced
+from summula.linear_model.glm.sums import At
+from summula.linear_model.l1 import likelihood as l1_likelihood
 from summula.losses import GammaLog, Logistic, Loss, Multinomial, PoissonLog, Squared
 
 Array = NDArray[Any]

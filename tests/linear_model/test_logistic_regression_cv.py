@@ -17,7 +17,8 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedK
 
 import summula
 from summula import DataError, ParameterError
-from summula.linear_model import LogisticRegression, LogisticRegressionCV, l1_likelihood
+from summula.linear_model import LogisticRegression, LogisticRegressionCV
+from summula.linear_model.l1 import likelihood as l1_likelihood
 
 Array = NDArray[Any]
 PLAIN: dict[str, Any] = {"scoring": "neg_log_loss", "use_legacy_attributes": False, "Cs": [0.05, 0.5, 5.0], "cv": 4}

@@ -32,8 +32,10 @@ from threadpoolctl import threadpool_limits
 
 import summula
 from summula import DataError, ParameterError
-from summula.linear_model import LinearRegression, Ridge, RidgeCV, cross_validation, folds, leave_one_out, row_space
-from summula.linear_model.folds import batches_of
+from summula.linear_model import LinearRegression, Ridge, RidgeCV
+from summula.linear_model.cross_validation import folds, leave_one_out, row_space
+from summula.linear_model.cross_validation import ridge_errors as cross_validation
+from summula.linear_model.cross_validation.folds import batches_of
 
 ALPHAS = np.logspace(-3, 5, 9)
 SPLITTERS = {

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from summula.linear_model import sgd_kernels, sgd_rows
-from summula.linear_model.sgd_certificate import losses_and_slopes
-from summula.linear_model.sgd_kernels import descend, loss_of_score, settle, slope_of_score
-from summula.linear_model.sgd_rule import (
+from summula.linear_model.sgd import kernels as sgd_kernels
+from summula.linear_model.sgd import rows as sgd_rows
+from summula.linear_model.sgd.certificate import losses_and_slopes
+from summula.linear_model.sgd.kernels import descend, loss_of_score, settle, slope_of_score
+from summula.linear_model.sgd.rule import (
     AVERAGED,
     INTERCEPT,
     INTERCEPTS,
@@ -182,7 +183,7 @@ class Rows:
     """As much of a run as the order of the rows needs."""
 
     def __init__(self, n: int, d: int = 3) -> None:
-        from summula.core.sources import MemorySource
+        from summula.core.data.sources import MemorySource
 
         X = np.arange(float(n * d)).reshape(n, d)
         self.source = MemorySource(X, np.arange(float(n))[:, None], None, X.dtype)

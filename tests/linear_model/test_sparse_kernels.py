@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from summula.core.sources import MemorySource
-from summula.linear_model import sparse_kernels
-from summula.linear_model.sparse_least_squares import ColumnSums, NormalProduct
+from summula.core.data.sources import MemorySource
+from summula.linear_model.least_squares import sparse_kernels
+from summula.linear_model.least_squares.sparse_least_squares import ColumnSums, NormalProduct
 from tests.reference import sparse_sums
 
 F64 = np.dtype(np.float64)

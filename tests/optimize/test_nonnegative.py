@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from summula.optimize.nonnegative import nonnegative_least_squares
+from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 shapes = st.tuples(st.integers(1, 12), st.integers(1, 8), st.integers(1, 3), st.integers(0, 1000))
 

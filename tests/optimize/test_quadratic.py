@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from summula.optimize.quadratic import minimise_quadratic
+from summula.optimize.solvers.quadratic import minimise_quadratic
 
 
 def problem(d=8, kappa=100.0, seed=0):

@@ -306,8 +306,8 @@ def test_a_working_set_gives_the_answer_of_all_rows(seed, classes, intercept):
     )
     y[:classes] = np.arange(classes) if rng.random() < 0.2 or len(np.unique(y)) < classes else y[:classes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("summula.optimize.class_inequalities._ALL_AT_ONCE", 20)
-        patch.setattr("summula.optimize.class_inequalities._BLOCK", 64)
+        patch.setattr("summula.optimize.solvers.class_inequalities._ALL_AT_ONCE", 20)
+        patch.setattr("summula.optimize.solvers.class_inequalities._BLOCK", 64)
         few = separating_hyperplane(X, y, fit_intercept=intercept)
     check(few, X, y, intercept)
     assert few.kind == separating_hyperplane(X, y, fit_intercept=intercept).kind == by_brute_force(X, y, intercept)

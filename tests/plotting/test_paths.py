@@ -7,7 +7,7 @@ import pytest
 from matplotlib.contour import ContourSet
 
 from summula import DataError, ParameterError
-from summula.core.solution import Solution
+from summula.core.numerics.solution import Solution
 from summula.optimize import bfgs, coordinate_descent, gradient_descent
 from summula.plotting import descent_path
 from summula.plotting.style import colour

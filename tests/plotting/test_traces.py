@@ -10,10 +10,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression as Theirs
 
 from summula import DataError, ParameterError
-from summula.core.solution import Solution
+from summula.core.numerics.solution import Solution
 from summula.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
-from summula.optimize.limited_memory import lbfgs
-from summula.optimize.newton_method import Local, newton
+from summula.optimize.solvers.limited_memory import lbfgs
+from summula.optimize.solvers.newton_method import Local, newton
 from summula.plotting import convergence
 
 

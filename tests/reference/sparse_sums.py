@@ -1,4 +1,4 @@
-"""The kernels of `summula.linear_model.sparse_kernels`, on dense rows."""
+"""The kernels of `summula.linear_model.least_squares.sparse_kernels`, on dense rows."""
 
 from __future__ import annotations
 

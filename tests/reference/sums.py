@@ -1,4 +1,4 @@
-"""The statistics of `summula.core.statistics` in plain NumPy: whole columns at once, nothing shifted or merged."""
+"""The statistics of `summula.core.numerics.statistics` in plain NumPy: whole columns at once, nothing shifted or merged."""
 
 from __future__ import annotations
 

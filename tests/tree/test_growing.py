@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from summula.core import threads
+from summula.core.engine import threads
 from summula.ensemble.quantising import quantised
 from summula.tree import growing
 from summula.tree.nodes import Bins, Rules

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.frames import is_frame, opened
 from summula.core.errors import ParameterError
-from summula.core.frames import is_frame, opened
 from summula.core.sparse_format import check_sparse
 
 __all__ = ["betting_order", "data_hash", "model_hash", "repeated", "row_hashes", "share_seen"]

@@ -21,29 +21,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification_hashes import betting_order, data_hash, model_hash, row_hashes, share_seen
-from summula.certification_monitor import RiskMonitor
-from summula.certification_records import Comparison, RiskCertificate, RiskVerification, use
-from summula.certification_rows import Loss, Measured, check_fitted, loss_named, measure, of_blocks, risk_bounds
-from summula.certification_thresholds import NPThreshold, np_threshold
+from summula.certification.fingerprints import betting_order, data_hash, model_hash, row_hashes, share_seen
+from summula.certification.records import Comparison, RiskCertificate, use
+from summula.certification.rows import Loss, Measured, check_fitted, loss_named, measure, of_blocks, risk_bounds
+from summula.core.data.scan import Scan
+from summula.core.data.training_data import recalled
 from summula.core.errors import DataError, ParameterError
-from summula.core.scan import Scan
-from summula.core.training import recalled
-from summula.core.validation import collection_reader
+from summula.core.estimator.validation import collection_reader
 from summula.stats.bounds import check_delta, mcnemar
 from summula.stats.bounds_betting import betting_bounds
 
-__all__ = [
-    "Comparison",
-    "NPThreshold",
-    "RiskCertificate",
-    "RiskMonitor",
-    "RiskVerification",
-    "certify",
-    "certify_best",
-    "compare",
-    "np_threshold",
-]
+__all__ = ["certify", "certify_best", "compare"]
 
 Array = NDArray[np.float64]
 

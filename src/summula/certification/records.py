@@ -16,10 +16,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification_hashes import data_hash, model_hash, share_seen
-from summula.certification_rows import LOSSES, Loss, loss_named, measure, risk_bounds
+from summula.certification.fingerprints import data_hash, model_hash, share_seen
+from summula.certification.rows import LOSSES, Loss, loss_named, measure, risk_bounds
 from summula.core.errors import DataError, HoldoutWarning, ParameterError, warn
-from summula.core.model_file import canonical
+from summula.core.model_files.model_file import canonical
 
 __all__ = ["Comparison", "RiskCertificate", "RiskVerification", "use"]
 

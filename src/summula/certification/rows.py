@@ -16,12 +16,12 @@ from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from summula.certification_hashes import betting_order, row_hashes
-from summula.core.engine import current_engine
+from summula.certification.fingerprints import betting_order, row_hashes
+from summula.core.data.frames import is_frame, no_such_column, pop_columns
+from summula.core.data.scan import Scan
+from summula.core.engine.engine import current_engine
 from summula.core.errors import DataError, ParameterError
-from summula.core.frames import is_frame, no_such_column, pop_columns
-from summula.core.scan import Scan
-from summula.core.validation import collection_reader
+from summula.core.estimator.validation import collection_reader
 from summula.stats.bounds import clopper_pearson_bounds
 from summula.stats.bounds_betting import betting_bounds
 

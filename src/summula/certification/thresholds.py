@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification_hashes import model_hash
-from summula.certification_rows import check_fitted, of_blocks
+from summula.certification.fingerprints import model_hash
+from summula.certification.rows import check_fitted, of_blocks
 from summula.core.errors import DataError, ParameterError
 from summula.stats.bounds import check_delta, order_statistic
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from summula.cli.console import Console, printable
-from summula.cli.exits import BUG, code_of, sentence_of
+from summula.cli.exit_codes import BUG, code_of, sentence_of
 from summula.cli.starting import uncollected
 
 __all__ = ["app", "main"]
@@ -99,7 +99,7 @@ def train(
     """
 
     def work(console: Console) -> None:
-        from summula.cli.exits import INTERRUPTED
+        from summula.cli.exit_codes import INTERRUPTED
         from summula.cli.training import Request, train
 
         request = Request(
@@ -213,7 +213,7 @@ def warmup(quiet: Quiet = False, debug: Debug = False) -> None:
     def work(console: Console) -> None:
         import time
 
-        from summula.core.warmup import warmup
+        from summula.core.numerics.warmup import warmup
 
         clock = time.monotonic()
         warmup()

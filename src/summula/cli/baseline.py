@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
-from summula.core.chunks import Chunk
-from summula.core.estimator import Estimator
-from summula.core.scoring import AccuracyScore, R2Score
+from summula.core.data.chunks import Chunk
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.scoring import AccuracyScore, R2Score
 
 __all__ = ["BaselineClassifier", "BaselineRegressor"]
 

@@ -53,8 +53,8 @@ class Candidate:
 
     def load(self) -> Any:
         """Its class, or None where there is none that can be saved."""
-        from summula.core.encoding import short_name
-        from summula.core.persistence import CLASSES
+        from summula.core.model_files.encoding import short_name
+        from summula.core.model_files.persistence import CLASSES
 
         module, _, name = self.place.partition(":")
         try:

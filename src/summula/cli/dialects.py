@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from summula.core.data.scan import Scan, _files, scan
+from summula.core.data.spool import spooled
 from summula.core.errors import DataError
-from summula.core.scan import Scan, _files, scan
-from summula.core.spool import spooled
 
 __all__ = ["Dialect", "dialect_of", "open_texts"]
 

@@ -29,7 +29,7 @@ def findings() -> dict[str, Any]:
     import numpy  # noqa: F401  so that its BLAS is loaded
     from threadpoolctl import threadpool_info
 
-    from summula.core.threads import thread_count
+    from summula.core.engine.threads import thread_count
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     cache = os.environ.get("NUMBA_CACHE_DIR") or package

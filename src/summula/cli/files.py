@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from summula.cli.exits import OUTPUT, CommandError
+from summula.cli.exit_codes import OUTPUT, CommandError
 
 __all__ = ["output_folder", "write_together", "write_whole"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from summula.cli.console import Console
 from summula.cli.tables import check_target, inferred_task, open_table, read_table, target_values
+from summula.core.data.scan import Scan
 from summula.core.errors import DataError
-from summula.core.scan import Scan
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places
 from summula.preprocessing.table_encoder_plans import plan_column

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.scan import Scan
+from summula.core.data.scan import Scan
 from summula.preprocessing.table_encoder_blocks import Columns, Piece, blocks_in_order, table_blocks
 
 __all__ = ["Answered", "count_answers"]

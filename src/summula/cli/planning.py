@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from summula.certification_records import confidence
+from summula.certification.records import confidence
 from summula.cli.console import Console
 from summula.core.errors import ParameterError
 from summula.theory.planning import plan_holdout, plan_recall

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import summula
-from summula.cli.answered import Answered, count_answers
 from summula.cli.console import Console
-from summula.cli.exits import MODEL, CommandError
+from summula.cli.exit_codes import MODEL, CommandError
 from summula.cli.files import write_whole
+from summula.cli.labelled_rows import Answered, count_answers
 from summula.cli.metrics import certified
-from summula.cli.seen import refuse_training_rows
 from summula.cli.starting import uncollected
 from summula.cli.tables import open_table
+from summula.cli.training_overlap import refuse_training_rows
 from summula.cli.verdicts import certified_sentence
+from summula.core.data.frames import no_such_column
+from summula.core.data.output import write_batches
+from summula.core.data.scan import Scan
 from summula.core.errors import DataError, ParameterError
-from summula.core.frames import no_such_column
-from summula.core.output import write_batches
-from summula.core.scan import Scan
 from summula.preprocessing import TableModel
 
 __all__ = ["certify_file", "load_model", "predict_file"]

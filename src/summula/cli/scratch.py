@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification_hashes import row_hashes
-from summula.cli.exits import OUTPUT, CommandError
-from summula.cli.seen import smallest
-from summula.core.scan import Scan, scan
+from summula.certification.fingerprints import row_hashes
+from summula.cli.exit_codes import OUTPUT, CommandError
+from summula.cli.training_overlap import smallest
+from summula.core.data.scan import Scan, scan
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, blocks_in_order, table_blocks
 
 __all__ = ["HELD_OUT", "LEFT_OUT", "Scratch"]

@@ -48,7 +48,7 @@ from summula.cli.training import (
     table_model,
     versions,
 )
-from summula.core.scan import Scan
+from summula.core.data.scan import Scan
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.cli.dialects import open_texts
+from summula.core.data.frames import no_such_column
+from summula.core.data.scan import Scan
 from summula.core.errors import DataError
-from summula.core.frames import no_such_column
-from summula.core.scan import Scan
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 
 __all__ = [

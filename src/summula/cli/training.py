@@ -23,7 +23,6 @@ from summula.cli.folds import Encoded, folds_of
 from summula.cli.inspecting import leak_sentence, leaks_of_training
 from summula.cli.metrics import Judged, certified, metric_for, risk_of
 from summula.cli.schedule import Budget, compare_candidates, last_fit
-from summula.cli.seen import training_hashes
 from summula.cli.tables import (
     LEAST_ROWS,
     Task,
@@ -36,9 +35,10 @@ from summula.cli.tables import (
     read_table,
     target_values,
 )
+from summula.cli.training_overlap import training_hashes
 from summula.cli.verdicts import verdict
+from summula.core.data.frames import no_such_column
 from summula.core.errors import DataError, ParameterError
-from summula.core.frames import no_such_column
 from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks

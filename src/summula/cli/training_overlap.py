@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification_hashes import row_hashes, share_seen
+from summula.certification.fingerprints import row_hashes, share_seen
 from summula.core.errors import DataError
 
 __all__ = ["KEPT", "refuse_training_rows", "smallest", "training_hashes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from summula.certification_records import confidence
+from summula.certification.records import confidence
 
 __all__ = ["certified_sentence", "verdict"]
 

@@ -1,1 +1,6 @@
-"""Sources, statistics, engine, estimator base, certificate, persistence: what every algorithm stands on."""
+"""What every algorithm stands on.
+
+Reading order: `data` (rows from anywhere, cut into chunks), `engine` (maps chunks and adds the results), `numerics`
+(the sums themselves, solutions, certificates, kernels), `estimator` (base classes and validation), `model_files` (save
+and load). `errors` holds the exception classes.
+"""

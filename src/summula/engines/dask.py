@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, TypeVar
 from distributed import Client, rejoin, secede
 from distributed.protocol import pickle
 
-from summula.core.chunks import Part
-from summula.core.engine import SerialEngine, check_watch
+from summula.core.data.chunks import Part
+from summula.core.data.sources import MemorySource
+from summula.core.engine.engine import SerialEngine, check_watch
+from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ClusterError, DataError, ParameterError
-from summula.core.sources import MemorySource
-from summula.core.threads import one_blas_thread
 from summula.engines.dask_blocks import Blocks, Size, ground_of, grounded, measure
 from summula.engines.dask_collections import DaskSource
 from summula.engines.dask_holdings import Failure, make_rows, quiet_about_size

@@ -27,14 +27,14 @@ from dask.optimization import cull
 from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
+from summula.core.data.frames import frame_columns, is_frame, pop_columns
+from summula.core.data.scan import _checked_weight
+from summula.core.data.sources import MemorySource, Source
+from summula.core.engine.threads import thread_count
 from summula.core.errors import DataError
-from summula.core.frames import frame_columns, is_frame, pop_columns
-from summula.core.scan import _checked_weight
-from summula.core.sources import MemorySource, Source
+from summula.core.estimator.validation import _FLOATS, _as_numbers, _column_numbers, _locate_text, _targets
 from summula.core.sparse_format import check_sparse
-from summula.core.threads import thread_count
-from summula.core.validation import _FLOATS, _as_numbers, _column_numbers, _locate_text, _targets
 
 __all__ = ["Blocks", "Elsewhere", "Piece", "Recipe", "Size", "Values", "cut", "ground_of", "grounded", "measure"]
 

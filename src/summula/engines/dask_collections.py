@@ -19,12 +19,12 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
-from summula.core.engine import Engine, chosen_engine, current_engine, engine, local_engine
+from summula.core.data.chunks import Chunk
+from summula.core.data.frames import opened, pop_columns
+from summula.core.data.sources import MemorySource
+from summula.core.engine.engine import Engine, chosen_engine, current_engine, engine, local_engine
 from summula.core.errors import DataError
-from summula.core.frames import opened, pop_columns
-from summula.core.sources import MemorySource
-from summula.core.validation import (
+from summula.core.estimator.validation import (
     _feature_names,
     _is_list_of_names,
     _names_of,

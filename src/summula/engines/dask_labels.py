@@ -11,10 +11,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from summula.core.data.factors import Factors, several_kinds
+from summula.core.data.frames import is_category, no_such_column, opened
+from summula.core.data.labels import Labels, distinct, merged
 from summula.core.errors import DataError
-from summula.core.factors import Factors, several_kinds
-from summula.core.frames import is_category, no_such_column, opened
-from summula.core.labels import Labels, distinct, merged
 from summula.engines.dask_collections import batches
 
 __all__ = ["with_codes", "with_factors"]

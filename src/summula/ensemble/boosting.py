@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.threads import together
+from summula.core.engine.threads import together
 from summula.ensemble.boosting_losses import Loss, weighted_quantile
 from summula.ensemble.boosting_rows import MANY_ROWS
 from summula.ensemble.quantising import quantised

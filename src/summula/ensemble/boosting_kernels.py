@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compile import kernel, summing_kernel
-from summula.core.exponential32_kernels import exp32, log1p32
+from summula.core.numerics.compile import kernel, summing_kernel
+from summula.core.numerics.exponential32_kernels import exp32, log1p32
 
 __all__ = ["binary_slopes", "softmax_slopes", "warmup"]
 

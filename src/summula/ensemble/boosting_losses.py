@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from summula.core.exponentials import exponential, sigmoid
+from summula.core.numerics.exponentials import exponential, sigmoid
 from summula.ensemble.boosting_kernels import binary_slopes, softmax_slopes
 
 __all__ = ["LOSSES", "Binary", "Loss", "Multiclass", "Pinball", "weighted_quantile"]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Part
+from summula.core.data.chunks import Part
+from summula.core.data.files import release_memory
 from summula.core.errors import DataError
-from summula.core.estimator import Run
-from summula.core.files import release_memory
+from summula.core.estimator.estimator import Run
 from summula.tree.binning import SAMPLE_ROWS, BinMap, counted
 
 __all__ = ["MANY_ROWS", "Survey", "binned", "survey"]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.factors import Factors, _encoded, used_places
+from summula.core.data.frames import is_category, opened
+from summula.core.data.sources import MemorySource, Source
 from summula.core.errors import DataError
-from summula.core.factors import Factors, _encoded, used_places
-from summula.core.frames import is_category, opened
-from summula.core.sources import MemorySource, Source
 
 __all__ = ["Categories", "array_name", "check_kinds", "coded_array", "listed_columns"]
 

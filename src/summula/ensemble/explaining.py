@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.tree.binning import BinMap
 from summula.tree.predictor import Nodes

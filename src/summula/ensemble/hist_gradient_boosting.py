@@ -15,13 +15,23 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
+from summula.core.data.labels import Labels
+from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator import Estimator, Run
-from summula.core.labels import Labels
-from summula.core.parameters import Allowed, array_like, boolean, integer, mapping, none, one_of, random_state, real
-from summula.core.sources import Source
-from summula.core.validation import as_source
+from summula.core.estimator.estimator import Estimator, Run
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    mapping,
+    none,
+    one_of,
+    random_state,
+    real,
+)
+from summula.core.estimator.validation import as_source
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss
 from summula.ensemble.boosting_rows import Survey, binned, survey

@@ -16,10 +16,10 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
-from summula.core.parameters import Allowed, mapping, none, one_of
-from summula.core.scoring import AccuracyScore, RowFunction
+from summula.core.estimator.parameters import Allowed, mapping, none, one_of
+from summula.core.estimator.scoring import AccuracyScore, RowFunction
 from summula.ensemble.boosting_losses import Binary, Loss, Multiclass
 from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting, raw_scores
 

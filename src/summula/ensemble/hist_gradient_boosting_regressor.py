@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
-from summula.core.parameters import Allowed, none, one_of, real
-from summula.core.scoring import R2Score, RowFunction
+from summula.core.estimator.parameters import Allowed, none, one_of, real
+from summula.core.estimator.scoring import R2Score, RowFunction
 from summula.ensemble.boosting_losses import LOSSES, Loss, Pinball
 from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting, raw_scores
 

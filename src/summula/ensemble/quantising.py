@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compile import kernel
-from summula.core.hash_kernels import hashed
-from summula.core.threads import together
+from summula.core.engine.hash_kernels import hashed
+from summula.core.engine.threads import together
+from summula.core.numerics.compile import kernel
 from summula.tree.histogram_kernels import COUNT_BITS, Packing
 from summula.tree.nodes import Slopes
 

@@ -21,11 +21,11 @@ from sklearn.base import TransformerMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
-from summula.core.estimator import Estimator
-from summula.core.parameters import Allowed, boolean, integer, none
-from summula.core.validation import complain_of_missing
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.parameters import Allowed, boolean, integer, none
+from summula.core.estimator.validation import complain_of_missing
 
 __all__ = ["PolynomialLift", "lift", "monomials", "n_monomials"]
 

@@ -4,7 +4,7 @@ Prior v ~ N(0, s^2 I), a flat one for the intercept; theta = (b, v), z = (1, x -
 
     p(theta | data) proportional to exp(-J(theta)),   J = sum_i w_i log(1 + exp(-y_i z_i'theta)) + |v|^2 / (2 s^2)   (1)
 
-1. **Mode.** The minimum of J: L2 logistic regression (`glm_solver.py`).
+1. **Mode.** The minimum of J: L2 logistic regression (`glm/solver.py`).
 2. **Laplace.** A normal about the mode with the inverse Hessian as covariance, S = H^-1.                       (2)
    A score z'theta is then normal with mean m and variance u = z'S z, and with kappa = (1 + pi u / 8)^(-1/2)
 
@@ -32,14 +32,14 @@ from scipy import special
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, boolean, integer, none, one_of, random_state, real
-from summula.core.scoring import RowFunction
-from summula.linear_model.glm_model import GlmModel, relative_gap
-from summula.linear_model.glm_solver import GlmFit, GlmProblem, Objective, solve
-from summula.linear_model.glm_sums import At, linear_predictor, row_weights
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.scoring import RowFunction
+from summula.linear_model.glm.model import GlmModel, relative_gap
+from summula.linear_model.glm.solver import GlmFit, GlmProblem, Objective, solve
+from summula.linear_model.glm.sums import At, linear_predictor, row_weights
 from summula.linear_model.linear_classifier import ProbabilityClassifier
 from summula.losses import Logistic
 from summula.stats.families import Bernoulli

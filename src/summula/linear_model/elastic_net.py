@@ -2,7 +2,7 @@
 
     min  1/(2 n) ||y - X v - b||^2 + alpha l1_ratio |v|_1 + alpha (1 - l1_ratio)/2 |v|^2                        (1)
 
-The lasso is l1_ratio = 1. Solved in `optimize/l1_quadratic.py`, along a path of alphas in `optimize/l1_path.py`.
+The lasso is l1_ratio = 1. Solved in `optimize/solvers/l1_quadratic.py`, along a path of alphas in `l1_path.py`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,25 @@ from sklearn.base import MultiOutputMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
+from summula.core.data.sources import Source
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator import Run, Unnamed
-from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
-from summula.core.sources import Source
-from summula.core.validation import as_source
-from summula.linear_model.l1_problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    none,
+    one_of,
+    random_state,
+    real,
+)
+from summula.core.estimator.validation import as_source
+from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
+from summula.linear_model.least_squares.problem import solving
 from summula.linear_model.linear_predictor import LinearPredictor
-from summula.linear_model.problem import solving
-from summula.optimize.l1_path import l1_path
-from summula.optimize.l1_quadratic import L1Solution, minimise_l1, nothing
+from summula.optimize.solvers.l1_path import l1_path
+from summula.optimize.solvers.l1_quadratic import L1Solution, minimise_l1, nothing
 
 __all__ = ["ElasticNet", "L1Model", "Lasso", "alpha_grid", "enet_path", "lasso_path"]
 

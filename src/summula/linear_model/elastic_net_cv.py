@@ -25,18 +25,27 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import DataConversionWarning
 
-from summula.core.engine import local_engine
+from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
-from summula.core.statistics import Gram
-from summula.linear_model.column_quadratic import ColumnQuadratic
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    none,
+    one_of,
+    random_state,
+    real,
+)
+from summula.core.numerics.statistics import Gram
+from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
-from summula.linear_model.folds import batches_of, combined, grams_of, most_groups
-from summula.linear_model.l1_problem import Centred, gram_quadratic, penalty_of, quadratics_of, use_gram
-from summula.linear_model.problem import solving
+from summula.linear_model.l1.column_quadratic import ColumnQuadratic
+from summula.linear_model.l1.problem import Centred, gram_quadratic, penalty_of, quadratics_of, use_gram
+from summula.linear_model.least_squares.problem import solving
 from summula.linear_model.ridge_cv import CV
-from summula.optimize.l1_path import l1_path
+from summula.optimize.solvers.l1_path import l1_path
 
 __all__ = ["ElasticNetCV", "LassoCV"]
 

@@ -4,7 +4,7 @@
 
 with link(mu_i) = b + v'x_i + offset_i, W = sum_i w_i, and rho = `l1_ratio`. d is the unit deviance of the family, so
 without a penalty this is maximum likelihood, by iteratively reweighted least squares. Solved, times W, in
-`glm_solver.py`; with an L1 penalty, in `l1_likelihood.py`.
+`glm/solver.py`; with an L1 penalty, in `l1/likelihood.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator import Run
-from summula.core.parameters import (
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import (
     Allowed,
     array_like,
     boolean,
@@ -30,12 +30,12 @@ from summula.core.parameters import (
     one_of,
     real,
 )
-from summula.linear_model.glm_diagnostics import DiagnosedGlm
-from summula.linear_model.glm_model import relative_gap
-from summula.linear_model.glm_quality import Quality, d2_of, mean_of, quality_of
-from summula.linear_model.glm_solver import GlmFit, GlmProblem
-from summula.linear_model.glm_sums import WeightTotal
-from summula.linear_model.glm_targets import joined_targets
+from summula.linear_model.glm.diagnostics import DiagnosedGlm
+from summula.linear_model.glm.model import relative_gap
+from summula.linear_model.glm.quality import Quality, d2_of, mean_of, quality_of
+from summula.linear_model.glm.solver import GlmFit, GlmProblem
+from summula.linear_model.glm.sums import WeightTotal
+from summula.linear_model.glm.targets import joined_targets
 from summula.losses import loss_of
 from summula.stats.exponential_family import Family
 from summula.stats.families import Gamma, Poisson, Tweedie, family_named

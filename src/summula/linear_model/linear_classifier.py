@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
-from summula.core.scoring import AccuracyScore, RowFunction
+from summula.core.estimator.scoring import AccuracyScore, RowFunction
 from summula.linear_model.linear_predictor import LinearScores
 
 __all__ = ["LinearClassifier", "ProbabilityClassifier", "weights_of_labels"]

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
-from summula.core.estimator import Estimator
-from summula.core.output import write_batches
-from summula.core.scoring import R2Score, RowFunction
-from summula.core.validation import collection_reader
+from summula.core.data.chunks import Chunk
+from summula.core.data.output import write_batches
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.scoring import R2Score, RowFunction
+from summula.core.estimator.validation import collection_reader
 
 __all__ = ["LinearPredictor", "LinearScores", "SparseCoefficients", "dense", "linear_values"]
 

@@ -1,4 +1,4 @@
-"""Ordinary least squares: min sum_i w_i (y_i - x_i'v - b)^2. Derived and solved in `least_squares.py`."""
+"""Ordinary least squares: min sum_i w_i (y_i - x_i'v - b)^2. Derived and solved in `least_squares/solver.py`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sklearn.base import clone
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError
-from summula.core.parameters import Allowed, boolean, integer, none, real
-from summula.linear_model.leave_one_out import LeftOut, leave_one_out
-from summula.linear_model.linear_model import Given, LeastSquaresModel
-from summula.linear_model.problem import Fit, Problem
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
+from summula.linear_model.cross_validation.leave_one_out import LeftOut, leave_one_out
+from summula.linear_model.least_squares.model import Given, LeastSquaresModel
+from summula.linear_model.least_squares.problem import Fit, Problem
 
 __all__ = ["LinearRegression"]
 

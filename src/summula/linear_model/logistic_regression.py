@@ -3,7 +3,7 @@
     min  C sum_i w_i log(1 / P(y_i | x_i)) + rho |V|_1 + (1 - rho)/2 ||V||^2                                    (1)
 
 rho is `l1_ratio`. Two classes need one score, b + v'x, the log-odds of the second; more have one score each (softmax),
-fitted jointly. Solved, divided by C, in `glm_solver.py`; with an L1 penalty, in `l1_likelihood.py`.
+fitted jointly. Solved, divided by C, in `glm/solver.py`; with an L1 penalty, in `l1/likelihood.py`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,22 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, boolean, integer, mapping, none, one_of, random_state, real
-from summula.linear_model.glm_inference import Asked
-from summula.linear_model.glm_model import GlmModel, relative_gap
-from summula.linear_model.glm_quality import quality_of_classes
-from summula.linear_model.glm_solver import GlmProblem
-from summula.linear_model.glm_sums import ClassTotals
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import (
+    Allowed,
+    boolean,
+    integer,
+    mapping,
+    none,
+    one_of,
+    random_state,
+    real,
+)
+from summula.linear_model.glm.inference import Asked
+from summula.linear_model.glm.model import GlmModel, relative_gap
+from summula.linear_model.glm.quality import quality_of_classes
+from summula.linear_model.glm.solver import GlmProblem
+from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.linear_classifier import ProbabilityClassifier, weights_of_labels
 from summula.linear_model.linear_predictor import SparseCoefficients
 from summula.losses import Logistic, Multinomial

@@ -19,15 +19,32 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
-from summula.core.engine import local_engine
+from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
-from summula.core.scoring import values_in_memory
-from summula.linear_model.folds import batches_of, most_groups
-from summula.linear_model.glm_quality import quality_of_classes
-from summula.linear_model.glm_solver import GlmFit
-from summula.linear_model.likelihood_folds import Codes, Judged, Scores, Split, path_of, train_of, with_labels
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    none,
+    one_of,
+    random_state,
+    real,
+)
+from summula.core.estimator.scoring import values_in_memory
+from summula.linear_model.cross_validation.folds import batches_of, most_groups
+from summula.linear_model.cross_validation.likelihood_folds import (
+    Codes,
+    Judged,
+    Scores,
+    Split,
+    path_of,
+    train_of,
+    with_labels,
+)
+from summula.linear_model.glm.quality import quality_of_classes
+from summula.linear_model.glm.solver import GlmFit
 from summula.linear_model.logistic_regression import LogisticRegression
 from summula.linear_model.ridge_cv import CV, callable_value, scorer_name, takes_weights
 

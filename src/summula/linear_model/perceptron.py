@@ -27,20 +27,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.certificate import Certificate, Verification
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
+from summula.core.data.labels import Labels
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator import Run, Unnamed
-from summula.core.labels import Labels
-from summula.core.parameters import Allowed, boolean, integer, mapping, none, one_of, real
-from summula.core.validation import as_source
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
+from summula.core.estimator.validation import as_source
+from summula.core.numerics.certificate import Certificate, Verification
 from summula.linear_model.linear_predictor import dense
-from summula.linear_model.sgd_certificate import DescentProblem
+from summula.linear_model.sgd.certificate import DescentProblem
+from summula.linear_model.sgd.model import SHARED_PARAMETERS
+from summula.linear_model.sgd.rows import rows_in_order, squared_lengths
+from summula.linear_model.sgd.rule import INTERCEPT, LOSS, UPDATES
+from summula.linear_model.sgd.solver import Column, Settings
 from summula.linear_model.sgd_classifier import StochasticClassifier
-from summula.linear_model.sgd_model import SHARED_PARAMETERS
-from summula.linear_model.sgd_rows import rows_in_order, squared_lengths
-from summula.linear_model.sgd_rule import INTERCEPT, LOSS, UPDATES
-from summula.linear_model.sgd_solver import Column, Settings
 
 __all__ = ["Perceptron", "PerceptronCertificate"]
 

@@ -20,18 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
-from summula.core.chunks import Chunk
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, boolean, integer, none, real
-from summula.core.scoring import RowFunction
-from summula.core.sources import MappedSource, Source
-from summula.core.statistics import Gram, Moments
-from summula.core.validation import as_source, complain_of_overflow
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import MappedSource, Source
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
+from summula.core.estimator.scoring import RowFunction
+from summula.core.estimator.validation import as_source, complain_of_overflow
+from summula.core.numerics.statistics import Gram, Moments
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
-from summula.linear_model.certificate import LeastSquaresCertificate
-from summula.linear_model.inference import Names
-from summula.linear_model.linear_model import Given, LeastSquaresModel
-from summula.linear_model.problem import Fit, Problem
+from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
+from summula.linear_model.least_squares.inference import Names
+from summula.linear_model.least_squares.model import Given, LeastSquaresModel
+from summula.linear_model.least_squares.problem import Fit, Problem
 
 __all__ = ["PolynomialRegression"]
 

@@ -1,4 +1,4 @@
-"""Ridge regression: min sum_i w_i (y_i - x_i'v - b)^2 + alpha ||v||^2. Derived and solved in `least_squares.py`."""
+"""Ridge regression: min sum_i w_i (y_i - x_i'v - b)^2 + alpha ||v||^2. Solved in `least_squares/solver.py`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ import numpy as np
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError
-from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
-from summula.linear_model.linear_model import Given, LeastSquaresModel
-from summula.linear_model.problem import Fit, Problem
+from summula.core.estimator.parameters import (
+    Allowed,
+    array_like,
+    boolean,
+    integer,
+    none,
+    one_of,
+    random_state,
+    real,
+)
+from summula.linear_model.least_squares.model import Given, LeastSquaresModel
+from summula.linear_model.least_squares.problem import Fit, Problem
 
 __all__ = ["Ridge"]
 

@@ -3,8 +3,8 @@
     alpha_ = argmax over alphas of the mean score on rows that were left out of the fit
 
 `cv=None` leaves out one row at a time (`leave_one_out.py`): a pass for the model, a pass for the errors of all alphas.
-Otherwise the folds of a splitter are left out (`folds.py`, `cross_validation.py`): one pass sums what each fold needs,
-and every model and every squared error follows from the sums. The last fit is that of Ridge (`least_squares.py`).
+Otherwise the folds of a splitter are left out (`folds.py`, `ridge_errors.py`): one pass sums what each fold needs, and
+every model and every squared error follows from the sums. The last fit is that of Ridge (`least_squares/solver.py`).
 
 The one-standard-error rule takes the largest alpha whose mean score is within one standard error of the best:
 
@@ -27,14 +27,14 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, array_like, boolean, integer, none, one_of, real
-from summula.core.statistics import Gram
-from summula.linear_model.cross_validation import FROM_SUMS, Predicted, Scoring, cross_validate
-from summula.linear_model.least_squares import solve
-from summula.linear_model.leave_one_out import LeftOutPath, leave_one_out_path
-from summula.linear_model.linear_model import Given, LeastSquaresModel
-from summula.linear_model.problem import Fit, Problem
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
+from summula.core.numerics.statistics import Gram
+from summula.linear_model.cross_validation.leave_one_out import LeftOutPath, leave_one_out_path
+from summula.linear_model.cross_validation.ridge_errors import FROM_SUMS, Predicted, Scoring, cross_validate
+from summula.linear_model.least_squares.model import Given, LeastSquaresModel
+from summula.linear_model.least_squares.problem import Fit, Problem
+from summula.linear_model.least_squares.solver import solve
 
 __all__ = ["CV", "RidgeCV", "callable_value", "scorer_name", "takes_weights"]
 

@@ -1,6 +1,6 @@
 """Linear classifiers fitted by stochastic gradient descent, one score a class against the rest.
 
-The objective, the steps and the rule that stops them are in `sgd_solver.py`, the losses in `sgd_kernels.py`. Two
+The objective, the steps and the rule that stops them are in `sgd/solver.py`, the losses in `sgd/kernels.py`. Two
 classes need one score, w'x + b, positive for the second; K > 2 classes have one each, fitted apart on targets +1 (this
 class) and -1 (any other), and the class with the largest score wins. Of classes whose scores tie exactly the first in
 `classes_` wins; a single score of exactly 0 is the first class.
@@ -18,15 +18,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.data.labels import Labels
+from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError
-from summula.core.labels import Labels
-from summula.core.parameters import Allowed, integer, mapping, none, one_of
-from summula.core.sources import Source
-from summula.core.validation import as_source
+from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
+from summula.core.estimator.validation import as_source
 from summula.linear_model.linear_classifier import LinearClassifier, weights_of_labels
-from summula.linear_model.sgd_certificate import DescentProblem
-from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel
-from summula.linear_model.sgd_rule import LOSSES
+from summula.linear_model.sgd.certificate import DescentProblem
+from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
+from summula.linear_model.sgd.rule import LOSSES
 
 __all__ = ["SGDClassifier", "StochasticClassifier"]
 

@@ -7,7 +7,7 @@ With loss="squared_error", penalty=None and learning_rate="constant" every row m
 (Widrow and Hoff 1960). A row's error is multiplied by 1 - eta0 (|x|^2 + 1), so no row overshoots when
 eta0 < 2 / (max |x|^2 + 1); on average the weights converge to least squares when eta0 < 2 / (largest eigenvalue of the
 mean of x x'), and hover about it at a distance that shrinks with eta0. The objective, the steps and the rule that stops
-them are in `sgd_solver.py`.
+them are in `sgd/solver.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import DataConversionWarning
 
 from summula.core.errors import DataError, warn
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, one_of
-from summula.core.scoring import RowFunction
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import Allowed, one_of
+from summula.core.estimator.scoring import RowFunction
 from summula.linear_model.linear_predictor import LinearPredictor, dense, linear_values
-from summula.linear_model.sgd_certificate import DescentProblem
-from summula.linear_model.sgd_model import SHARED_PARAMETERS, StochasticModel
+from summula.linear_model.sgd.certificate import DescentProblem
+from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
 
 __all__ = ["SGDRegressor"]
 

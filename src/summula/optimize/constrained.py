@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.parameters import integer, real
+from summula.core.estimator.parameters import integer, real
 from summula.optimize.multipliers import ConstrainedSolution, Multipliers
 from summula.optimize.objective import Objective, Trail, check_arguments, differences, vector
-from summula.optimize.quadratic_duals import infimum_gap
 from summula.optimize.quasi_newton import bfgs
+from summula.optimize.solvers.quadratic_duals import infimum_gap
 
 __all__ = ["KKT", "Problem", "as_multipliers", "constrained_minimum", "kkt_residuals"]
 

@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.parameters import integer, real
-from summula.core.solution import Solution
+from summula.core.estimator.parameters import integer, real
+from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, golden_section
-from summula.optimize.linear_constraints import bound_pairs
 from summula.optimize.objective import Objective, Trail, check_arguments, differences
 from summula.optimize.quadratics import Quadratic, check_convex
+from summula.optimize.solvers.linear_constraints import bound_pairs
 
 __all__ = ["coordinate_descent"]
 

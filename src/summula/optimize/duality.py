@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.solution import Solution
+from summula.core.numerics.solution import Solution
 from summula.optimize.constrained import Problem, as_multipliers, constrained_minimum
 from summula.optimize.multipliers import ConstrainedSolution, Multipliers
 from summula.optimize.objective import vector
-from summula.optimize.quadratic_duals import as_quadratic
 from summula.optimize.quasi_newton import bfgs
+from summula.optimize.solvers.quadratic_duals import as_quadratic
 
 __all__ = ["DualFunction", "Duality", "check_duality", "dual_function"]
 

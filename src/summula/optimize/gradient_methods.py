@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
-from summula.core.parameters import integer, none, one_of, real
-from summula.core.solution import Solution
+from summula.core.estimator.parameters import integer, none, one_of, real
+from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, Stop, backtracking, by_slopes, golden_section
 from summula.optimize.objective import Objective, Trail, check_arguments
 

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.parameters import integer, one_of, real
-from summula.core.solution import Solution
+from summula.core.estimator.parameters import integer, one_of, real
+from summula.core.numerics.solution import Solution
 from summula.optimize.objective import Objective, check_arguments, vector
 
 __all__ = ["Line", "Stop", "backtracking", "by_slopes", "golden_section", "line_search"]

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.parameters import one_of
-from summula.optimize.linear_constraints import LinearConstraints, conflict, descent_ray, in_words
+from summula.core.estimator.parameters import one_of
 from summula.optimize.multipliers import ConstrainedSolution, Multipliers
 from summula.optimize.objective import check_arguments, vector
+from summula.optimize.solvers.linear_constraints import LinearConstraints, conflict, descent_ray, in_words
 
 __all__ = ["active_sets", "linear_program", "no_minimum"]
 

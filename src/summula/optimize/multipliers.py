@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.solution import Solution
+from summula.core.numerics.solution import Solution
 
 __all__ = ["ConstrainedSolution", "Multipliers"]
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.parameters import Allowed
-from summula.core.solution import Solution
+from summula.core.estimator.parameters import Allowed
+from summula.core.numerics.solution import Solution
 
 __all__ = ["Objective", "Trail", "check_arguments", "differences", "vector"]
 

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.parameters import integer, none, real
-from summula.core.solution import Solution
+from summula.core.estimator.parameters import integer, none, real
+from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, by_slopes
 from summula.optimize.objective import Objective, Trail, check_arguments
 

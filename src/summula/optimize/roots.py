@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.parameters import integer, real
-from summula.core.solution import Solution
+from summula.core.estimator.parameters import integer, real
+from summula.core.numerics.solution import Solution
 from summula.optimize.objective import Objective, Trail, check_arguments, differences
 
 __all__ = ["newton_root"]

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.errors import DataError
-from summula.core.parameters import integer, real
-from summula.core.solution import Solution
+from summula.core.estimator.parameters import integer, real
+from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, backtracking, by_slopes
 from summula.optimize.objective import Objective, Trail, check_arguments
 

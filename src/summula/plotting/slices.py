@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.frames import is_frame, no_such_column, opened
 from summula.core.errors import DataError, ParameterError
-from summula.core.frames import is_frame, no_such_column, opened
 
 __all__ = ["Slices", "evaluated", "target_values"]
 

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.callback import with_callbacks
 
-from summula.core.additive import AdditiveEstimator
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import Source
 from summula.core.errors import DataError
-from summula.core.estimator import Run
-from summula.core.parameters import Allowed, boolean, none, real
-from summula.core.sources import Source
-from summula.core.statistics import Moments
-from summula.core.validation import complain_of_infinite, complain_of_overflow
+from summula.core.estimator.additive import AdditiveEstimator
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.parameters import Allowed, boolean, none, real
+from summula.core.estimator.validation import complain_of_infinite, complain_of_overflow
+from summula.core.numerics.statistics import Moments
 
 __all__ = ["StandardScaler"]
 

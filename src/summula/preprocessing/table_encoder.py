@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from summula.core.engine import local_engine
+from summula.core.data.frames import is_frame, no_such_column, opened, pop_columns
+from summula.core.data.scan import Scan, _checked_weight
+from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
-from summula.core.frames import is_frame, no_such_column, opened, pop_columns
-from summula.core.parameters import Allowed, boolean, check_parameters, integer, one_of
-from summula.core.scan import Scan, _checked_weight
-from summula.core.validation import _weights, collection_reader
+from summula.core.estimator.parameters import Allowed, boolean, check_parameters, integer, one_of
+from summula.core.estimator.validation import _weights, collection_reader
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 from summula.preprocessing.table_encoder_plans import plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums

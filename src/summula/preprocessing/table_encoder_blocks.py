@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.files import decoded
+from summula.core.data.frames import is_frame, opened
+from summula.core.data.scan import Scan
 from summula.core.errors import DataError
-from summula.core.files import decoded
-from summula.core.frames import is_frame, opened
-from summula.core.scan import Scan
 
 __all__ = ["BLOCK_ROWS", "Blocks", "Columns", "Piece", "blocks_in_order", "table_blocks", "texts_with_places"]
 
@@ -242,6 +242,6 @@ def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
 
 def blocks_in_order(blocks: Blocks, work: Callable[[Columns, int], Any]) -> Iterator[Any]:
     """A function of every block and its first row, computed on the engine's threads, given in the order of rows."""
-    from summula.core.engine import local_engine
+    from summula.core.engine.engine import local_engine
 
     return local_engine().map_ordered(lambda piece: work(piece.columns(), piece.start), blocks.pieces())

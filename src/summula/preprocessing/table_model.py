@@ -18,8 +18,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.data.frames import is_frame, pop_columns
 from summula.core.errors import DataError
-from summula.core.frames import is_frame, pop_columns
 from summula.preprocessing.table_encoder import TableEncoder
 
 __all__ = ["TableModel"]

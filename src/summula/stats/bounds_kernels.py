@@ -1,4 +1,4 @@
-"""The compiled loops of `bounds_betting.py` and of `certification_monitor.py`, whose equations they are."""
+"""The compiled loops of `bounds_betting.py` and of `certification/monitor.py`, whose equations they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compile import kernel
+from summula.core.numerics.compile import kernel
 
 __all__ = ["advance", "multiply", "paces", "warmup", "watch"]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification_rows import of_blocks
+from summula.certification.rows import of_blocks
 from summula.core.errors import DataError, ParameterError
 
 __all__ = ["ERM", "empirical_risk", "erm"]

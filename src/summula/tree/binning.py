@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.engine import local_engine
+from summula.core.engine.engine import local_engine
 from summula.tree.binning_kernels import EDGES, bin_codes, bin_values
 
 __all__ = ["SAMPLE_ROWS", "BinMap", "column_edges", "counted", "learn_bins"]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.threads import LINE, Team, inside_pool, thread_count, together
+from summula.core.engine.threads import LINE, Team, inside_pool, thread_count, together
 from summula.tree.growing_kernels import (
     COUNT,
     DONE,

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from summula.core.compile import kernel, piece
-from summula.core.hash_kernels import hashed
-from summula.core.team_kernels import called, meet
-from summula.core.threads import LINE
+from summula.core.engine.hash_kernels import hashed
+from summula.core.engine.team_kernels import called, meet
+from summula.core.engine.threads import LINE
+from summula.core.numerics.compile import kernel, piece
 from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
 from summula.tree.nodes import Growth
 from summula.tree.partition_kernels import gather, scatter

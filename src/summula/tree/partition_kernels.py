@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compile import kernel
+from summula.core.numerics.compile import kernel
 
 __all__ = ["add_values", "gather", "leaf_sums", "leaf_values", "scatter", "warmup"]
 

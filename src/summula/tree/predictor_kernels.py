@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compile import kernel
+from summula.core.numerics.compile import kernel
 
 __all__ = ["add_scores", "add_scores_of_bins", "find_leaves", "warmup"]
 

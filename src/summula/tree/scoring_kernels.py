@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compile import kernel
+from summula.core.numerics.compile import kernel
 
 __all__ = ["MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "warmup"]
 

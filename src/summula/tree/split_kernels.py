@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from summula.core.compile import kernel
+from summula.core.numerics.compile import kernel
 from summula.tree.histogram_kernels import Packing, accumulate, block_width, subtract, unpacked
 
 __all__ = ["BINS", "MISSING", "Columns", "Limits", "best_split", "sides", "split_children", "warmup", "whole"]

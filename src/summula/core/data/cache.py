@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
+from summula.core.data.scan import ScanSource
+from summula.core.data.sources import Source, WrappedSource
 from summula.core.errors import DataError
-from summula.core.scan import ScanSource
-from summula.core.sources import Source, WrappedSource
 
 __all__ = ["CachedSource", "cached"]
 

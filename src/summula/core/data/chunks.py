@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from summula.core.sources import Source
+    from summula.core.data.sources import Source
 
 __all__ = ["BatchRows", "Chunk", "ColumnPieces", "FactorRows", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
 
@@ -120,7 +120,7 @@ class BatchRows:
             columns = self.columns[: len(self)]
             ColumnPieces((tuple(column[self.begin : self.end] for column in columns),)).write(out, shift)
             return
-        from summula.core.column_kernels import copy_columns
+        from summula.core.data.column_kernels import copy_columns
 
         copy_columns(self.addresses, self.begin, np.ascontiguousarray(shift, np.float64), across)
 

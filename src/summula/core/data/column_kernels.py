@@ -9,7 +9,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from summula.core.compile import kernel
+from summula.core.numerics.compile import kernel
 
 __all__ = ["column_addresses", "copy_columns", "warmup"]
 

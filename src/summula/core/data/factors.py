@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk, FactorRows
+from summula.core.data.chunks import Chunk, FactorRows
+from summula.core.data.sources import Source, WrappedSource
 from summula.core.errors import DataError
-from summula.core.sources import Source, WrappedSource
 
 __all__ = ["FactorSource", "Factors", "several_kinds", "used_places"]
 

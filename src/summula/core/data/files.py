@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.arrow_columns import arrow_columns
+from summula.core.data.arrow_columns import arrow_columns
 from summula.core.errors import DataError
 
 __all__ = ["CsvTable", "IpcTable", "NpyTable", "ParquetTable", "Table", "open_table", "release_memory"]
@@ -378,7 +378,7 @@ class CsvTable(Table):
 
     def _index(self) -> None:
         """Count line ends block by block, on all threads, and note the place of every `_lines`-th line."""
-        from summula.core.engine import ThreadEngine
+        from summula.core.engine.engine import ThreadEngine
 
         size, begins = self.stamp[0], range(self._body, self.stamp[0], _COUNTED_BYTES)
         self._offsets, rows = [self._body], 0

@@ -134,7 +134,7 @@ def is_category(dtype: Any) -> bool:
 def frame_columns(X: Any, estimator: str, factors: Any = None) -> Any:
     """The columns of a frame: its own 2-D array where it has one, else a tuple of 1-D arrays.
 
-    With `factors` (see core/factors.py) columns of categories become codes.
+    With `factors` (see core/data/factors.py) columns of categories become codes.
     """
     frame = opened(X)
     if frame.implementation.is_pandas():

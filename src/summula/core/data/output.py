@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.files import decoded_type
 from summula.core.errors import DataError
-from summula.core.files import decoded_type
 
 __all__ = ["write_batches"]
 

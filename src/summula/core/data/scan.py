@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.arrow_columns import ArrowColumns
-from summula.core.chunks import BatchRows, Chunk, ColumnPieces, Part
+from summula.core.data.arrow_columns import ArrowColumns
+from summula.core.data.chunks import BatchRows, Chunk, ColumnPieces, Part
+from summula.core.data.files import Columns, CsvTable, Table, open_table
+from summula.core.data.frames import no_such_column
+from summula.core.data.labels import Labels, distinct, merged
+from summula.core.data.sources import Source
 from summula.core.errors import DataError
-from summula.core.files import Columns, CsvTable, Table, open_table
-from summula.core.frames import no_such_column
-from summula.core.labels import Labels, distinct, merged
-from summula.core.sources import Source
 
 __all__ = ["Piece", "Scan", "ScanSource", "scan"]
 
@@ -63,7 +63,7 @@ def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
     array([2.])
     """
     if hasattr(path, "__arrow_c_stream__"):
-        from summula.core.spool import spooled
+        from summula.core.data.spool import spooled
 
         return Scan([spooled(path)], columns)
     names = _files(path)
@@ -158,7 +158,7 @@ class Scan:
 
     def vocabulary(self, column: str) -> list[str]:
         """The different values of a text column, sorted; missing values left out. One pass."""
-        from summula.core.engine import current_engine
+        from summula.core.engine.engine import current_engine
 
         if column not in self.kinds:
             raise DataError(no_such_column(column, list(self.kinds)))
@@ -169,7 +169,7 @@ class Scan:
 
     def distinct(self, column: str, estimator: str) -> Array:
         """The different labels of a column, sorted. One pass over that column."""
-        from summula.core.engine import current_engine
+        from summula.core.engine.engine import current_engine
 
         source, engine = ScanSource(self, (), texts=(column,)), current_engine()
         look = functools.partial(_labels_of, estimator)

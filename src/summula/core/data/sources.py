@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
-from summula.core.engine import Engine, current_engine
+from summula.core.data.chunks import Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
+from summula.core.engine.engine import Engine, current_engine
 
 __all__ = ["MappedSource", "MemorySource", "Source", "WrappedSource"]
 

@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from summula.core.data.files import IpcTable, decoded, decoded_type, first_words
 from summula.core.errors import DataError
-from summula.core.files import IpcTable, decoded, decoded_type, first_words
 
 __all__ = ["spooled"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from summula.core.validation import collection_reader
+from summula.core.estimator.validation import collection_reader
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["Kept", "keep_training", "recalled"]
 

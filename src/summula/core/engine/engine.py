@@ -18,8 +18,8 @@ from itertools import islice
 from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from summula.core.engine.threads import inside_pool, one_blas_thread, pool, thread_count
 from summula.core.errors import ParameterError
-from summula.core.threads import inside_pool, one_blas_thread, pool, thread_count
 
 __all__ = [
     "Engine",

@@ -20,8 +20,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from summula.core.compile import kernel
-from summula.core.threads import LINE, OFF, ROUNDS, STAY
+from summula.core.engine.threads import LINE, OFF, ROUNDS, STAY
+from summula.core.numerics.compile import kernel
 
 __all__ = ["call", "called", "meet", "warmup"]
 

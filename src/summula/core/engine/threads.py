@@ -187,7 +187,7 @@ class Team:
         """Whether all are still there."""
         if not self._others or self._process != os.getpid():
             return False
-        from summula.core.team_kernels import call
+        from summula.core.engine.team_kernels import call
 
         return bool(call(self._place))
 

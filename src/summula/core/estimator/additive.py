@@ -18,7 +18,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator import Estimator, Run
+from summula.core.estimator.estimator import Estimator, Run
 
 __all__ = ["AdditiveEstimator", "combine"]
 
@@ -174,7 +174,7 @@ def combine(models: Iterable[Any]) -> Any:
     >>> bool(np.allclose(whole.coef_, LinearRegression().fit(X, y).coef_))
     True
     """
-    from summula.core.engine import TreeSum
+    from summula.core.engine.engine import TreeSum
 
     if not isinstance(models, Iterable):
         raise ParameterError(f"combine takes a list of models, not one {type(models).__name__}.")

@@ -23,16 +23,16 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.cache import cached
-from summula.core.chunks import Chunk, Part
-from summula.core.engine import TreeSum, current_engine, engine, local_engine, watched
+from summula.core.data.cache import cached
+from summula.core.data.chunks import Chunk, Part
+from summula.core.data.factors import Factors
+from summula.core.data.labels import Labels
+from summula.core.data.sources import MappedSource, MemorySource, Source
+from summula.core.engine.engine import TreeSum, current_engine, engine, local_engine, watched
 from summula.core.errors import ClusterError, DataError, TimeLimitError, warn
-from summula.core.factors import Factors
-from summula.core.labels import Labels
-from summula.core.parameters import Allowed, check_parameters
-from summula.core.sources import MappedSource, MemorySource, Source
-from summula.core.statistics import Statistic, blocks_of_part, pilot_origin
-from summula.core.validation import as_source, collection_reader, complain_of_missing
+from summula.core.estimator.parameters import Allowed, check_parameters
+from summula.core.estimator.validation import as_source, collection_reader, complain_of_missing
+from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin
 
 __all__ = ["Estimator", "Run", "Unnamed"]
 
@@ -355,7 +355,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         dropped = [c for c in getattr(self, "_not_features", ()) if c not in list(wanted)]
         if not dropped:
             return X
-        from summula.core.frames import is_frame, opened, pop_columns
+        from summula.core.data.frames import is_frame, opened, pop_columns
 
         if not is_frame(X):
             return X

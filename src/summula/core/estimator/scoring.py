@@ -20,12 +20,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
+from summula.core.data.frames import is_frame, pop_columns
+from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
-from summula.core.estimator import Run
-from summula.core.frames import is_frame, pop_columns
-from summula.core.scan import Scan
-from summula.core.validation import collection_reader
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.validation import collection_reader
 
 __all__ = ["AccuracyScore", "Hits", "R2Score", "RowFunction", "SquaredErrors", "values_in_memory"]
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk, Part
+from summula.core.data.chunks import Chunk, Part
+from summula.core.data.factors import Factors, FactorSource
+from summula.core.data.frames import frame_columns, is_frame, no_such_column, opened, pop_columns, text_error
+from summula.core.data.labels import Labels
+from summula.core.data.scan import Scan, ScanSource
+from summula.core.data.sources import MemorySource, Source
 from summula.core.errors import DataError
-from summula.core.factors import Factors, FactorSource
-from summula.core.frames import frame_columns, is_frame, no_such_column, opened, pop_columns, text_error
-from summula.core.labels import Labels
-from summula.core.scan import Scan, ScanSource
-from summula.core.sources import MemorySource, Source
 from summula.core.sparse_format import CHECKED_FORMATS, check_sparse
 
 __all__ = [
@@ -422,7 +422,7 @@ def _names_of(y: Any) -> tuple[str, ...] | None:
 
 
 def _column_numbers(column: Any, name: str) -> Array:
-    from summula.core.frames import _numbers
+    from summula.core.data.frames import _numbers
 
     return _numbers(column, name)
 

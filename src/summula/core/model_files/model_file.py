@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from summula.core.encoding import FAULTS, Tensor
 from summula.core.errors import ModelFileError
+from summula.core.model_files.encoding import FAULTS, Tensor
 
 __all__ = ["FORMAT", "canonical", "digest", "invalid", "read_header", "read_tensors", "write"]
 

@@ -1,7 +1,7 @@
 """Saving and loading models: one safetensors file, no code in it.
 
 The arrays of a model are safetensors tensors; everything else is one JSON text in the file's metadata
-(`core/encoding.py` says how values become JSON, `core/model_file.py` how the file is written and checked).
+(`encoding.py` says how values become JSON, `model_file.py` how the file is written and checked).
 Loading builds only the classes of the table `CLASSES`, from plain data: nothing is unpickled, evaluated, or
 imported by a name the file chose. A SHA-256 digest over the text and every tensor finds a damaged or edited
 file; it guards against accidents, it is not a signature. `docs/persistence.md` describes the format.
@@ -13,9 +13,9 @@ import os
 from typing import Any
 
 from summula._version import __version__
-from summula.core.encoding import FAULTS, ForeignClassError, Reader, Tensor, Writer, refusal, short_name
 from summula.core.errors import ModelFileError
-from summula.core.model_file import FORMAT, canonical, digest, invalid, read_header, read_tensors, write
+from summula.core.model_files.encoding import FAULTS, ForeignClassError, Reader, Tensor, Writer, refusal, short_name
+from summula.core.model_files.model_file import FORMAT, canonical, digest, invalid, read_header, read_tensors, write
 
 __all__ = ["CLASSES", "load", "save"]
 
@@ -39,10 +39,10 @@ CLASSES: dict[str, str] = {
     "linear_model.SGDClassifier": "summula.linear_model:SGDClassifier",
     "linear_model.SGDRegressor": "summula.linear_model:SGDRegressor",
     "linear_model.Perceptron": "summula.linear_model:Perceptron",
-    "linear_model.DescentCertificate": "summula.linear_model.sgd_certificate:DescentCertificate",
-    "linear_model.DescentProblem": "summula.linear_model.sgd_certificate:DescentProblem",
+    "linear_model.DescentCertificate": "summula.linear_model.sgd.certificate:DescentCertificate",
+    "linear_model.DescentProblem": "summula.linear_model.sgd.certificate:DescentProblem",
     "linear_model.PerceptronCertificate": "summula.linear_model.perceptron:PerceptronCertificate",
-    "linear_model.L1Certificate": "summula.linear_model.l1_problem:L1Certificate",
+    "linear_model.L1Certificate": "summula.linear_model.l1.problem:L1Certificate",
     "preprocessing.StandardScaler": "summula.preprocessing:StandardScaler",
     "preprocessing.TableEncoder": "summula.preprocessing:TableEncoder",
     "preprocessing.TableModel": "summula.preprocessing:TableModel",
@@ -54,13 +54,13 @@ CLASSES: dict[str, str] = {
     "tree.BinMap": "summula.tree.binning:BinMap",
     "tree.Nodes": "summula.tree.predictor:Nodes",
     "features.PolynomialLift": "summula.features:PolynomialLift",
-    "linear_model.Fit": "summula.linear_model.problem:Fit",
-    "linear_model.Given": "summula.linear_model.linear_model:Given",
-    "linear_model.LeastSquaresCertificate": "summula.linear_model.certificate:LeastSquaresCertificate",
+    "linear_model.Fit": "summula.linear_model.least_squares.problem:Fit",
+    "linear_model.Given": "summula.linear_model.least_squares.model:Given",
+    "linear_model.LeastSquaresCertificate": "summula.linear_model.least_squares.certificate:LeastSquaresCertificate",
     "linear_model.PolynomialCertificate": "summula.linear_model.polynomial_regression:PolynomialCertificate",
-    "linear_model.GlmFit": "summula.linear_model.glm_solver:GlmFit",
-    "linear_model.GlmCertificate": "summula.linear_model.glm_certificate:GlmCertificate",
-    "linear_model.Quality": "summula.linear_model.glm_quality:Quality",
+    "linear_model.GlmFit": "summula.linear_model.glm.solver:GlmFit",
+    "linear_model.GlmCertificate": "summula.linear_model.glm.certificate:GlmCertificate",
+    "linear_model.Quality": "summula.linear_model.glm.quality:Quality",
     "losses.BinaryCLogLog": "summula.losses:BinaryCLogLog",
     "losses.BinaryProbit": "summula.losses:BinaryProbit",
     "losses.FamilyLoss": "summula.losses:FamilyLoss",
@@ -89,10 +89,10 @@ CLASSES: dict[str, str] = {
     "stats.links.Log": "summula.stats.links:Log",
     "stats.links.Logit": "summula.stats.links:Logit",
     "stats.links.Probit": "summula.stats.links:Probit",
-    "core.solution.Solution": "summula.core.solution:Solution",
-    "core.statistics.Moments": "summula.core.statistics:Moments",
-    "core.statistics.Gram": "summula.core.statistics:Gram",
-    "core.statistics.TriangularFactor": "summula.core.statistics:TriangularFactor",
+    "core.solution.Solution": "summula.core.numerics.solution:Solution",
+    "core.statistics.Moments": "summula.core.numerics.statistics:Moments",
+    "core.statistics.Gram": "summula.core.numerics.statistics:Gram",
+    "core.statistics.TriangularFactor": "summula.core.numerics.statistics:TriangularFactor",
 }
 
 

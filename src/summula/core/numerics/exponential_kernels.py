@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compile import kernel
+from summula.core.numerics.compile import kernel
 
 __all__ = ["exponentials", "sigmoids", "warmup"]
 
@@ -77,7 +77,7 @@ def sigmoids(eta: Array, p: Array, spread: Array, tail: Array) -> None:
 
 def warmup() -> None:
     """Compile the kernels."""
-    from summula.core.exponentials import exponential, sigmoid
+    from summula.core.numerics.exponentials import exponential, sigmoid
 
     sigmoid(np.zeros(1))
     exponential(np.zeros(1))

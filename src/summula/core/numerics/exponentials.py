@@ -36,7 +36,7 @@ class Sigmoid(NamedTuple):
 
 def sigmoid(eta: Array) -> Sigmoid:
     """p, p (1 - p) and log(1 + e^-|eta|) of each row, accurate in both tails; eta is one-dimensional."""
-    from summula.core.exponential_kernels import sigmoids
+    from summula.core.numerics.exponential_kernels import sigmoids
 
     x = np.ascontiguousarray(eta, dtype=np.float64)
     result = Sigmoid(np.empty_like(x), np.empty_like(x), np.empty_like(x))
@@ -46,7 +46,7 @@ def sigmoid(eta: Array) -> Sigmoid:
 
 def exponential(eta: Array, factor: float = 1.0, bound: float = FAR) -> Array:
     """e^(factor eta) of each row, where eta stops at +-bound; |factor| bound is at most 600; eta is one-dimensional."""
-    from summula.core.exponential_kernels import exponentials
+    from summula.core.numerics.exponential_kernels import exponentials
 
     x = np.ascontiguousarray(eta, dtype=np.float64)
     out = np.empty_like(x)

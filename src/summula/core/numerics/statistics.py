@@ -21,8 +21,8 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk, Part
-from summula.core.engine import TreeSum
+from summula.core.data.chunks import Chunk, Part
+from summula.core.engine.engine import TreeSum
 
 __all__ = [
     "Gram",

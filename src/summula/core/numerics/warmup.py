@@ -1,4 +1,4 @@
-"""Compile every kernel once, so that nobody waits for a compiler later: `python -m summula.core.warmup`."""
+"""Compile every kernel once, so that nobody waits for a compiler later: `python -m summula.core.numerics.warmup`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ __all__ = ["warmup"]
 
 # The files with kernels; each has a `warmup` function that calls them with the types people use.
 _KERNELS = (
-    "summula.core.column_kernels",
-    "summula.core.exponential_kernels",
-    "summula.core.team_kernels",
+    "summula.core.data.column_kernels",
+    "summula.core.numerics.exponential_kernels",
+    "summula.core.engine.team_kernels",
     "summula.ensemble.boosting_kernels",
     "summula.ensemble.quantising",
     "summula.features.sparse_lift",
-    "summula.linear_model.glm_kernels",
-    "summula.linear_model.sgd_kernels",
-    "summula.linear_model.sparse_kernels",
-    "summula.optimize.l1_kernels",
+    "summula.linear_model.glm.kernels",
+    "summula.linear_model.sgd.kernels",
+    "summula.linear_model.least_squares.sparse_kernels",
+    "summula.optimize.solvers.l1_kernels",
     "summula.stats.bounds_kernels",
     "summula.tree.binning_kernels",
     "summula.tree.growing_kernels",

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.statistics import Gram, TriangularFactor
+from summula.core.numerics.statistics import Gram, TriangularFactor
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = [
     "Batch",

@@ -26,20 +26,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.statistics import Gram, TriangularFactor, product
-from summula.linear_model.cross_validation import SquaredErrors, scores_of
-from summula.linear_model.folds import Batch, grams_of
-from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
-from summula.linear_model.normal_equations import off_centre
-from summula.linear_model.problem import Fit, Problem, solving
-from summula.linear_model.ridge_path import FactorSystem, GramSystem, Path, RidgeSystem, paths
-from summula.linear_model.row_space import RowSpace, all_rows
-from summula.linear_model.without_row import WithoutRow
+from summula.core.numerics.statistics import Gram, TriangularFactor, product
+from summula.linear_model.cross_validation.folds import Batch, grams_of
+from summula.linear_model.cross_validation.ridge_errors import SquaredErrors, scores_of
+from summula.linear_model.cross_validation.ridge_path import FactorSystem, GramSystem, Path, RidgeSystem, paths
+from summula.linear_model.cross_validation.row_space import RowSpace, all_rows
+from summula.linear_model.cross_validation.without_row import WithoutRow
+from summula.linear_model.least_squares.normal_equations import off_centre
+from summula.linear_model.least_squares.problem import Fit, Problem, solving
+from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["LeftOut", "LeftOutPath", "leave_one_out", "leave_one_out_path"]
 
@@ -371,7 +371,7 @@ def leave_one_out(run: Run, fit: Fit, fit_intercept: bool) -> LeftOut:
 
 def _error_without(run: Run, row: int, chunk: Chunk, fit_intercept: bool) -> Array:
     """The errors at a row, held in `chunk`, of the model fitted to the others."""
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
     problem = Problem(fit_intercept, np.zeros(run.source.n_targets), False)
     fit = solve(Run(run.estimator, WithoutRow(run.source, row), quiet=True), problem, lambda fit: None)

@@ -21,15 +21,15 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
-from summula.core.engine import engine, local_engine
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import MemorySource, Source
+from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
-from summula.core.estimator import Run
-from summula.core.sources import MemorySource, Source
-from summula.linear_model.folds import Batch
-from summula.linear_model.glm_solver import GlmFit, GlmProblem, solve
-from summula.linear_model.glm_sums import ClassTotals
-from summula.linear_model.l1_likelihood import at_once, solve_l1
+from summula.core.estimator.estimator import Run
+from summula.linear_model.cross_validation.folds import Batch
+from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve
+from summula.linear_model.glm.sums import ClassTotals
+from summula.linear_model.l1.likelihood import at_once, solve_l1
 from summula.losses import Multinomial
 
 __all__ = ["Codes", "FoldRun", "Judged", "Scores", "Split", "path_of", "train_of", "with_labels"]

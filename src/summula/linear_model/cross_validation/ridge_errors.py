@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from summula.core.chunks import Chunk
-from summula.core.engine import ThreadEngine
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import MemorySource
+from summula.core.engine.engine import ThreadEngine
 from summula.core.errors import DataError
-from summula.core.sources import MemorySource
-from summula.core.statistics import Gram, product
-from summula.linear_model.folds import (
+from summula.core.numerics.statistics import Gram, product
+from summula.linear_model.cross_validation.folds import (
     Batch,
     BatchSums,
     batches_of,
@@ -37,13 +37,13 @@ from summula.linear_model.folds import (
     most_groups,
     stacked,
 )
-from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
-from summula.linear_model.normal_equations import off_centre
-from summula.linear_model.problem import Problem
-from summula.linear_model.ridge_path import FactorSystem, GramSystem, coefficients
+from summula.linear_model.cross_validation.ridge_path import FactorSystem, GramSystem, coefficients
+from summula.linear_model.least_squares.normal_equations import off_centre
+from summula.linear_model.least_squares.problem import Problem
+from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["FROM_SUMS", "Curve", "Predicted", "Scoring", "SquaredErrors", "cross_validate", "scores_of"]
 
@@ -240,7 +240,7 @@ def _check_tested(fits: Sequence[SplitFit]) -> None:
 
 def _one_by_one(run: Run, batch: Batch, setting: Setting) -> Iterator[SplitFit]:
     """Sparse data too wide for sums of products: every split and alpha fitted by itself, by conjugate gradients."""
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
     source, t = run.source, run.source.n_targets
     if not isinstance(source, MemorySource):

@@ -25,10 +25,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.statistics import Gram, triangle
-from summula.linear_model.normal_equations import ScaledCholesky, live_columns, scaled_cholesky
-from summula.linear_model.orthogonal import solve_factor
-from summula.linear_model.problem import Problem
+from summula.core.numerics.statistics import Gram, triangle
+from summula.linear_model.least_squares.normal_equations import ScaledCholesky, live_columns, scaled_cholesky
+from summula.linear_model.least_squares.orthogonal import solve_factor
+from summula.linear_model.least_squares.problem import Problem
 
 __all__ = ["ACCURATE", "FactorSystem", "GramSystem", "Path", "RidgeSystem", "coefficients", "paths"]
 

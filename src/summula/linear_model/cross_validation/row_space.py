@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from summula.core.chunks import Chunk, SparseRows
-from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS
+from summula.core.data.chunks import Chunk, SparseRows
+from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["AllRows", "RowSpace", "all_rows"]
 

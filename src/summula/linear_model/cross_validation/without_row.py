@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from summula.core.chunks import Chunk
-from summula.core.sources import Source, WrappedSource
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import Source, WrappedSource
 
 __all__ = ["WithoutRow"]
 

@@ -1,7 +1,7 @@
 """The certificate of a generalised linear fit, checked from the data without the solver.
 
 At the stated point the objective, its slope and its Hessian are summed anew; the bounds are (2) and (3) of
-`glm_solver.py`; under an L1 penalty the duality gap of `glm_dual.py`.
+`glm/solver.py`; under an L1 penalty the duality gap of `glm/dual.py`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.certificate import Certificate, Verification
-from summula.core.estimator import Run, Unnamed
-from summula.core.factors import Factors
-from summula.core.labels import Labels
-from summula.core.validation import as_source
-from summula.linear_model.glm_dual import bound_of
-from summula.linear_model.glm_solver import GlmProblem, Objective, judge
-from summula.linear_model.l1_likelihood import decrement_of
+from summula.core.data.factors import Factors
+from summula.core.data.labels import Labels
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.linear_model.glm.dual import bound_of
+from summula.linear_model.glm.solver import GlmProblem, Objective, judge
+from summula.linear_model.l1.likelihood import decrement_of
 from summula.losses import Loss, Multinomial
 
 __all__ = ["GlmCertificate"]
@@ -55,7 +55,7 @@ class GlmCertificate(Certificate):
         self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, exposure: Any = None
     ) -> Verification:
         """Recompute objective and gap from the data, without the solver."""
-        from summula.linear_model.glm_targets import features_beside, joined_targets
+        from summula.linear_model.glm.targets import features_beside, joined_targets
 
         factors = Factors("the certificate", self.levels) if self.levels else None
         labels = None if self.classes is None else Labels("the certificate", self.classes)

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
+from summula.core.data.training_data import recalled
 from summula.core.errors import ParameterError
-from summula.core.training import recalled
-from summula.linear_model.glm_inference import Asked
-from summula.linear_model.glm_model import GlmModel
-from summula.linear_model.glm_quality import Quality
-from summula.linear_model.glm_residuals import KINDS, residuals
-from summula.linear_model.glm_sums import At, linear_predictor
-from summula.linear_model.glm_targets import features_beside, joined_targets
-from summula.linear_model.glm_terms import tested_terms
+from summula.linear_model.glm.inference import Asked
+from summula.linear_model.glm.model import GlmModel
+from summula.linear_model.glm.quality import Quality
+from summula.linear_model.glm.residuals import KINDS, residuals
+from summula.linear_model.glm.sums import At, linear_predictor
+from summula.linear_model.glm.targets import features_beside, joined_targets
+from summula.linear_model.glm.terms import tested_terms
 from summula.losses import Loss, loss_of
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link

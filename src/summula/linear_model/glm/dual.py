@@ -41,14 +41,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
-from summula.core.exponentials import exponential, sigmoid
-from summula.core.statistics import product
-from summula.linear_model.glm_sums import At, block_of, linear_predictor, weighted_rows
+from summula.core.data.chunks import Chunk
+from summula.core.numerics.exponentials import exponential, sigmoid
+from summula.core.numerics.statistics import product
+from summula.linear_model.glm.sums import At, block_of, linear_predictor, weighted_rows
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["Balanced", "Bound", "bound_of", "penalty_gap"]
 
@@ -161,7 +161,7 @@ def _dense(block: Array, S: Array, w: Array, intercept: bool) -> tuple[Array, Ar
 
 
 def _sparse(chunk: Chunk, S: Array, w: Array, origin: Array) -> tuple[Array, Array]:
-    from summula.linear_model.glm_kernels import add_squares, add_transposed
+    from summula.linear_model.glm.kernels import add_squares, add_transposed
 
     rows, d = chunk.rows, chunk.n_features
     sums, squares = np.zeros((d, S.shape[1])), np.zeros((d, 1))

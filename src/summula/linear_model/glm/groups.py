@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.frames import no_such_column
+from summula.core.data.scan import Piece, ScanSource
+from summula.core.data.sources import MemorySource, Source
 from summula.core.errors import DataError
-from summula.core.frames import no_such_column
-from summula.core.scan import Piece, ScanSource
-from summula.core.sources import MemorySource, Source
 
 __all__ = ["with_groups"]
 

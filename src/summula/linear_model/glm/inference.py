@@ -1,7 +1,7 @@
 """Standard errors of generalised linear models, from the information the fit kept.
 
 theta are the parameters about the fit's origin, output by output; what is reported is beta = T theta, where T undoes
-the origin and, for several classes, takes differences to the first. With z_i, s_i and C_i as in `glm_sums.py`,
+the origin and, for several classes, takes differences to the first. With z_i, s_i and C_i as in `glm/sums.py`,
 
     I = sum_i w_i E[C_i] (x) z_i z_i',     F F' = I^+                              expected (Fisher) information
     classical   Cov(beta) = phi T F F' T',    phi = 1, or Pearson's chi2 / (N - p)                              (1)
@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator import Run
-from summula.linear_model.glm_quality import Quality
-from summula.linear_model.glm_solver import WIDE, GlmFit, GlmProblem, Objective
-from summula.linear_model.glm_sums import CANONICAL, At, Slopes, linear_predictor, weighted_rows
-from summula.linear_model.inference import Names, standard_errors, whole
+from summula.core.estimator.estimator import Run
+from summula.linear_model.glm.quality import Quality
+from summula.linear_model.glm.solver import WIDE, GlmFit, GlmProblem, Objective
+from summula.linear_model.glm.sums import CANONICAL, At, Slopes, linear_predictor, weighted_rows
+from summula.linear_model.least_squares.inference import Names, standard_errors, whole
 from summula.losses import Loss, Multinomial
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from summula.core.data.frames import frame_library, is_frame, pop_columns
+from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
-from summula.core.estimator import Run
-from summula.core.frames import frame_library, is_frame, pop_columns
-from summula.core.training import Kept, keep_training, recalled
-from summula.linear_model.glm_certificate import GlmCertificate
-from summula.linear_model.glm_groups import with_groups
-from summula.linear_model.glm_inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
-from summula.linear_model.glm_quality import Quality
-from summula.linear_model.glm_separation import Found, separation_of_fit
-from summula.linear_model.glm_solver import GlmFit, GlmProblem, solve
-from summula.linear_model.inference import WEIGHTS, Names
-from summula.linear_model.l1_likelihood import solve_l1
+from summula.core.estimator.estimator import Run
+from summula.linear_model.glm.certificate import GlmCertificate
+from summula.linear_model.glm.groups import with_groups
+from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
+from summula.linear_model.glm.quality import Quality
+from summula.linear_model.glm.separation import Found, separation_of_fit
+from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve
+from summula.linear_model.l1.likelihood import solve_l1
+from summula.linear_model.least_squares.inference import WEIGHTS, Names
 from summula.linear_model.linear_predictor import LinearScores
 from summula.losses import Multinomial
 from summula.stats.exponential_family import Family

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
-from summula.core.estimator import Run
-from summula.linear_model.glm_solver import GlmFit, GlmProblem
-from summula.linear_model.glm_sums import At, linear_predictor, weighted_rows
+from summula.core.data.chunks import Chunk
+from summula.core.estimator.estimator import Run
+from summula.linear_model.glm.solver import GlmFit, GlmProblem
+from summula.linear_model.glm.sums import At, linear_predictor, weighted_rows
 from summula.losses import Multinomial
-from summula.optimize.newton_method import Local, newton
+from summula.optimize.solvers.newton_method import Local, newton
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link
 

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.estimator import Run
-from summula.linear_model.glm_inference import blocks, coordinates
-from summula.linear_model.glm_solver import GlmFit, GlmProblem
-from summula.linear_model.glm_sums import At, linear_predictor, row_weights
+from summula.core.estimator.estimator import Run
+from summula.linear_model.glm.inference import blocks, coordinates
+from summula.linear_model.glm.solver import GlmFit, GlmProblem
+from summula.linear_model.glm.sums import At, linear_predictor, row_weights
 from summula.losses import BinaryCLogLog, BinaryProbit, Logistic, Multinomial
 from summula.optimize.separation import Separation, separation_of_rows
 

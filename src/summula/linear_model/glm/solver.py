@@ -4,8 +4,8 @@
 
 1. **Start.** The same problem on the leading eighth of the rows, and so on down to a few thousand. A fit on m rows is
    within about sqrt(p/m) of the fit on all, so two or three passes over all rows remain.
-2. **Newton** (`optimize/newton_method.py`) where the Hessian is affordable: it does not mind columns of unlike scale.
-   **L-BFGS** (`optimize/limited_memory.py`) where it is not (many classes or columns), in variables made round by the
+2. **Newton** (`optimize/solvers/newton_method.py`) where the Hessian is affordable: insensitive to the columns' scales.
+   **L-BFGS** (`optimize/solvers/limited_memory.py`) where it is not (many classes or columns), preconditioned by the
    Hessian of the leading rows, by a Gram matrix for each class, or, for very many columns, by the diagonal.
 3. **How good.** The bounds (2) and (3).
 
@@ -34,15 +34,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
-from summula.core.solution import Solution
-from summula.linear_model.glm_sums import At, Diagonal, Slopes, row_weights
-from summula.linear_model.problem import solving
+from summula.core.numerics.solution import Solution
+from summula.linear_model.glm.sums import At, Diagonal, Slopes, row_weights
+from summula.linear_model.least_squares.problem import solving
 from summula.losses import Loss, Squared
-from summula.optimize.limited_memory import lbfgs
-from summula.optimize.newton_method import Bounds, Factor, Local, newton
+from summula.optimize.solvers.limited_memory import lbfgs
+from summula.optimize.solvers.newton_method import Bounds, Factor, Local, newton
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["GlmFit", "GlmProblem", "Objective", "first_guess", "judge", "representative", "solve"]
 
@@ -72,7 +72,7 @@ class GlmProblem(NamedTuple):
     max_steps: int = 100
     link: Any = None  # where an intercept alone starts
     family: Any = None  # checks the targets
-    l1: float = 0.0  # a of `l1_likelihood.py`; of the whole sum
+    l1: float = 0.0  # a of `l1/likelihood.py`; of the whole sum
 
     @property
     def penalised(self) -> bool:

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.statistics import product
+from summula.core.numerics.statistics import product
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
 __all__ = [
@@ -97,7 +97,7 @@ def block_of(chunk: Chunk, origin: Array, intercept: bool) -> Array:
 
 
 def _sparse_predictor(chunk: Chunk, point: At) -> Array:
-    from summula.linear_model.glm_kernels import add_products
+    from summula.linear_model.glm.kernels import add_products
 
     V = np.ascontiguousarray(point.theta[int(point.intercept) :])
     start = -(point.origin @ V)
@@ -109,7 +109,7 @@ def _sparse_predictor(chunk: Chunk, point: At) -> Array:
 
 
 def _with_levels(chunk: Chunk, point: At, eta: Array) -> Array:
-    from summula.linear_model.glm_kernels import add_levels
+    from summula.linear_model.glm.kernels import add_levels
 
     first, rows = int(point.intercept), chunk.rows
     out = np.ascontiguousarray(eta)
@@ -284,7 +284,7 @@ def _factor_sums(
     chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
 ) -> tuple[Array, Array | None, Array]:
     """Dense columns as they are; the rest of slope and Hessian by the codes of the factors."""
-    from summula.linear_model.glm_kernels import add_by_level, add_level_products
+    from summula.linear_model.glm.kernels import add_by_level, add_level_products
 
     assert block is not None
     rows, first, width, outputs = chunk.rows, int(point.intercept), block.shape[1], slope.shape[1]
@@ -333,7 +333,7 @@ def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
 def _sparse_sums(
     chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
 ) -> tuple[Array, Array | None, Array]:
-    from summula.linear_model.glm_kernels import add_transposed
+    from summula.linear_model.glm.kernels import add_transposed
 
     rows, first, outputs = chunk.rows, int(point.intercept), slope.shape[1]
     d = chunk.n_features
@@ -376,7 +376,7 @@ class Diagonal:
     @classmethod
     def map(cls, chunk: Chunk, params: At) -> Self:
         """The diagonal of one chunk."""
-        from summula.linear_model.glm_kernels import add_squares
+        from summula.linear_model.glm.kernels import add_squares
 
         point, first = params, int(params.intercept)
         chunk, w = weighted_rows(chunk, point.class_weight)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.frames import is_frame, opened, pop_columns
+from summula.core.data.scan import Scan
 from summula.core.errors import DataError
-from summula.core.frames import is_frame, opened, pop_columns
-from summula.core.scan import Scan
-from summula.core.validation import collection_reader
+from summula.core.estimator.validation import collection_reader
 
 __all__ = ["features_beside", "joined_targets"]
 

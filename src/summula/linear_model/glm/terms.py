@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from summula.core.data.frames import is_frame, pop_columns
+from summula.core.data.scan import Scan
 from summula.core.errors import DataError
-from summula.core.frames import is_frame, pop_columns
-from summula.core.scan import Scan
-from summula.core.validation import collection_reader
-from summula.optimize.newton_method import Factor
+from summula.core.estimator.validation import collection_reader
+from summula.optimize.solvers.newton_method import Factor
 from summula.stats.term_tests import TermTests
 
 if TYPE_CHECKING:
-    from summula.linear_model.glm_diagnostics import DiagnosedGlm
+    from summula.linear_model.glm.diagnostics import DiagnosedGlm
 
 __all__ = ["terms_of", "tested_terms"]
 

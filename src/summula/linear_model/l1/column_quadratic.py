@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from summula.core.engine import check_watch
+from summula.core.engine.engine import check_watch
 
 __all__ = ["ColumnQuadratic"]
 
@@ -104,7 +104,7 @@ class ColumnQuadratic:
         Stops when the gap within the columns is at most `target`, or when sweeps do little: then G is worth its cost.
         Gives the sweeps taken, and whether the target was reached.
         """
-        from summula.optimize.l1_kernels import sparse_sweep, survey
+        from summula.optimize.solvers.l1_kernels import sparse_sweep, survey
 
         Z = self.X[:, columns].astype(np.float64)
         mean, q = self.mean[columns], self.q[columns]

@@ -7,8 +7,8 @@
        g'(z - x) + 1/2 (z - x)'H (z - x) + a |V_z|_1                                                            (2)
 
    Intercepts carry no penalty and are eliminated: G = H_VV - H_Vb H_bb^+ H_bV is what is left of H, and (2) an L1
-   quadratic in V, solved by `optimize/l1_quadratic.py`. Steps are halved until P falls by a share of what the slope
-   promises, D = g'p + a (|V + P|_1 - |V|_1) <= 0:
+   quadratic in V, solved by `optimize/solvers/l1_quadratic.py`. Steps are halved until P falls by a share of what the
+   slope promises, D = g'p + a (|V + P|_1 - |V|_1) <= 0:
 
        P(x + t p) <= P(x) + c t D                                                                               (3)
 
@@ -18,7 +18,7 @@
    are in use or violate this most, g is computed for all, and the set is renewed until no column violates it. So a
    step costs n |set|^2, and no d x d matrix is ever formed; each look at all columns is one pass.
 
-3. **How good.** The duality gap (4) of `glm_dual.py`; where the loss is not convex, D of the last step.
+3. **How good.** The duality gap (4) of `glm/dual.py`; where the loss is not convex, D of the last step.
 
 References: Lee, Sun, Saunders (2014), Proximal Newton-type methods; Johnson and Guestrin (2015), Blitz.
 """
@@ -34,20 +34,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.engine import engine, local_engine
+from summula.core.data.sources import MappedSource, MemorySource
+from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
-from summula.core.solution import Solution
-from summula.core.sources import MappedSource, MemorySource
-from summula.linear_model.glm_dual import bound_of, penalty_gap
-from summula.linear_model.glm_solver import GlmFit, GlmProblem, Objective, first_guess, representative
-from summula.linear_model.glm_sums import ClassTotals
-from summula.linear_model.held_columns import HeldColumns
-from summula.linear_model.problem import solving
-from summula.optimize.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1, newton_on_face
-from summula.optimize.newton_method import Factor, Local
+from summula.core.numerics.solution import Solution
+from summula.linear_model.glm.dual import bound_of, penalty_gap
+from summula.linear_model.glm.solver import GlmFit, GlmProblem, Objective, first_guess, representative
+from summula.linear_model.glm.sums import ClassTotals
+from summula.linear_model.l1.working_set import HeldColumns
+from summula.linear_model.least_squares.problem import solving
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1, newton_on_face
+from summula.optimize.solvers.newton_method import Factor, Local
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["at_once", "decrement_of", "solve_l1"]
 
@@ -148,7 +148,7 @@ def _evaluated(objective: Objective, x: Array, order: int) -> Point:
 
 
 def _gap(objective: Objective, at: Point) -> float:
-    """About the bound (4) of `glm_dual.py`, from the sums at hand."""
+    """About the bound (4) of `glm/dual.py`, from the sums at hand."""
     assert objective.sums is not None
     problem = objective.problem
     moving = np.zeros(len(at.x))
@@ -274,7 +274,7 @@ def _selected(columns: Columns, block: Array) -> Array:
 
 def restricted(run: Run, columns: Columns) -> Run:
     """A run over the same rows with some of the columns, which are copied if the rows are sparse."""
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
     source = run.source
     if source.streams:

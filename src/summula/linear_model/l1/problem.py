@@ -3,8 +3,8 @@
     min  1/(2 W) sum_i w_i (y_i - x_i'v - b)^2 + alpha rho |v|_1 + alpha (1 - rho)/2 |v|^2                      (1)
 
 W is the sum of weights. The intercept is optimal for every v when columns and target are centred, so what is left is
-the quadratic of `optimize/l1_quadratic.py`, of which one pass over the rows gives all there is (the Gram matrix): a
-whole path of alphas then costs no further pass. Where there are more columns than a Gram matrix is good for, it is
+the quadratic of `optimize/solvers/l1_quadratic.py`. One pass over the rows gives its Gram matrix: a whole
+path of alphas then costs no further pass. Where there are more columns than a Gram matrix is good for, it is
 computed for the columns in use only (`column_quadratic.py`).
 
 A zero is certified when it is zero in every minimiser. With the gap, the slope g scaled by t to be dual feasible, and
@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.certificate import Certificate, Verification
 from summula.core.errors import DataError
-from summula.core.estimator import Run, Unnamed
-from summula.core.statistics import Gram, Moments
-from summula.core.validation import as_source
-from summula.linear_model.column_quadratic import ColumnQuadratic
-from summula.linear_model.problem import Point, Residuals
-from summula.optimize.l1_quadratic import GramQuadratic, L1Solution, Penalty, judged
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.statistics import Gram, Moments
+from summula.linear_model.l1.column_quadratic import ColumnQuadratic
+from summula.linear_model.least_squares.problem import Point, Residuals
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, L1Solution, Penalty, judged
 
 if TYPE_CHECKING:
-    from summula.core.sources import Source
+    from summula.core.data.sources import Source
 
 __all__ = ["Centred", "L1Certificate", "certified_zeros", "gram_quadratic", "penalty_of", "quadratics_of", "use_gram"]
 

@@ -3,7 +3,7 @@
     eta = o + b + sum of the columns in use,      slope_j = sum_i w_i s_i (x_ij - o_j)                          (1)
 
 X stays as it is. Columns are copied, less their origins, when they first come into use, so the sums of
-`glm_sums.py` on a working set touch nothing else; (1) for all columns is one product with X, and the origins are a
+`glm/sums.py` on a working set touch nothing else; (1) for all columns is one product with X, and the origins are a
 correction of it.
 """
 
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.statistics import product
-from summula.linear_model.glm_solver import GlmProblem, Objective
-from summula.linear_model.glm_sums import Slopes, dense_sums, derivatives_at, inner_of, weighted_rows
-from summula.linear_model.problem import solving
+from summula.core.numerics.statistics import product
+from summula.linear_model.glm.solver import GlmProblem, Objective
+from summula.linear_model.glm.sums import Slopes, dense_sums, derivatives_at, inner_of, weighted_rows
+from summula.linear_model.least_squares.problem import solving
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["HeldColumns"]
 

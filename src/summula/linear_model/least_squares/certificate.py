@@ -1,7 +1,7 @@
 """The certificate of a least-squares fit, checked from the data by orthogonal factors, whatever the solver did.
 
 At the stated point (v, b) the objective is summed from residuals. Lower bounds: equation (6) or (7) of
-`least_squares.py` with H applied through a triangular factor of the rows; for sparse data too wide for that,
+`least_squares/solver.py` with H applied through a triangular factor of the rows; for sparse data too wide for that,
 
     P(v) - min P <= ||g||^2 / alpha                                                     (alpha > 0, P strongly convex)
 """
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.certificate import Certificate, Verification
-from summula.core.estimator import Run, Unnamed
-from summula.core.sources import Source
-from summula.core.statistics import TriangularFactor, triangle
-from summula.core.validation import as_source
-from summula.linear_model.least_squares import SPARSE_GRAM_COLUMNS
-from summula.linear_model.orthogonal import EXTENDED_ELEMENTS, lengths, solve_factor
-from summula.linear_model.problem import Point, Problem, Residuals, penalty, solving
+from summula.core.data.sources import Source
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.statistics import TriangularFactor, triangle
+from summula.linear_model.least_squares.orthogonal import EXTENDED_ELEMENTS, lengths, solve_factor
+from summula.linear_model.least_squares.problem import Point, Problem, Residuals, penalty, solving
+from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS
 
 __all__ = ["LeastSquaresCertificate"]
 
@@ -98,7 +98,7 @@ def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array,
 
 
 def _wide_gap(run: Run, problem: Problem, residuals: Residuals, coef: Array) -> float:
-    from summula.linear_model.sparse_least_squares import ColumnSums, sparse_gap
+    from summula.linear_model.least_squares.sparse_least_squares import ColumnSums, sparse_gap
 
     d = run.source.n_features
     sums = run.sum(ColumnSums, np.zeros(run.source.n_targets))

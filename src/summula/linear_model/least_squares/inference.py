@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.estimator import Run
-from summula.linear_model.problem import Fit
+from summula.core.estimator.estimator import Run
+from summula.linear_model.least_squares.problem import Fit
 from summula.stats.summary import Summary
 
 __all__ = ["COVARIANCES", "WEIGHTS", "Meat", "Names", "standard_errors", "summarise", "whole"]

@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin
 
-from summula.core.additive import AdditiveEstimator
+from summula.core.data.frames import frame_library, is_frame
+from summula.core.data.training_data import keep_training, recalled
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
-from summula.core.estimator import Run
-from summula.core.frames import frame_library, is_frame
-from summula.core.statistics import Gram
-from summula.core.training import keep_training, recalled
-from summula.core.validation import as_source
-from summula.linear_model.certificate import LeastSquaresCertificate
-from summula.linear_model.inference import COVARIANCES, WEIGHTS, Names, summarise
-from summula.linear_model.least_squares import solve
+from summula.core.estimator.additive import AdditiveEstimator
+from summula.core.estimator.estimator import Run
+from summula.core.estimator.validation import as_source
+from summula.core.numerics.statistics import Gram
+from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
+from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, Names, summarise
+from summula.linear_model.least_squares.normal_equations import from_sums
+from summula.linear_model.least_squares.problem import Fit, Problem, penalty, solving
+from summula.linear_model.least_squares.solver import solve
 from summula.linear_model.linear_predictor import LinearPredictor
-from summula.linear_model.normal_equations import from_sums
-from summula.linear_model.problem import Fit, Problem, penalty, solving
 from summula.stats.summary import Summary
 
 __all__ = ["LeastSquaresModel"]

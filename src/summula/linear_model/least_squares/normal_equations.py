@@ -1,4 +1,4 @@
-"""Least squares from the Gram matrix: equations (3) and (4) of `least_squares.py`."""
+"""Least squares from the Gram matrix: equations (3) and (4) of `least_squares/solver.py`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.statistics import Gram
-from summula.linear_model.orthogonal import solve_factor
-from summula.linear_model.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass
-from summula.optimize.nonnegative import nonnegative_least_squares
+from summula.core.numerics.statistics import Gram
+from summula.linear_model.least_squares.orthogonal import solve_factor
+from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass
+from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = [
     "ScaledCholesky",

@@ -1,4 +1,4 @@
-"""Least squares by orthogonal transformations: equation (5) of `least_squares.py`."""
+"""Least squares by orthogonal transformations: equation (5) of `least_squares/solver.py`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.statistics import Gram, TriangularFactor, triangle
-from summula.linear_model.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass, solving
-from summula.optimize.nonnegative import nonnegative_least_squares
+from summula.core.numerics.statistics import Gram, TriangularFactor, triangle
+from summula.linear_model.least_squares.problem import (
+    Fit,
+    Problem,
+    centred_slope,
+    quadratic_gap,
+    residual_pass,
+    solving,
+)
+from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["EXTENDED_ELEMENTS", "FactorAnswer", "lengths", "solve_by_factor", "solve_factor"]
 

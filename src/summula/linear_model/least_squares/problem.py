@@ -1,6 +1,6 @@
 """The least-squares problem, its answer, and the sums that judge a point: shared by every way of solving it.
 
-Equations are numbered in `least_squares.py`.
+Equations are numbered in `least_squares/solver.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
-from summula.core.statistics import Gram, product
-from summula.core.threads import one_blas_thread
+from summula.core.data.chunks import Chunk
+from summula.core.engine.threads import one_blas_thread
+from summula.core.numerics.statistics import Gram, product
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = [
     "Fit",
@@ -125,7 +125,7 @@ class Residuals:
         y = chunk.y - origin[d:].astype(number)
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         if chunk.is_sparse and number is np.float64:
-            from summula.linear_model.sparse_kernels import residual_sums
+            from summula.linear_model.least_squares.sparse_kernels import residual_sums
 
             X, slope = chunk.rows, np.zeros(coef.shape)
             r = np.ascontiguousarray(y + (origin[:d] @ coef - intercept))

@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from summula.core.statistics import Gram
-from summula.linear_model.normal_equations import from_gram, refined, well_centred
-from summula.linear_model.orthogonal import solve_by_factor
-from summula.linear_model.problem import Fit, Problem, solving
+from summula.core.numerics.statistics import Gram
+from summula.linear_model.least_squares.normal_equations import from_gram, refined, well_centred
+from summula.linear_model.least_squares.orthogonal import solve_by_factor
+from summula.linear_model.least_squares.problem import Fit, Problem, solving
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["SPARSE_GRAM_COLUMNS", "TINY_FACTOR", "solve"]
 
@@ -71,7 +71,7 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
     """
     source = run.source
     if source.is_sparse and source.n_features > SPARSE_GRAM_COLUMNS:
-        from summula.linear_model.sparse_least_squares import solve_sparse
+        from summula.linear_model.least_squares.sparse_least_squares import solve_sparse
 
         return solve_sparse(run, problem, offer)
     origin = run.origin() if problem.fit_intercept else np.zeros(source.n_features + source.n_targets)

@@ -1,4 +1,4 @@
-"""Least squares on wide sparse data: conjugate gradients on equation (2) of `least_squares.py`, one pass a step.
+"""Least squares on wide sparse data: conjugate gradients on equation (2) of `least_squares/solver.py`, one pass a step.
 
 Nothing of size d x d is formed and nothing is centred: with total weight W, mean xbar and raw products,
 
@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from summula.core.chunks import Chunk
+from summula.core.data.chunks import Chunk
 from summula.core.errors import warn
-from summula.linear_model.problem import Fit, Problem, Residuals, centred_slope, residual_pass
-from summula.optimize.quadratic import minimise_quadratic
+from summula.linear_model.least_squares.problem import Fit, Problem, Residuals, centred_slope, residual_pass
+from summula.optimize.solvers.quadratic import minimise_quadratic
 
 if TYPE_CHECKING:
-    from summula.core.estimator import Run
+    from summula.core.estimator.estimator import Run
 
 __all__ = ["ColumnSums", "NormalProduct", "solve_sparse", "sparse_gap"]
 
@@ -55,8 +55,8 @@ class ColumnSums:
     @classmethod
     def map(cls, chunk: Chunk, params: Array) -> Self:
         """The sums of one chunk; `params` is the origin of the targets."""
-        from summula.core.statistics import weight_sums
-        from summula.linear_model.sparse_kernels import column_sums
+        from summula.core.numerics.statistics import weight_sums
+        from summula.linear_model.least_squares.sparse_kernels import column_sums
 
         X = chunk.rows
         assert chunk.y is not None
@@ -82,7 +82,7 @@ class NormalProduct:
     @classmethod
     def map(cls, chunk: Chunk, params: Array) -> Self:
         """The product of one chunk with the vector `params`."""
-        from summula.linear_model.sparse_kernels import normal_product
+        from summula.linear_model.least_squares.sparse_kernels import normal_product
 
         X, out = chunk.rows, np.zeros(len(params))
         normal_product(X.indptr, X.indices, X.data, np.empty(0) if chunk.weight is None else chunk.weight, params, out)

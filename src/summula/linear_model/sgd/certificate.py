@@ -1,6 +1,6 @@
 """How far stochastic descent stopped from the best, in one pass over the rows.
 
-For F of `sgd_solver.py` and any slopes theta_i that satisfy sum_i theta_i = 0 (where there is an intercept)
+For F of `sgd/solver.py` and any slopes theta_i that satisfy sum_i theta_i = 0 (where there is an intercept)
 
     min F >= -1/n sum_i c_i l*(theta_i / c_i) - R*(-X'theta / n)                                                (1)
 
@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from summula.core.certificate import Certificate, Verification
-from summula.core.chunks import Chunk
-from summula.core.estimator import Run, Unnamed
-from summula.core.labels import Labels
-from summula.core.validation import as_source
-from summula.linear_model.sgd_rows import rows_in_order
-from summula.linear_model.sgd_rule import LOSSES
+from summula.core.data.chunks import Chunk
+from summula.core.data.labels import Labels
+from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.linear_model.sgd.rows import rows_in_order
+from summula.linear_model.sgd.rule import LOSSES
 
 __all__ = ["DescentCertificate", "DescentProblem", "DualSums", "losses_and_slopes"]
 
@@ -82,7 +82,7 @@ def _products(X: Any, theta: Array) -> Array:
     """X'theta, one row a column of theta."""
     if not hasattr(X, "indptr"):
         return np.asarray(X.T @ theta.astype(X.dtype), np.float64).T
-    from summula.linear_model.sgd_kernels import add_products
+    from summula.linear_model.sgd.kernels import add_products
 
     out = np.zeros((theta.shape[1], X.shape[1]))
     add_products(X.indptr, X.indices, X.data, theta, out)

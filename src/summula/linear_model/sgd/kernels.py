@@ -27,8 +27,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from summula.core.compile import kernel, summing_kernel
-from summula.linear_model.sgd_rule import DUE, SCALE, SCALES, Rule, State
+from summula.core.numerics.compile import kernel, summing_kernel
+from summula.linear_model.sgd.rule import DUE, SCALE, SCALES, Rule, State
 
 __all__ = [
     "add_products",

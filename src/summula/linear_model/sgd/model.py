@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from summula.core.chunks import Part
-from summula.core.engine import watched
+from summula.core.data.chunks import Part
+from summula.core.data.sources import MemorySource
+from summula.core.engine.engine import watched
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
-from summula.core.estimator import Estimator, Run
-from summula.core.parameters import Allowed, boolean, integer, none, one_of, random_state, real
-from summula.core.sources import MemorySource
+from summula.core.estimator.estimator import Estimator, Run
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.linear_model.linear_predictor import SparseCoefficients, dense
-from summula.linear_model.sgd_certificate import DescentCertificate, DescentProblem, DualSums
-from summula.linear_model.sgd_rows import HeldOut, RowSizes, Visits
-from summula.linear_model.sgd_rule import LOSSES, SCHEDULES, Rule, State
-from summula.linear_model.sgd_solver import Column, Settings, descend_epochs, safe_step
+from summula.linear_model.sgd.certificate import DescentCertificate, DescentProblem, DualSums
+from summula.linear_model.sgd.rows import HeldOut, RowSizes, Visits
+from summula.linear_model.sgd.rule import LOSSES, SCHEDULES, Rule, State
+from summula.linear_model.sgd.solver import Column, Settings, descend_epochs, safe_step
 
 __all__ = ["SHARED_PARAMETERS", "StochasticModel"]
 

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from summula.core.chunks import Chunk, Part, SparseRows
-from summula.core.engine import SerialEngine, check_watch, local_engine
-from summula.core.estimator import Run
-from summula.core.sources import MemorySource
+from summula.core.data.chunks import Chunk, Part, SparseRows
+from summula.core.data.sources import MemorySource
+from summula.core.engine.engine import SerialEngine, check_watch, local_engine
+from summula.core.estimator.estimator import Run
 
 __all__ = ["Buffer", "HeldOut", "RowSizes", "Visits", "rows_in_order", "squared_lengths"]
 
@@ -99,7 +99,7 @@ def squared_lengths(X: Any) -> Array:
     if not X.has_canonical_format:  # two entries in one place would be squared apart
         X = X.copy()
         X.sum_duplicates()
-    from summula.linear_model.sgd_kernels import add_squares
+    from summula.linear_model.sgd.kernels import add_squares
 
     squares = np.zeros(X.shape[0])
     add_squares(X.indptr, X.data, squares)

@@ -4,7 +4,7 @@ With losses l, weights c and penalty R each score minimises
 
     F(w, b) = 1/n sum_i c_i l(y_i, w'x_i + b) + alpha R(w),   R(w) = (1 - r) |w|^2 / 2 + r |w|_1                   (1)
 
-by steps along the slope of one row (`sgd_kernels.py`), the step sizes being
+by steps along the slope of one row (`sgd/kernels.py`), the step sizes being
 
     constant    eta = eta0                                                                                         (2)
     optimal     eta = 1 / (alpha (t0 + t)),  t0 such that the first is alpha^(-1/4)                                (3)
@@ -26,12 +26,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.chunks import Chunk
-from summula.core.engine import local_engine
+from summula.core.data.chunks import Chunk
+from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
-from summula.core.estimator import Run
-from summula.linear_model.sgd_rows import Buffer, HeldOut, Visits, rows_in_order
-from summula.linear_model.sgd_rule import (
+from summula.core.estimator.estimator import Run
+from summula.linear_model.sgd.rows import Buffer, HeldOut, Visits, rows_in_order
+from summula.linear_model.sgd.rule import (
     AVERAGED,
     ETA,
     INTERCEPT,
@@ -101,7 +101,7 @@ class Column:
 
     def see(self, buffer: Buffer) -> None:
         """The steps of one buffer."""
-        from summula.linear_model.sgd_kernels import descend
+        from summula.linear_model.sgd.kernels import descend
 
         descend(*buffer, self.rule, self.state)
 
@@ -166,7 +166,7 @@ class Column:
 
     def tidy(self) -> None:
         """Pay L1 penalties that are due, bring averages up to date, write the scale into the weights."""
-        from summula.linear_model.sgd_kernels import settle
+        from summula.linear_model.sgd.kernels import settle
 
         settle(self.state)
         self.state.v[:] *= self.state.numbers[SCALE]

@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.optimize.l1_quadratic import (
+from summula.optimize.solvers.l1_quadratic import (
     L1Solution,
     Penalty,
     Quadratic,

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.engine import check_watch
+from summula.core.engine.engine import check_watch
 
 __all__ = [
     "GramQuadratic",
@@ -119,7 +119,7 @@ class L1Solution(NamedTuple):
 
 def judged(v: Array, g: Array, quadratic: Quadratic, penalty: Penalty) -> tuple[float, float, Array]:
     """P(v), the bound (4), and how far each column is from its optimality condition."""
-    from summula.optimize.l1_kernels import survey
+    from summula.optimize.solvers.l1_kernels import survey
 
     wrong = np.empty_like(v)
     value, gap = survey(v, g, quadratic.q, quadratic.c, *penalty, wrong)
@@ -220,7 +220,7 @@ def solve_inside(
     G: Array, q: Array, v: Array, penalty: Penalty, c: float, target: float, max_sweeps: int = 100_000
 ) -> int:
     """Minimise (1) on a working set, in place, until its own gap (4) is at most `target`; gives the sweeps taken."""
-    from summula.optimize.l1_kernels import survey, sweep
+    from summula.optimize.solvers.l1_kernels import survey, sweep
 
     g, wrong = q - G @ v, np.empty_like(v)
     least = 1e-15 * max(penalty.l1, float(np.abs(q).max(initial=0.0)))

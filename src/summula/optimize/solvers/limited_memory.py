@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from summula.core.solution import Solution
+from summula.core.numerics.solution import Solution
 
 __all__ = ["Preconditioner", "lbfgs"]
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.solution import Solution
+from summula.core.numerics.solution import Solution
 
 __all__ = ["Bounds", "Factor", "Local", "newton"]
 

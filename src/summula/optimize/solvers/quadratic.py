@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.solution import Solution
+from summula.core.numerics.solution import Solution
 
 __all__ = ["minimise_quadratic"]
 

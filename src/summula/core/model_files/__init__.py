@@ -1,0 +1,4 @@
+"""Saved models: one safetensors file that holds data, never code.
+
+Reading order: `persistence` (save and load), `encoding` (objects as JSON and tensors), `model_file` (the file itself).
+"""

@@ -1,0 +1,5 @@
+"""Numerical building blocks.
+
+Reading order: `statistics` (moments, Gram matrices, triangular factors), `solution` and `certificate` (what solvers
+return), `exponentials` with its kernels, `compile` and `warmup` (how kernels are compiled and cached).
+"""
