@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from summula.cli import app as commands
 from summula.cli.console import printable
+from summula.cli.training import _as_csv
 from tests.cli.commands import document, failure, run
 
 CLEAR, TITLE, C1 = "\x1b[2J\x1b[31mred", "\x1b]0;owned\x07", "\x9b31mc1"
@@ -117,3 +118,20 @@ def test_words_between_colons_are_no_pictures(tmp_path: Path) -> None:
     text = said("inspect", tmp_path / "t.csv")
     assert ":warning:" in text
     assert ":100:" in text
+
+
+def test_predictions_are_no_formulas_to_a_spreadsheet(tmp_path: Path) -> None:
+    rows = [f'{i % 9},"{"=cmd|A1" if i % 9 > 4 else "no"}"' for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,=y", *rows]) + "\n")
+    out, predicted = tmp_path / "out", tmp_path / "p.csv"
+    run("train", tmp_path / "t.csv", "-t", "=y", "-o", out, "--models", "logistic")
+    run("predict", out, tmp_path / "t.csv", "-o", predicted)
+    assert set(predicted.read_text().splitlines()) == {'"\'=y"', '"\'=cmd|A1"', '"no"'}
+    run("predict", out, tmp_path / "t.csv", "-o", predicted, "--raw-text")
+    assert set(predicted.read_text().splitlines()) == {'"=y"', '"=cmd|A1"', '"no"'}
+
+
+def test_a_leaderboard_is_no_formula_to_a_spreadsheet() -> None:
+    assert _as_csv([{"rank": 1, "risk": -1.5, "note": "=1"}, {"rank": None, "risk": np.nan, "note": ""}]) == (
+        "rank,risk,note\n1,-1.5,'=1\n,,\n"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv as python_csv
 import os
 import stat
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from pyarrow import csv, parquet
 
 import summula
 from summula.core.data.output import write_batches
-from summula.linear_model import LinearRegression, PolynomialRegression
+from summula.linear_model import LinearRegression, LogisticRegression, PolynomialRegression
 from tests.contract.compare import assert_close
 from tests.faults.scripts import run
 from tests.faults.sentences import one_sentence
@@ -75,6 +76,53 @@ def test_text_is_written_as_text(name: str, kind: type, tmp_path: Path) -> None:
     assert write_batches(batches, ["y"], tmp_path / name) == 6
     assert read(tmp_path / name) == {"y": WORDS}
     assert READERS[name](tmp_path / name).schema.field("y").type == pa.string()
+
+
+# ------------------------------------------------------------------------------- text a spreadsheet takes for formulas
+
+FORMULAS = [
+    '=HYPERLINK("http://evil","x")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-", "＝1",
+]  # fmt: skip
+HARMLESS = ["-1.5", "+1", "-.5", "-2e-3", "yes", "a=b", "'=1", "", " =1"]
+
+
+@pytest.mark.parametrize("kind", [object, str])
+def test_formulas_are_neutralised_in_csv(kind: type, tmp_path: Path) -> None:
+    values = np.array(FORMULAS + HARMLESS, kind)
+    write_batches([values[:3], values[3:]], ["=name"], tmp_path / "out.csv")
+    with open(tmp_path / "out.csv", newline="", encoding="utf-8") as file:
+        header, *rows = python_csv.reader(file)
+    assert header == ["'=name"]
+    assert [row[0] for row in rows] == [f"'{text}" for text in FORMULAS] + HARMLESS
+
+
+@endings
+def test_formulas_are_kept_where_asked_for_and_in_parquet(name: str, tmp_path: Path) -> None:
+    values = np.array(["=1+1", "-2+3", "no"], object)
+    write_batches([values], ["=name"], tmp_path / name, raw_text=True)
+    assert read(tmp_path / name) == {"=name": values.tolist()}
+    if name != "out.csv":
+        write_batches([values], ["=name"], tmp_path / name)
+        assert read(tmp_path / name) == {"=name": values.tolist()}
+
+
+def test_negative_numbers_stay_numbers(tmp_path: Path) -> None:
+    write_batches([np.array([-1.5, 2.0])], ["-x"], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == '"\'-x"\n-1.5\n2\n'
+
+
+def test_labels_of_a_classifier(tmp_path: Path) -> None:
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    model = LogisticRegression().fit(X, ["=1+1", "=1+1", "no", "no"])
+    path = tmp_path / "out.csv"
+    model.predict_to(X, path)
+    assert read(path) == {"prediction": ["'=1+1", "'=1+1", "no", "no"]}
+    model.predict_to(X, path, raw_text=True)
+    assert read(path) == {"prediction": ["=1+1", "=1+1", "no", "no"]}
+    model.predict_to(X, path, proba=True)
+    assert list(read(path)) == ["'=1+1", "no"]
+    model.predict_to(X, path, proba=True, raw_text=True)
+    assert list(read(path)) == ["=1+1", "no"]
 
 
 def test_small_batches_share_a_row_group(tmp_path: Path) -> None:

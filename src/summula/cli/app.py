@@ -131,6 +131,9 @@ def predict(
     table: TableArgument,
     out: Annotated[str, typer.Option("--out", "-o", help="File for the predictions, .parquet or .csv.")],
     proba: Annotated[bool, typer.Option("--proba", help="The probability of each class instead.")] = False,
+    raw_text: Annotated[
+        bool, typer.Option("--raw-text", help="Write text to CSV unchanged, even if a spreadsheet may run it.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -141,7 +144,7 @@ def predict(
         with uncollected():
             from summula.cli.predicting import predict_file
 
-        predict_file(model, table, out, proba, console)
+        predict_file(model, table, out, console, proba=proba, raw_text=raw_text)
 
     _run(work, as_json, quiet, debug)
 

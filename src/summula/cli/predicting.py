@@ -60,7 +60,7 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
     return wanted
 
 
-def predict_file(model_path: str, table_path: str, out: str, proba: bool, console: Console) -> None:
+def predict_file(model_path: str, table_path: str, out: str, console: Console, *, proba: bool, raw_text: bool) -> None:
     """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
     model, table = load_model(model_path), open_table(table_path, console.remark)
     if not table.n_rows:
@@ -77,7 +77,7 @@ def predict_file(model_path: str, table_path: str, out: str, proba: bool, consol
         batches: Iterator[Any] = model.predict_proba(table)
     else:
         names, batches = [model.target], model.predict(table)
-    rows = write_batches(batches, names, out)
+    rows = write_batches(batches, names, out, raw_text=raw_text)
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
 

@@ -38,6 +38,7 @@ from summula.cli.tables import (
 from summula.cli.training_overlap import training_hashes
 from summula.cli.verdicts import verdict
 from summula.core.data.frames import no_such_column
+from summula.core.data.output import spreadsheet_safe
 from summula.core.errors import DataError, ParameterError
 from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
@@ -338,8 +339,14 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({key: "" if value is None or value != value else value for key, value in row.items()})
+        writer.writerow({key: _csv_cell(value) for key, value in row.items()})
     return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return spreadsheet_safe(value)
+    return "" if value is None or value != value else value
 
 
 def _say(trained: Trained, console: Console, folder: str) -> None:

@@ -105,7 +105,7 @@ class ProbabilityClassifier(LinearClassifier):
         """
         return self._scores(X, self._log_probabilities)
 
-    def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False) -> int:
+    def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False, raw_text: bool = False) -> int:
         """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
 
         Parameters
@@ -115,6 +115,9 @@ class ProbabilityClassifier(LinearClassifier):
             Ends in .parquet or .csv. The column is called "prediction"; with `proba` there is one a class.
         proba : bool
             Whether to write probabilities instead of labels.
+        raw_text : bool, default=False
+            Whether to write text to CSV unchanged. By default text that a spreadsheet would take for a formula (it
+            begins with =, +, -, @, a tab or a line break, and is no number) gets an apostrophe before it.
 
         Returns
         -------
@@ -122,8 +125,8 @@ class ProbabilityClassifier(LinearClassifier):
             Rows written.
         """
         if proba:
-            return self._write(self.predict_proba(X), tuple(str(label) for label in self.classes_), path)
-        return super().predict_to(X, path)
+            return self._write(self.predict_proba(X), tuple(str(label) for label in self.classes_), path, raw_text)
+        return super().predict_to(X, path, raw_text=raw_text)
 
     @staticmethod
     def _probabilities(scores: Array) -> Array:

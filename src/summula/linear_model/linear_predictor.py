@@ -39,7 +39,7 @@ class LinearScores(Estimator):
     coef_: Any
     intercept_: Any
 
-    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
+    def predict_to(self, X: Any, path: str | os.PathLike[str], *, raw_text: bool = False) -> int:
         """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
 
         Parameters
@@ -47,13 +47,16 @@ class LinearScores(Estimator):
         X : scan, or anything `predict` takes
         path : path
             Ends in .parquet or .csv. The column is called "prediction".
+        raw_text : bool, default=False
+            Whether to write text to CSV unchanged. By default text that a spreadsheet would take for a formula (it
+            begins with =, +, -, @, a tab or a line break, and is no number) gets an apostrophe before it.
 
         Returns
         -------
         int
             Rows written.
         """
-        return self._write(self.predict(X), ("prediction",), path)
+        return self._write(self.predict(X), ("prediction",), path, raw_text)
 
     def _scores(self, X: Any, finish: Callable[[Array], Array]) -> Any:
         """A function of the scores (n, K) of the rows, stacked or batch by batch."""
@@ -69,11 +72,12 @@ class LinearScores(Estimator):
         """Slopes (d, K) and intercepts in the numbers of the fit: float32 rows keep the digits of a float64 model."""
         return np.atleast_2d(dense(self.coef_)).T, np.atleast_1d(self.intercept_)
 
-    def _write(self, results: Any, names: tuple[str, ...], path: str | os.PathLike[str]) -> int:
+    def _write(self, results: Any, names: tuple[str, ...], path: str | os.PathLike[str], raw_text: bool) -> int:
         """Write what a prediction gave, batch by batch, and say how many rows there were."""
         if (reader := collection_reader(results)) is not None:
             results = reader.batches(results)
-        return write_batches([results] if isinstance(results, np.ndarray) else results, names, path)
+        batches = [results] if isinstance(results, np.ndarray) else results
+        return write_batches(batches, names, path, raw_text=raw_text)
 
 
 class SparseCoefficients:
@@ -130,7 +134,7 @@ class LinearPredictor(R2Score, LinearScores):
     def _row_function(self) -> RowFunction:
         return functools.partial(linear_values, np.asarray(self.coef_).T, self.intercept_)
 
-    def predict_to(self, X: Any, path: str | os.PathLike[str]) -> int:
+    def predict_to(self, X: Any, path: str | os.PathLike[str], *, raw_text: bool = False) -> int:
         """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
 
         Parameters
@@ -138,6 +142,9 @@ class LinearPredictor(R2Score, LinearScores):
         X : scan, or anything `predict` takes
         path : path
             Ends in .parquet or .csv. Columns are called after the targets ("prediction" when they have no names).
+        raw_text : bool, default=False
+            Whether to write names to CSV unchanged. By default one that a spreadsheet would take for a formula (it
+            begins with =, +, -, @, a tab or a line break, and is no number) gets an apostrophe before it.
 
         Returns
         -------
@@ -146,4 +153,4 @@ class LinearPredictor(R2Score, LinearScores):
         """
         t = 1 if np.ndim(self.coef_) == 1 else len(self.coef_)
         default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
-        return self._write(self.predict(X), self._named_targets() or default, path)
+        return self._write(self.predict(X), self._named_targets() or default, path, raw_text)

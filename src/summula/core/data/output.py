@@ -2,11 +2,17 @@
 
 Rows go to a temporary file in the folder of the target, which takes the target's name when the last one is written;
 until then, and after any error, what was there stays as it was.
+
+Spreadsheets evaluate a cell of a CSV file that begins like a formula, whoever wrote it: a label =HYPERLINK(...) would
+run when the file is opened. Such text is written with an apostrophe before it, as OWASP recommends against "CSV
+injection", unless the caller asks for it unchanged. Numbers stay numbers, and Parquet is not affected.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,19 +24,34 @@ from numpy.typing import NDArray
 from summula.core.data.files import decoded_type
 from summula.core.errors import DataError
 
-__all__ = ["write_batches"]
+__all__ = ["spreadsheet_safe", "write_batches"]
 
 Array = NDArray[Any]
 
+# What a spreadsheet takes for the beginning of a formula (full-width forms included), unless the text is a number.
+_FORMULA = re.compile("[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _JOINED = 1 << 19  # numbers that are written at once, or more: a file of many small row groups is slow to read
 
 
-def write_batches(batches: Iterable[Array], names: Sequence[str], path: str | os.PathLike[str]) -> int:
-    """Write blocks of rows, one column a name, as Parquet or CSV by the ending of the path; returns how many rows."""
+def spreadsheet_safe(text: str) -> str:
+    """Text for a cell of a CSV file: with an apostrophe before it where a spreadsheet would take it for a formula."""
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def write_batches(
+    batches: Iterable[Array], names: Sequence[str], path: str | os.PathLike[str], *, raw_text: bool = False
+) -> int:
+    """Write blocks of rows, one column per name, as Parquet or CSV by the ending of the path; returns how many rows.
+
+    With `raw_text` text is written to CSV unchanged, also where a spreadsheet would take it for a formula.
+    """
     import pyarrow as pa
 
     target = os.fspath(path)
     writer_of = _WRITERS.get(os.path.splitext(target)[1].lower())
+    if raw_text and writer_of is _Csv:
+        writer_of = functools.partial(_Csv, raw_text=True)
     if writer_of is None:
         raise DataError(f"The ending of {target} says neither .parquet nor .csv.")
     folder = os.path.dirname(os.path.abspath(target))
@@ -111,23 +132,38 @@ def _parquet(path: str, schema: Any) -> Any:
 class _Csv:
     """Tables to a CSV file."""
 
-    def __init__(self, path: str, schema: Any) -> None:
+    def __init__(self, path: str, schema: Any, *, raw_text: bool = False) -> None:
         from pyarrow import csv
 
-        self._schema = _without_codes(schema)
+        self._safe = str if raw_text else spreadsheet_safe
+        self._schema = _without_codes(schema, self._safe)
         self._writer = csv.CSVWriter(path, self._schema)
 
     def write_table(self, table: Any) -> None:
-        self._writer.write_table(table.cast(self._schema))
+        import pyarrow as pa
+
+        columns = [_words_by(self._safe, column) for column in table.columns]
+        self._writer.write_table(pa.table(columns, self._schema.names).cast(self._schema))
 
     def close(self) -> None:
         self._writer.close()
 
 
-def _without_codes(schema: Any) -> Any:
+def _words_by(change: Callable[[str], str], column: Any) -> Any:
+    """A column with its words, if it has any, changed by a function."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(field.name, decoded_type(field.type)) for field in schema])
+    if not pa.types.is_dictionary(column.type):
+        return column
+    coded = column.combine_chunks()
+    words = [None if word is None else change(word) for word in coded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(words, coded.dictionary.type))
+
+
+def _without_codes(schema: Any, change: Callable[[str], str]) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(change(field.name), decoded_type(field.type)) for field in schema])
 
 
 _WRITERS: dict[str, Callable[[str, Any], Any]] = {".parquet": _parquet, ".pq": _parquet, ".csv": _Csv}
