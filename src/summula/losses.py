@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
 from summula.core.numerics.exponentials import FAR, exponential, sigmoid
-from summula.core.sparse_format import check_sparse
 from summula.stats import families
 from summula.stats.exponential_family import Family
 from summula.stats.families import family_named

@@ -21,7 +21,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.linear_model import Ridge as ForeignRidge
 
 from summula.core.errors import ModelFileError
-from summula.core.model_files import model_file, persistence
+from summula.core.model_files import json_limits, model_file, persistence
 from summula.core.model_files.persistence import CLASSES, load, save
 from summula.core.numerics.solution import Solution
 from tests.core.fake_models import TABLE, Derived, Model, Pair, Point, Slotted, made, same
@@ -292,9 +292,17 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_too_much_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_file, "_HEADER_LIMIT", 1000)
-    with pytest.raises(ModelFileError, match="over 100 MB of text"):
-        save(made(text_="x" * 2000), tmp_path / "m")
+    with monkeypatch.context() as patch:
+        patch.setattr(json_limits, "MAX_BYTES", 1000)
+        with pytest.raises(
+            ModelFileError, match=r"cannot be saved \(its header has .* bytes; 1,000 are the most\): turn"
+        ):
+            save(made(text_="x" * 2000), tmp_path / "m")
+    with pytest.raises(ModelFileError, match=r"cannot be saved \(its header holds more than 400,000 lists"):
+        save(made(lists_=[[]] * 400_000), tmp_path / "m")
+    monkeypatch.setattr(model_file, "_TENSOR_LIMIT", 10)
+    with pytest.raises(ModelFileError, match="it holds 11 arrays; 10 are the most"):
+        save(made(arrays_=[np.zeros(k) for k in range(11)]), tmp_path / "m")
     assert os.listdir(tmp_path) == []
 
 

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import summula
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError
-from summula.core.sparse_format import check_sparse
 from summula.linear_model import LinearRegression, Ridge
 from summula.losses import perceptron_risk
 from summula.optimize import linear_program, separating_hyperplane

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.frames import is_frame, opened
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
-from summula.core.sparse_format import check_sparse
 
 __all__ = ["betting_order", "data_hash", "model_hash", "repeated", "row_hashes", "share_seen"]
 

@@ -31,10 +31,10 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.frames import frame_columns, is_frame, pop_columns
 from summula.core.data.scan import _checked_weight
 from summula.core.data.sources import MemorySource, Source
+from summula.core.data.sparse_format import check_sparse
 from summula.core.engine.threads import thread_count
 from summula.core.errors import DataError
 from summula.core.estimator.validation import _FLOATS, _as_numbers, _column_numbers, _locate_text, _targets
-from summula.core.sparse_format import check_sparse
 
 __all__ = ["Blocks", "Elsewhere", "Piece", "Recipe", "Size", "Values", "cut", "ground_of", "grounded", "measure"]
 

@@ -36,9 +36,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from summula.core.data.frames import frame_columns, is_frame
+from summula.core.data.sparse_format import check_sparse
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError
-from summula.core.sparse_format import check_sparse
 from summula.optimize.solvers.class_inequalities import ClassInequalities, Direction
 
 __all__ = ["Separation", "is_linearly_separable", "separating_hyperplane", "separation_of_rows"]

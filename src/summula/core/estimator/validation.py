@@ -17,8 +17,8 @@ from summula.core.data.frames import frame_columns, is_frame, no_such_column, op
 from summula.core.data.labels import Labels
 from summula.core.data.scan import Scan, ScanSource
 from summula.core.data.sources import MemorySource, Source
+from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse
 from summula.core.errors import DataError
-from summula.core.sparse_format import CHECKED_FORMATS, check_sparse
 
 __all__ = [
     "as_source",

@@ -1,4 +1,5 @@
 """Saved models: one safetensors file that holds data, never code.
 
-Reading order: `persistence` (save and load), `encoding` (objects as JSON and tensors), `model_file` (the file itself).
+Reading order: `persistence` (save and load), `encoding` (objects as JSON and tensors), `model_file` (the file itself),
+`json_limits` (its header measured before it is parsed).
 """

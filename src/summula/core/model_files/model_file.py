@@ -21,13 +21,14 @@ import numpy as np
 
 from summula.core.errors import ModelFileError
 from summula.core.model_files.encoding import FAULTS, Tensor
+from summula.core.model_files.json_limits import MAX_BYTES, check_json
 
 __all__ = ["FORMAT", "canonical", "digest", "invalid", "read_header", "read_tensors", "write"]
 
 FORMAT = 1
 
 _KEY = "summula"
-_HEADER_LIMIT = 100_000_000  # bytes; safetensors reads no longer header
+_TENSOR_LIMIT = 100_000
 _AGAIN = "restore a copy or save the model again"
 
 # How other model files begin.
@@ -74,8 +75,7 @@ def write(path: str, tensors: dict[str, Tensor], text: str) -> None:
             mode = stat.S_IMODE(os.stat(target if os.path.exists(target) else temporary).st_mode)
         save_file(tensors, temporary, metadata={_KEY: text})
         with open(temporary, "rb+") as file:
-            if int.from_bytes(file.read(8), "little") > _HEADER_LIMIT:
-                raise ModelFileError("The model holds over 100 MB of text and lists: turn them into arrays.")
+            _refuse_too_large(len(tensors), file.read(int.from_bytes(file.read(8), "little")), text)
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, target)
@@ -85,6 +85,23 @@ def write(path: str, tensors: dict[str, Tensor], text: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
     _sync_folder(folder)
+
+
+def _refuse_too_large(tensors: int, header: bytes, text: str) -> None:
+    """Raise a sentence for a model whose file would be refused when it is read."""
+    try:
+        _check_count(tensors)
+        check_json(header)
+        check_json(text.encode())
+    except ValueError as error:
+        raise ModelFileError(
+            f"The model cannot be saved ({error}): turn lists and dicts of its attributes into arrays."
+        ) from None
+
+
+def _check_count(tensors: int) -> None:
+    if tensors > _TENSOR_LIMIT:
+        raise ValueError(f"it holds {tensors:,} arrays; {_TENSOR_LIMIT:,} are the most")
 
 
 def _sync_folder(folder: str) -> None:
@@ -106,7 +123,7 @@ def read_header(path: str) -> dict[str, Any]:
     with open(path, "rb") as file:
         text = _metadata(path, file, os.fstat(file.fileno()).st_size)
     try:
-        header = _parse(text)
+        header = _parse(text.encode())
         version = header["format"]
         if type(version) is not int or version < 1:
             raise ValueError("its format is not a number")
@@ -126,14 +143,19 @@ def _metadata(path: str, file: BinaryIO, size: int) -> str:
     length = int.from_bytes(start[:8], "little")
     if size == 0:
         raise ModelFileError(f"'{path}' is empty: {_AGAIN}.")
-    if size > 8 and (start[8:9] != b"{" or length > _HEADER_LIMIT):
+    if size > 8 and start[8:9] != b"{":
         raise ModelFileError(_other_kind(path, start))
+    if length > MAX_BYTES:
+        raise ModelFileError(
+            f"'{path}' claims a header of {length:,} bytes, and that of a model has at most {MAX_BYTES:,}: {_AGAIN}."
+        )
     if size < 8 + max(length, 2):
         raise ModelFileError(f"'{path}' is cut short ({size:,} bytes): {_AGAIN}.")
     file.seek(8)
     try:
-        header = _parse(file.read(length).decode())
+        header = _parse(file.read(length))
         metadata = header.pop("__metadata__", {})
+        _check_count(len(header))
         end = 8 + length + max((int(tensor["data_offsets"][1]) for tensor in header.values()), default=0)
         if _KEY in metadata and not isinstance(metadata[_KEY], str):
             raise ValueError("its metadata are not text")
@@ -158,8 +180,9 @@ def read_tensors(path: str) -> dict[str, Tensor]:
         raise invalid(path, error) from error
 
 
-def _parse(text: str) -> dict[str, Any]:
-    """A JSON object, strictly: no key twice, no NaN."""
+def _parse(text: bytes) -> dict[str, Any]:
+    """A JSON object, strictly: of bounded size and depth, no key twice, no NaN."""
+    check_json(text)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(tree := dict(pairs)) != len(pairs):
@@ -169,7 +192,7 @@ def _parse(text: str) -> dict[str, Any]:
     def refuse(constant: str) -> Any:
         raise ValueError(f"its header holds {constant}")
 
-    tree = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    tree = json.loads(text.decode(), object_pairs_hook=unique, parse_constant=refuse)
     if not isinstance(tree, dict):
         raise ValueError("its header is not an object")
     return tree

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError, ParameterError
-from summula.core.sparse_format import check_sparse
 from summula.optimize.objective import vector
 
 __all__ = ["LinearConstraints", "bound_pairs", "conflict", "descent_ray", "in_words"]
