@@ -10,11 +10,12 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test explore lint format bench docs clean
 
 help:
 	@echo "make demo     train on the table of penguins, and write a report to demo/report.html"
 	@echo "make test     run all tests, doctests included"
+	@echo "make explore  run the property-based tests on new random examples"
 	@echo "make lint     ruff, mypy --strict and import-linter"
 	@echo "make format   let ruff format the code and mend what it can"
 	@echo "make bench    measure against other libraries, rewrite docs/benchmarks.md"
@@ -27,6 +28,9 @@ demo: $(VENV)/.stamp-demo
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m summula.core.numerics.warmup
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+explore: $(VENV)/.stamp-dev
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(JOBS) -m hypothesis $(ARGS)
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

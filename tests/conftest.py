@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.processes import accept_ctrl_c
+
 SRC = Path(__file__).parents[1] / "src"
 
-settings.register_profile("summula", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("summula")
+# The same examples in every run, on every machine; `make explore` draws new ones, and a find becomes a plain test.
+settings.register_profile("fixed", deadline=None, derandomize=True, database=None, print_blob=False)
+settings.register_profile("explore", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 # ------------------------------------------------------------------------------------------------- compiled kernels
@@ -41,8 +44,7 @@ def delete_stale_kernels(cache: Any) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job started with &, but tests press Ctrl-C
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    accept_ctrl_c()
     # Workers of xdist start when this is done; only the process that starts them may delete.
     if not hasattr(config, "workerinput") and getattr(config, "cache", None) is not None:
         delete_stale_kernels(config.cache)

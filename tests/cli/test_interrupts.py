@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,41 +12,50 @@ from pyarrow import csv
 
 import summula
 from tests.cli.mixed_table import mixed_table
+from tests.processes import PRESS_CTRL_C, TIMEOUT, environment
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
 
+# The command, which presses Ctrl-C when it has printed a line and begun some more parts of the rows.
+SCRIPT = """
+import sys
+from summula.cli.app import main
+from summula.cli.console import Console
 
-def interrupted_at(line: str, words: list[str], signals: int = 1) -> subprocess.CompletedProcess[str]:
-    """What a command left behind that was sent SIGINT when it had said a line."""
-    command = [sys.executable, "-m", "summula.cli", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert process.stdout is not None
-        seen = []
-        for said in process.stderr:
-            seen.append(said)
-            if said.startswith(line):
-                break
-        else:
-            pytest.fail(f"The command never said {line!r}: {''.join(seen)}")
-        for _ in range(signals):
-            process.send_signal(signal.SIGINT)
-        out, rest = process.communicate(timeout=300)
-        return subprocess.CompletedProcess(command, process.returncode, out, "".join(seen) + rest)
+line, parts, remark = sys.argv.pop(1), int(sys.argv.pop(1)), Console.remark
+ctrl_c = CtrlC(-1).watch_parts()
+
+def watched(self, text):
+    remark(self, text)
+    if text.startswith(line):
+        ctrl_c.at = ctrl_c.begun + parts
+        if not parts:
+            os.kill(os.getpid(), signal.SIGINT)
+
+Console.remark = watched
+main()
+"""
+
+
+def interrupted_at(line: str, parts: int, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a command that presses Ctrl-C so many parts after it printed a line; 0 is at the line."""
+    command = [sys.executable, "-c", PRESS_CTRL_C + SCRIPT, line, str(parts), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT, check=False)
+    assert line in done.stderr
+    return done
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Large enough for a path of L1 penalties to take many seconds anywhere."""
     path = tmp_path_factory.mktemp("table") / "mixed.csv"
-    csv.write_csv(mixed_table(20_000), path)
+    csv.write_csv(mixed_table(2_000), path)
     return path
 
 
 def test_in_the_middle_of_a_candidate_what_is_finished_is_kept(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = ["train", str(table), "-t", "bought", "-o", str(out), "--time", "600", "--models", "logistic,logistic_l1"]
-    done = interrupted_at("Fold 1: logistic_l1.", words)
+    words = ["train", table, "-t", "bought", "-o", out, "--time", 3_600, "--models", "logistic,logistic_l1"]
+    done = interrupted_at("Fold 1: logistic_l1.", 20, *words)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
     assert "Stopped by Ctrl-C: going on with what is finished." in done.stderr
@@ -67,8 +75,8 @@ def test_from_files_too_and_scratch_files_go(table: Path, tmp_path: Path, monkey
     scratch.mkdir()
     monkeypatch.setenv("SUMMULA_SCRATCH", str(scratch))
     out = tmp_path / "out"
-    words = ["train", str(table), "-t", "bought", "-o", str(out), "--time", "600", "--stream"]
-    done = interrupted_at("Fold 1: logistic_l1.", [*words, "--models", "logistic,logistic_l1"])
+    words = ["train", table, "-t", "bought", "-o", out, "--time", 3_600, "--stream"]
+    done = interrupted_at("Fold 1: logistic_l1.", 20, *words, "--models", "logistic,logistic_l1")
     assert done.returncode == 130, done.stderr
     assert "The logistic model predicts" in done.stdout
     assert not list(scratch.iterdir())
@@ -76,12 +84,9 @@ def test_from_files_too_and_scratch_files_go(table: Path, tmp_path: Path, monkey
 
 def test_before_anything_is_finished_nothing_is_written(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = ["train", str(table), "-t", "bought", "-o", str(out), "--models", "logistic_l1", "--time", "600"]
-    done = interrupted_at(f"{table}: ", words)
+    words = ["train", table, "-t", "bought", "-o", out, "--models", "logistic_l1", "--time", 3_600]
+    done = interrupted_at(f"{table}: ", 0, *words)
     assert done.returncode == 130
-    # (The baseline takes milliseconds, and may have been finished.)
-    if "going on" not in done.stderr:
-        assert done.stderr.splitlines()[-1] == (
-            "Error: Stopped by Ctrl-C before anything was finished; nothing was written."
-        )
-        assert not list(out.iterdir())
+    said = "Error: Stopped by Ctrl-C before anything was finished; nothing was written."
+    assert done.stderr.splitlines()[-1] == said
+    assert not list(out.iterdir())

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.faults.scripts import run
+from tests.processes import run
 
 SCRIPT = """
     import os

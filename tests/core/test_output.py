@@ -18,8 +18,8 @@ import summula
 from summula.core.data.output import write_batches
 from summula.linear_model import LinearRegression, LogisticRegression, PolynomialRegression
 from tests.contract.compare import assert_close
-from tests.faults.scripts import run
 from tests.faults.sentences import one_sentence
+from tests.processes import run
 
 READERS = {"out.parquet": parquet.read_table, "out.pq": parquet.read_table, "out.csv": csv.read_csv}
 endings = pytest.mark.parametrize("name", READERS)

@@ -24,8 +24,8 @@ from summula.core.environment import FOUND
 from summula.linear_model import LinearRegression, Ridge
 from summula.preprocessing import StandardScaler
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
-from tests.faults.scripts import run
 from tests.faults.sentences import one_sentence, refused
+from tests.processes import run
 
 
 def examples(n: int) -> settings:

@@ -18,8 +18,8 @@ import pytest
 import summula
 from summula.linear_model import LinearRegression
 from tests.contract.compare import assert_same_bits, fitted_attributes, without_names
-from tests.faults.scripts import run
 from tests.faults.sentences import one_sentence, refused
+from tests.processes import run
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from summula.preprocessing import StandardScaler
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
 from tests.contract.registry import wide_sparse
 from tests.engines import slow_work
-from tests.faults.scripts import run
+from tests.processes import run
 
 N, D = 5_003, 4
 NAMES = [f"column {j}" for j in range(D)]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.faults.scripts import run
+from tests.processes import run
 
 HEAVY = "numba llvmlite pyarrow dask distributed ray matplotlib polars pandas duckdb safetensors"
 

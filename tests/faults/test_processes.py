@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from summula.core.engine import engine as engines
 from summula.core.engine import threads
 from summula.linear_model import Ridge
-from tests.faults.scripts import run
+from tests.processes import run
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from summula import optimize
-from tests.faults.scripts import run
+from tests.processes import run
 
 STUB = Path(optimize.__file__).with_suffix(".pyi").read_text()
 

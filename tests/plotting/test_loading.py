@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.scripts import run
+from tests.processes import run
 
 
 def test_the_module_does_not_load_matplotlib() -> None:
