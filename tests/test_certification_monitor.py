@@ -110,6 +110,8 @@ def test_what_a_monitor_refuses() -> None:
             RiskMonitor(limit)
     with pytest.raises(ParameterError, match="delta must be"):
         RiskMonitor(0.5, delta=2)
+    with pytest.raises(ParameterError, match="delta=1e-310 is too small for a monitor"):
+        RiskMonitor(0.5, delta=1e-310)
     with pytest.raises(ParameterError, match="range must be two finite numbers"):
         RiskMonitor(0.5, range=(0, np.inf))
     monitor = RiskMonitor(0.5)

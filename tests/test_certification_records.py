@@ -163,6 +163,9 @@ def test_words() -> None:
     assert confidence(0.001) == "99.9 %"
     assert confidence(1 / 3) == "66.6 %"
     assert confidence(1e-6) == "99.9999 %"
+    assert confidence(1e-300) == "1 - 1e-300"
+    assert confidence(1.23e-9) == "1 - 1.3e-09"
+    assert confidence(5e-324) == "1 - 4.9e-324"
     assert rounded(0.0391635, 0.0628634) == ("0.0391", "0.0629")
     assert rounded(0.05, 0.06) == ("0.0500", "0.0600")
     assert rounded(-3.0, 200.0) == ("-3", "200")

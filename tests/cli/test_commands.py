@@ -69,6 +69,20 @@ def test_numbers_are_certified_by_the_loss_they_were_chosen_by(mass: Trained) ->
     assert said["lower"] < said["estimate"] < said["upper"]
 
 
+def test_a_tiny_delta_is_certified_and_printed(species: Trained, tmp_path: Path) -> None:
+    for delta, sure in (("1e-300", "1 - 1e-300"), ("5e-324", "1 - 4.9e-324")):
+        run("train", species.table, "-t", "species", "-o", tmp_path / delta, "--models", "baseline", "--delta", delta)
+        words = ("certify", tmp_path / delta, species.fresh, "--delta", delta)
+        assert f"(confidence {sure})" in run(*words).stdout
+        said = document(*words)
+        assert 0 < said["lower"] < said["estimate"] < said["upper"] < 1
+
+
+def test_a_delta_that_is_no_probability_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    assert "delta must be a number between 0 and 1" in failure(3, "certify", "none", "none.csv", "--delta", "1")
+    assert "delta must be a number" in failure(3, "train", "none.csv", "-t", "y", "-o", tmp_path, "--delta", "0")
+
+
 def test_rows_of_the_training_data_are_refused(species: Trained, mass: Trained) -> None:
     for trained in (species, mass):
         said = failure(3, "certify", trained.folder, trained.table)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from summula.stats.bounds import (
     hoeffding_bounds,
     mcnemar,
     order_statistic,
+    shared_delta,
 )
 from tests.stats.loss_laws import LAWS, Law, too_often
 
@@ -102,6 +105,76 @@ def test_order_statistics_by_counting() -> None:
                 tails = stats.binom.sf(np.arange(n), n, 1 - alpha)  # P(>= k) for k = 1, ..., n
                 enough = np.flatnonzero(tails <= delta)
                 assert order_statistic(n, alpha, delta) == (enough[0] + 1 if len(enough) else n + 1)
+
+
+# ---------------------------------------------------------------------------------------------------- extreme values
+
+DELTAS = (5e-324, 1e-310, 1e-300, 1e-200, 1e-101, 1e-99, 1e-20, 0.05, 0.5, 0.9, 1 - 2.0**-53)
+
+
+def exact_tail(k: int, n: int, q: Fraction) -> Fraction:
+    """P(Binomial(n, q) >= k) in rational arithmetic."""
+    return sum((math.comb(n, j) * q**j * (1 - q) ** (n - j) for j in range(k, n + 1)), Fraction(0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 69])
+@pytest.mark.parametrize("delta", DELTAS)
+def test_clopper_pearson_solves_its_equation_exactly(n: int, delta: float) -> None:
+    """Not a hair inside the exact limit, and within 1e-5 of it, down to the smallest positive delta."""
+    for k in sorted({0, 1, 2, n // 2, n - 1, n} & set(range(n + 1))):
+        lower, upper = clopper_pearson_bounds(k, n, delta)
+        assert 0 <= lower <= k / n <= upper <= 1
+        # The tail beyond the bound has at most probability delta; a little further in it has more.
+        if lower > 0:
+            assert exact_tail(k, n, Fraction(float(lower))) <= Fraction(delta)
+        if upper < 1:
+            assert exact_tail(n - k, n, 1 - Fraction(float(upper))) <= Fraction(delta)
+        if delta <= 0.5:  # else the bound may be the sample mean
+            if k and lower > 1e-300:
+                assert exact_tail(k, n, Fraction(float(lower) * (1 + 1e-5))) > Fraction(delta)
+            if k < n and upper < 1:
+                assert exact_tail(n - k, n, 1 - Fraction(float(upper) * (1 - 1e-5))) > Fraction(delta)
+
+
+def test_a_lower_limit_of_two_errors_at_a_tiny_delta() -> None:
+    # P(Binomial(69, q) >= 2) is 69 * 68 / 2 * q^2 for tiny q.
+    expected = math.sqrt(1e-200 / (69 * 68 / 2))
+    assert clopper_pearson_bounds(2, 69, 1e-200).lower == pytest.approx(expected, rel=1e-9)
+
+
+def test_counts_beyond_any_table() -> None:
+    """Few errors in very many rows follow Poisson's law, many the normal law."""
+    few = clopper_pearson_bounds(5, 10**15)
+    assert few.lower * 1e15 == pytest.approx(stats.gamma.ppf(0.05, 5), rel=1e-6)
+    assert few.upper * 1e15 == pytest.approx(stats.gamma.isf(0.05, 6), rel=1e-6)
+    many = clopper_pearson_bounds(10**14, 10**15)
+    width = stats.norm.isf(0.05) * math.sqrt(0.09 / 1e15)
+    assert width <= 0.1 - many.lower <= 1.5 * width
+    assert width <= many.upper - 0.1 <= 1.5 * width
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_no_bound_is_nan_or_crosses_the_mean(delta: float) -> None:
+    mean = np.array([0.0, 1e-300, 1e-10, 0.1, 0.5, 1 - 2.0**-53, 1.0])[:, None]
+    n = np.array([2, 10, 1_000, 10**9, 10**15, 10**18])
+    found = [
+        hoeffding_bounds(mean, n, delta),
+        chernoff_bounds(mean, n, delta),
+        bernstein_bounds(mean, 0.25, n, delta),
+        bernstein_bounds(mean, 0.0, n, delta),
+    ]
+    for lower, upper in found:
+        assert np.all((lower >= 0) & (lower <= mean) & (mean <= upper) & (upper <= 1))
+    k = np.floor(mean * n)
+    lower, upper = clopper_pearson_bounds(k, n, delta)
+    assert np.all((lower >= 0) & (lower <= k / n) & (k / n <= upper) & (upper <= 1))
+
+
+def test_a_delta_divided_among_models() -> None:
+    assert shared_delta(0.05, 1) == 0.05
+    assert 0 <= 0.05 / 3 - shared_delta(0.05, 3) <= 1e-17
+    with pytest.raises(ParameterError, match="delta=4.94066e-324 is too small to be divided among 2 models"):
+        shared_delta(5e-324, 2)
 
 
 # ---------------------------------------------------------------------------------------------------------- coverage

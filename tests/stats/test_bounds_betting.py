@@ -89,6 +89,35 @@ def test_upper_and_lower_bounds_mirror_each_other(x: list[float], delta: float) 
         np.testing.assert_allclose([a.lower, a.upper], [b.lower, b.upper], atol=1e-6)
 
 
+def test_bounds_do_not_cross_when_both_games_are_won() -> None:
+    """At delta = 1/2 bets on these losses reject every mean: the lower bound is moved down to the sample mean."""
+    x = np.array([1.0, 1, 1, 0, 0, 0, 0, 0])
+    assert betting_rejects(x, 0.6, 0.5)
+    assert betting_rejects(1 - x, 0.45, 0.5)  # a mean of 0.55 or less
+    lower, upper = betting_bounds(x, 0.5)
+    assert lower == x.mean() < upper < 0.6
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 1e-301, 1e-299, 1e-20, 0.05, 0.5, 0.9, 1 - 2.0**-53])
+def test_bounds_surround_the_sample_mean_at_any_delta(delta: float) -> None:
+    zeros, ones = np.zeros(1_500), np.ones(1_500)
+    # Sorted losses win early, against what comes later.
+    samples = (zeros[:1], ones[:1], zeros, ones, np.append(zeros, ones), np.append(ones, zeros), np.full(50, 0.3))
+    for x in samples:
+        for bounds_of in (betting_bounds, anytime_bounds):
+            lower, upper = bounds_of(x, delta)
+            assert 0 <= lower <= x.mean() <= upper <= 1
+
+
+def test_bounds_widen_as_delta_shrinks() -> None:
+    x = np.random.default_rng(8).random(4_000)
+    for bounds_of in (betting_bounds, anytime_bounds):
+        found = [bounds_of(x, delta) for delta in (0.5, 0.05, 1e-10, 1e-100, 1e-299, 1e-301, 1e-310, 5e-324)]
+        assert np.all(np.diff([one.lower for one in found]) < 0)
+        assert np.all(np.diff([one.upper for one in found]) > 0)
+        assert found[-1].upper < 1
+
+
 def test_the_bound_is_where_rejection_begins() -> None:
     rng = np.random.default_rng(3)
     for x in (rng.random(500), (rng.random(500) < 0.02).astype(float), np.zeros(500)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,11 @@ def test_what_cannot_be_planned(arguments: dict[str, Any], message: str) -> None
         plan_holdout(**arguments)
     with pytest.raises(ParameterError, match="alpha must be"):
         plan_recall(1.0)
+    with pytest.raises(ParameterError, match="alpha=1e-310 is too small"):
+        plan_recall(1e-310)
+
+
+def test_a_plan_for_a_tiny_delta() -> None:
+    n = plan_holdout(0.0, limit=0.05, delta=1e-300)
+    assert n == math.ceil(math.log(1e-300) / math.log(0.95))
+    assert plan_holdout(0.05, width=0.02, delta=1e-300) > plan_holdout(0.05, width=0.02, delta=1e-20)

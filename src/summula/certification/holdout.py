@@ -28,7 +28,7 @@ from summula.core.data.scan import Scan
 from summula.core.data.training_data import recalled
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.validation import collection_reader
-from summula.stats.bounds import check_delta, mcnemar
+from summula.stats.bounds import check_delta, mcnemar, shared_delta
 from summula.stats.bounds_betting import betting_bounds
 
 __all__ = ["certify", "certify_best", "compare"]
@@ -221,7 +221,7 @@ def _certificate(
 ) -> RiskCertificate:
     own, data = model_hash(model), data_hash(rows.hashes)
     family = (own,) if among is None else among
-    risk = risk_bounds(rows, loss, delta / len(family), own, data)
+    risk = risk_bounds(rows, loss, shared_delta(delta, len(family)), own, data)
     certificate = RiskCertificate(
         estimate=risk.estimate,
         lower=risk.lower,

@@ -66,6 +66,8 @@ class RiskMonitor:
 
     def __init__(self, limit: float, delta: float = 0.05, range: tuple[float, float] = (0.0, 1.0)) -> None:
         self.delta = check_delta(delta)
+        if np.isinf(1 / self.delta):
+            raise ParameterError(f"delta={delta:g} is too small for a monitor, which divides by it: use 1e-300.")
         low, high = (float(value) for value in range)
         if not (np.isfinite([low, high]).all() and low < high):
             raise ParameterError(f"range must be two finite numbers, the smaller first; got {range!r}.")

@@ -20,6 +20,7 @@ from summula.certification.fingerprints import data_hash, model_hash, share_seen
 from summula.certification.rows import LOSSES, Loss, loss_named, measure, risk_bounds
 from summula.core.errors import DataError, HoldoutWarning, ParameterError, warn
 from summula.core.model_files.model_file import canonical
+from summula.stats.bounds import shared_delta
 
 __all__ = ["Comparison", "RiskCertificate", "RiskVerification", "use"]
 
@@ -140,7 +141,7 @@ class RiskCertificate:
         meant = self._loss_again(loss)
         rows = measure([model], X, y, meant)
         data = data_hash(rows.hashes)
-        found = risk_bounds(rows, meant, self.delta / self.n_models, self.model_hash, data)
+        found = risk_bounds(rows, meant, shared_delta(self.delta, self.n_models), self.model_hash, data)
         # Predictions of another machine or another number of threads differ in their last digits.
         slack = 1e-6 * (meant.high - meant.low)
         close = np.allclose(found, (self.estimate, self.lower, self.upper), rtol=0.0, atol=slack)
@@ -194,7 +195,7 @@ class RiskCertificate:
             return f"void: the model was fitted or changed after it was certified ({who})"
         sure = confidence(self.delta)
         if self.vacuous:
-            half = math.ceil(math.log(self.delta / self.n_models) / math.log(0.5))
+            half = math.ceil((math.log(self.n_models) - math.log(self.delta)) / math.log(2))
             return (
                 f"vacuous: at confidence {sure} {self.n:,} row{'s' if self.n > 1 else ''} say nothing about the risk "
                 f"(even without a loss, {half} are needed to halve its range)\n{who}"
@@ -256,7 +257,10 @@ class Comparison:
 
 
 def confidence(delta: float) -> str:
-    """1 - delta in percent, rounded down."""
+    """1 - delta in percent, rounded down; below a millionth as a difference, with delta rounded up."""
+    if delta < 1e-6:
+        text = f"{delta:.2g}"
+        return f"1 - {text if float(text) >= delta else f'{math.nextafter(delta, 1.0) * 1.05:.2g}'}"
     digits = max(0, math.ceil(-math.log10(delta)) - 2) + 1
     floored = math.floor(round((1 - delta) * 100 * 10**digits, 6)) / 10**digits
     return f"{floored:.{digits}f}".rstrip("0").rstrip(".") + " %"

@@ -24,6 +24,7 @@ from summula.core.data.output import write_batches
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, ParameterError
 from summula.preprocessing import TableModel
+from summula.stats.bounds import check_delta
 
 __all__ = ["certify_file", "load_model", "predict_file"]
 
@@ -84,6 +85,7 @@ def predict_file(model_path: str, table_path: str, out: str, console: Console, *
 
 def certify_file(model_path: str, table_path: str, delta: float, out: str | None, console: Console) -> None:
     """Bound the true risk of a saved model from rows it has not seen, block by block; a few bytes a row are kept."""
+    check_delta(delta)
     model, table = load_model(model_path), open_table(table_path, console.remark)
     names = _used_columns(model, table)
     if model.target not in table.columns:

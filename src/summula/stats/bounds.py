@@ -2,7 +2,9 @@
 
 For n independent losses in [0, 1] with sample mean p, sample variance v and true mean mu, each bound below is
 one-sided: the chance that mu lies above `upper` is at most delta, and so is the chance that it lies below `lower`.
-(Both together hold with probability 1 - 2 delta.) With L = log(1 / delta) and the relative entropy
+(Both together hold with probability 1 - 2 delta.) No bound excludes the sample mean: where two bounds that were found
+separately would cross, which takes a delta near 1/2 or more, or an extreme sample, each is moved outward to the mean.
+That keeps both statements true, and lower <= upper always. With L = log(1 / delta) and the relative entropy
 kl(p, q) = p log(p / q) + (1 - p) log((1 - p) / (1 - q)),
 
     Hoeffding             mu <= p + sqrt(L / (2 n))                                                            (1)
@@ -28,13 +30,15 @@ References: Hoeffding (1963), theorem 1; Chernoff (1952); Maurer and Pontil (200
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betainccinv, betaincinv, rel_entr
+from scipy.special import betainc, rel_entr
 
 from summula.core.errors import DataError, ParameterError
+from summula.stats.binomial_limits import lower_limit, upper_limit
 
 __all__ = [
     "Bounds",
@@ -47,11 +51,12 @@ __all__ = [
     "mcnemar",
     "order_statistic",
     "outward",
+    "shared_delta",
 ]
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-12  # of the incomplete beta function and its inverse, generously
+_ROUNDING = 1e-12
 _HALVINGS = 60
 
 
@@ -95,6 +100,14 @@ def check_delta(delta: Any, name: str = "delta") -> float:
     return value
 
 
+def shared_delta(delta: float, n_models: int) -> float:
+    """The probability of error left for each of several models (union bound), rounded down."""
+    share = math.nextafter(delta / n_models, 0.0) if n_models > 1 else delta
+    if not share:
+        raise ParameterError(f"delta={delta:g} is too small to be divided among {n_models} models: use a larger delta.")
+    return share
+
+
 def hoeffding_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
     """Hoeffding's bounds (1).
 
@@ -118,7 +131,7 @@ def hoeffding_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Boun
     """
     p, n = _means(mean, n)
     width = np.sqrt(-np.log(check_delta(delta)) / (2 * n))
-    return outward(p - width, p + width)
+    return outward(p - width, p + width, p)
 
 
 def chernoff_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
@@ -144,7 +157,7 @@ def chernoff_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bound
     """
     p, n = _means(mean, n)
     most = -np.log(check_delta(delta)) / n
-    return outward(1.0 - _largest(1.0 - p, most), _largest(p, most))
+    return outward(1.0 - _largest(1.0 - p, most), _largest(p, most), p)
 
 
 def bernstein_bounds(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
@@ -176,9 +189,9 @@ def bernstein_bounds(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, delta: 
         raise DataError("Bernstein's bound needs a variance, hence at least 2 rows: give more, or use Hoeffding's.")
     if not (v >= 0).all():
         raise DataError("The variance is negative or missing; it must be a number that is at least 0.")
-    both = np.log(2 / check_delta(delta))
+    both = np.log(2.0) - np.log(check_delta(delta))
     width = np.sqrt(2 * v * both / n) + 7 * both / (3 * (n - 1))
-    return outward(p - width, p + width)
+    return outward(p - width, p + width, p)
 
 
 def clopper_pearson_bounds(k: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
@@ -207,10 +220,7 @@ def clopper_pearson_bounds(k: ArrayLike, n: ArrayLike, delta: float = 0.05) -> B
     k, n = np.asarray(k, np.float64), _counts(n)
     if not ((k >= 0) & (k <= n) & (k == np.floor(k))).all():
         raise DataError("The number of errors must be whole, at least 0 and at most the number of rows.")
-    none, all_ = k == 0, k == n
-    lower = np.where(none, 0.0, betaincinv(np.where(none, 1.0, k), n - k + 1, delta))
-    upper = np.where(all_, 1.0, betainccinv(k + 1, np.where(all_, 1.0, n - k), delta))
-    return outward(lower, upper)
+    return Bounds(np.minimum(lower_limit(k, n, delta), k / n)[()], np.maximum(upper_limit(k, n, delta), k / n)[()])
 
 
 def mcnemar(first_only: ArrayLike, second_only: ArrayLike) -> McNemar:
@@ -272,10 +282,10 @@ def order_statistic(n: int, alpha: float, delta: float = 0.05) -> int:
     return high
 
 
-def outward(lower: Any, upper: Any) -> Bounds:
-    """Bounds within [0, 1], a little wider than computed, so that rounding never makes one too tight."""
-    low = np.clip(np.asarray(lower) * (1 - _ROUNDING) - np.spacing(1.0), 0.0, 1.0)
-    high = np.clip(np.asarray(upper) * (1 + _ROUNDING) + np.spacing(1.0), 0.0, 1.0)
+def outward(lower: Any, upper: Any, mean: Any) -> Bounds:
+    """Bounds within [0, 1] on either side of the sample mean, widened a little to cover rounding errors."""
+    low = np.clip(np.asarray(lower) * (1 - _ROUNDING) - np.spacing(1.0), 0.0, mean)
+    high = np.clip(np.asarray(upper) * (1 + _ROUNDING) + np.spacing(1.0), mean, 1.0)
     return Bounds(low[()], high[()])
 
 
@@ -286,6 +296,7 @@ def _upper_tail(k: Any, n: Any, p: float) -> Any:
 
 def _largest(p: Array, most: Array) -> Array:
     """The largest q with kl(p, q) <= most, from above, by halving an interval."""
+    most = most + 4 * np.spacing(1.0)  # rounding error of the entropies
     low, high = p, np.ones(np.broadcast(p, most).shape)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -10,6 +10,10 @@ it ever reaches 1 / delta is at most delta: m is then rejected. The upper bound 
 it lies below mu only if mu itself is rejected. The lower bound is one minus the upper bound of 1 - x. Nothing is
 assumed of the distribution: it suffices that each loss has mean mu given those before it.
 
+The two bounds come from two separate games. With a large delta, or when early losses differ from later ones, both games
+can be won and would leave no m at all, or none near the sample mean. A bound that would exclude the sample mean is
+therefore moved outward to it. Moving a bound outward keeps its statement true, and lower <= mean <= upper always.
+
 **A fixed number of rows.** The best bet of all pays 1 / delta or nothing after n rows. For a sum of normal increments
 that bet is known: with u = delta K the chance of still winning, R = n - t + 1 rows to go and standard deviation sigma,
 
@@ -51,7 +55,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from summula.core.errors import DataError
-from summula.stats.bounds import Bounds, check_delta, outward
+from summula.stats.bounds import Bounds, check_delta, chernoff_bounds, outward
 
 __all__ = ["anytime_bounds", "anytime_rejects", "betting_bounds", "betting_rejects"]
 
@@ -66,6 +70,8 @@ _BLOCK = 1 << 21  # rows between two looks at the keyboard
 _CELLS = 16
 _SMALLEST = -60  # exponent of 2 below which the profile is one chord
 _PRECISION = 2.0**-24
+_SMALLEST_DELTA = 1e-300  # below, rounding errors of subnormal numbers would count
+_START = 2.0**-64  # capital to start with, so that 1 / delta times it is finite for every delta
 
 
 def betting_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
@@ -121,7 +127,9 @@ def anytime_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
 
 
 def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
-    """Whether `betting_bounds(x, delta).upper` lies below m, at the price of one pass over x.
+    """Whether the bets on x reject a true mean of m or more, at the price of one pass over x.
+
+    `betting_bounds(x, delta).upper` is where rejection begins, or the sample mean where that is larger.
 
     Parameters
     ----------
@@ -139,7 +147,9 @@ def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
 
 
 def anytime_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
-    """Whether `anytime_bounds(x, delta).upper` lies below m, that is whether it ever did.
+    """Whether the bets on x have rejected a true mean of m or more, at its end or at any row before.
+
+    `anytime_bounds(x, delta).upper` is where rejection begins, or the sample mean where that is larger.
 
     Parameters
     ----------
@@ -178,6 +188,8 @@ def _profile() -> tuple[Array, int]:
 def _fixed(x: Array, delta: float) -> Test:
     from summula.stats.bounds_kernels import advance, paces
 
+    if delta < _SMALLEST_DELTA:
+        return _chernoff(x, delta)
     lines, first = _profile()
     pace, root = np.empty_like(x), np.empty_like(x)
     paces(x, _PRIOR, pace, root)
@@ -197,10 +209,22 @@ def _fixed(x: Array, delta: float) -> Test:
 def _anytime(x: Array, delta: float) -> Test:
     from summula.stats.bounds_kernels import multiply
 
+    goal = 1 / (delta / _START)
+
     def rejects(m: float, flip: bool) -> bool:
-        capital = np.full(len(_SHARES), 1 / len(_SHARES))
+        capital = np.full(len(_SHARES), _START / len(_SHARES))
         blocks = range(0, len(x), _BLOCK)
-        return any(multiply(x[i : i + _BLOCK], flip, m, _SHARES, capital, 1 / delta) for i in blocks)
+        return any(multiply(x[i : i + _BLOCK], flip, m, _SHARES, capital, goal) for i in blocks)
+
+    return rejects
+
+
+def _chernoff(x: Array, delta: float) -> Test:
+    """Chernoff's test, which needs log(delta) alone, where delta is too small for capital in double precision."""
+    bounds = chernoff_bounds(float(x.mean()), len(x), delta)
+
+    def rejects(m: float, flip: bool) -> bool:
+        return bool(m > (1.0 - bounds.lower if flip else bounds.upper))
 
     return rejects
 
@@ -210,15 +234,15 @@ def _anytime(x: Array, delta: float) -> Test:
 
 def _for_each(x: ArrayLike, delta: float, test_of: Callable[[Array, float], Test]) -> Bounds:
     samples = _samples(x)
-    found = np.empty((2, len(samples)))
+    found, means = np.empty((2, len(samples))), np.empty(len(samples))
     for i, sample in enumerate(samples):
         rejects = test_of(sample, delta)
-        mean = float(sample.mean())
+        means[i] = mean = min(max(float(sample.mean()), 0.0), 1.0)
         spread = float(sample.std()) / np.sqrt(len(sample)) + 1 / len(sample)
         found[0, i] = 1.0 - _end(functools.partial(rejects, flip=True), 1.0 - mean, spread)  # type: ignore[call-arg]
         found[1, i] = _end(functools.partial(rejects, flip=False), mean, spread)  # type: ignore[call-arg]
-    lower, upper = found if np.ndim(x) == 2 else found[:, 0]
-    return outward(lower, upper)
+    bounds = outward(found[0], found[1], means)
+    return bounds if np.ndim(x) == 2 else Bounds(bounds.lower[0], bounds.upper[0])
 
 
 def _end(rejects: Callable[[float], bool], mean: float, spread: float) -> float:

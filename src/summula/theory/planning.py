@@ -18,14 +18,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv, betaincinv
 
 from summula.core.errors import ParameterError
-from summula.stats.bounds import check_delta
+from summula.stats.binomial_limits import lower_limit, upper_limit
+from summula.stats.bounds import check_delta, shared_delta
 
 __all__ = ["plan_holdout", "plan_recall"]
-
-_TINY = 1e-300
 
 
 def plan_holdout(
@@ -71,14 +69,14 @@ def plan_holdout(
     if width is not None and not 0 < width <= 1:
         raise ParameterError(f"width must be more than 0 and at most 1; got {width!r}.")
 
-    share = delta / n_models
+    share = shared_delta(delta, n_models)
 
     def enough(n: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.bool_]:
         k = np.minimum(k, n)
-        upper = np.where(k < n, betainccinv(k + 1, np.maximum(n - k, _TINY), share), 1.0)
+        upper = upper_limit(k, n, share)
         if limit is not None:
             return upper <= limit
-        return upper - np.where(k > 0, betaincinv(np.maximum(k, _TINY), n - k + 1, share), 0.0) <= width
+        return upper - lower_limit(k, n, share) <= width
 
     return _from_there_on(enough, error)
 
@@ -103,7 +101,10 @@ def plan_recall(alpha: float, delta: float = 0.05) -> int:
     (59, 299)
     """
     alpha, delta = check_delta(alpha, "alpha"), check_delta(delta)
-    n = max(1, math.floor(math.log(delta) / math.log1p(-alpha)))
+    exact = math.log(delta) / math.log1p(-alpha)
+    if math.isinf(exact):
+        raise ParameterError(f"alpha={alpha:g} is too small: the number of rows it needs overflows; use a larger one.")
+    n = max(1, math.floor(exact))
     return n if n * math.log1p(-alpha) <= math.log(delta) else n + 1
 
 

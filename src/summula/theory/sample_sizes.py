@@ -126,13 +126,13 @@ def error_bound(
     if vc is not None:
         size = _labellings(n, _dimension(vc, hypotheses, bits))
         if realizable:
-            return max(2 * (size + math.log(2 / delta)) / _LOG_2, 8.0) / n
-        g = math.sqrt(8 * (size + math.log(4 / delta)) / n)
+            return max(2 * (size + _LOG_2 - math.log(delta)) / _LOG_2, 8.0) / n
+        g = math.sqrt(8 * (size + 2 * _LOG_2 - math.log(delta)) / n)
     else:
         size = _log_size(hypotheses, bits)
         if realizable:
             return (size - math.log(delta)) / n
-        g = math.sqrt((size + math.log(2 / delta)) / (2 * n))
+        g = math.sqrt((size + _LOG_2 - math.log(delta)) / (2 * n))
     return 2 * g if kind == "excess" else g
 
 
