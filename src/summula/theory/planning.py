@@ -70,13 +70,13 @@ def plan_holdout(
         raise ParameterError(f"width must be more than 0 and at most 1; got {width!r}.")
 
     share = shared_delta(delta, n_models)
+    within: Any = width if limit is None else limit
 
     def enough(n: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.bool_]:
         k = np.minimum(k, n)
         upper = upper_limit(k, n, share)
-        if limit is not None:
-            return upper <= limit
-        return upper - lower_limit(k, n, share) <= width
+        lower = lower_limit(k, n, share) if limit is None else 0.0
+        return np.asarray(upper - lower <= within)
 
     return _from_there_on(enough, error)
 
