@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
-from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from summula.core.engine import threads
 from summula.core.engine.engine import SerialEngine, ThreadEngine
-from summula.core.engine.team_kernels import called, meet
 from summula.core.engine.threads import inside_pool, one_blas_thread, pool, thread_count
 from summula.core.environment import FOUND
 
@@ -222,153 +219,3 @@ def test_an_error_of_a_task_is_raised_when_all_have_ended(which):
 def test_together_inside_the_pool_does_not_wait_for_itself():
     inner = threads.pool().submit(lambda: threads.together([lambda: 1, lambda: 2])).result(timeout=20)
     assert inner == [1, 2]
-
-
-class TestTeam:
-    """Members that wait for each other."""
-
-    @pytest.mark.parametrize("members", [1, 2, 5])
-    def test_what_is_written_before_a_meeting_is_seen_after_it(self, machine, members):
-        seen = np.zeros((members, 200), np.int64)
-        written = np.zeros((members, 8), np.int64)
-
-        def task(place, me):
-            for turn in range(200):
-                written[me, 0] = turn + 1
-                meet(place, me)
-                seen[me, turn] = written[:, 0].sum()
-                meet(place, me)
-
-        threads.Team(task, members).run()
-        np.testing.assert_array_equal(seen, np.tile(members * np.arange(1, 201), (members, 1)))
-
-    @pytest.mark.parametrize("which", [0, 1, 2])
-    @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
-    def test_if_one_fails_nobody_waits_for_it(self, machine, which, error):
-        def task(place, me):
-            if me == which:
-                raise error
-            meet(place, me)
-
-        with pytest.raises(error):
-            threads.Team(task, 3).run()
-        threads.Team(meet, 3).run()  # and the next team meets
-
-    def test_two_teams_do_not_wait_for_each_other(self, machine):
-        def meet_often(place, me):
-            for _ in range(50):
-                meet(place, me)
-
-        callers = [threading.Thread(target=threads.Team(meet_often, 8).run, daemon=True) for _ in range(4)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join(60)
-        assert not any(caller.is_alive() for caller in callers)
-
-    def test_there_is_no_team_inside_the_pool_or_larger_than_it(self, machine):
-        with pytest.raises(RuntimeError, match="cannot meet here"):
-            threads.Team(meet, 9)
-        with pytest.raises(RuntimeError, match="cannot meet here"):
-            threads.pool().submit(threads.Team, meet, 2).result(20)
-
-
-class TestTeamThatStays:
-    """Members that wait a little for the next round."""
-
-    @staticmethod
-    def rounds(counts):
-        def task(place, me):
-            while called(place, me):
-                meet(place, me)
-                counts[me] += 1
-                meet(place, me)
-                if me == 0:
-                    return
-
-        return task
-
-    def test_it_is_called_again_without_being_hired_again(self, machine):
-        counts = np.zeros(3, np.int64)
-        machine.setattr(threads, "_STAY", 10**9)
-        team = threads.Team(self.rounds(counts), 3, stays=True)
-        team.run()
-        others = list(team._others)
-        for _ in range(200):
-            team.run()
-        assert team._others == others
-        assert counts.tolist() == [201] * 3
-        assert not any(other.done() for other in others)
-        team.dismiss()
-        assert all(other.done() for other in others)
-
-    def test_who_waits_in_vain_goes_and_is_hired_again(self, machine):
-        counts = np.zeros(3, np.int64)
-        team = threads.Team(self.rounds(counts), 3, stays=True)
-        for k in range(4):
-            team.run()
-            wait(team._others, 30)
-            assert all(other.done() for other in team._others)
-            assert counts.tolist() == [k + 1] * 3
-
-    def test_an_error_ends_the_round_and_not_the_team(self, machine):
-        counts, fails = np.zeros(3, np.int64), [False]
-        good = self.rounds(counts)
-
-        def task(place, me):
-            if fails[0] and me == 0:
-                raise KeyboardInterrupt
-            good(place, me)
-
-        machine.setattr(threads, "_STAY", 10**9)
-        team = threads.Team(task, 3, stays=True)
-        team.run()
-        fails[0] = True
-        with pytest.raises(KeyboardInterrupt):
-            team.run()
-        assert all(other.done() for other in team._others)
-        fails[0] = False
-        team.run()
-        assert counts.tolist() == [2] * 3
-        team.dismiss()
-
-    def test_another_team_takes_its_place(self, machine):
-        machine.setattr(threads, "_STAY", 10**9)
-        one, other = (threads.Team(self.rounds(np.zeros(3, np.int64)), 3, stays=True) for _ in range(2))
-        one.run()
-        other.run()
-        assert not wait(one._others, 30).not_done
-        other.dismiss()
-
-    def test_two_of_them_share_the_threads_there_are(self, machine):
-        counts = np.zeros((4, 8), np.int64)
-        machine.setattr(threads, "_STAY", 10**5)
-
-        def work(which):
-            team = threads.Team(self.rounds(counts[which]), 8, stays=True)
-            for _ in range(30):
-                team.run()
-
-        callers = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(4)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join(120)
-        assert not any(caller.is_alive() for caller in callers)
-        np.testing.assert_array_equal(counts, 30)
-
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-    def test_a_child_process_hires_its_own(self, machine):
-        counts = np.zeros(2, np.int64)
-        machine.setattr(threads, "_STAY", 10**9)
-        team = threads.Team(self.rounds(counts), 2, stays=True)
-        team.run()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
-            child = os.fork()
-        if child == 0:
-            team.run()
-            team.dismiss()
-            os._exit(0 if counts.tolist() == [2, 2] else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        team.dismiss()

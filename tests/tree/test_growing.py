@@ -136,6 +136,21 @@ def test_the_faster_way_is_taken_and_tried_again(team_wins):
         always.note(1.0)
 
 
+def test_a_cancelled_grower_stops_at_the_next_node(monkeypatch):
+    rng, n = np.random.default_rng(3), 3_000
+    bins, columns = rng.integers(0, 40, (n, 6)).astype(np.uint8), Columns(np.full(6, 40), *np.zeros((2, 6), np.int64))
+    g = rng.normal(size=n).astype(np.float32)
+    slopes = quantised(g, g[:0], (float(np.abs(g).max()), 0.0), (7, 0), np.empty(n, np.int64), 1)
+    monkeypatch.setattr(growing, "_LONG", 0)
+    grower = growing.Grower(Bins.of(bins), columns, Rules(), 1)
+    assert grower.is_long
+    assert len(grower.grow(slopes).tree) == 61
+    grower.cancel()
+    with pytest.raises(RuntimeError, match="cancelled"):
+        grower.grow(slopes)
+    assert grower._room.state[growing.COUNT] == 1
+
+
 def test_a_gain_that_is_rounding_is_none():
     n = 2_000
     bins = np.random.default_rng(0).integers(0, 200, (n, 4)).astype(np.uint8)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from summula.core.engine.worker_group import LINE
 from summula.tree import histogram_kernels, partition_kernels, split_kernels
 from summula.tree.binning_kernels import EDGES, bin_codes, bin_values
 from summula.tree.histogram_kernels import Packing
 from summula.tree.split_kernels import Columns, Limits
 from tests.reference import boosting as plain
+
+IDLE = np.zeros((2, LINE), np.int64)  # the table of a worker group of one
 
 
 def packed(g, h, count_bits, bits):
@@ -26,14 +29,23 @@ def test_a_histogram_is_that_of_plain_sums(n, count_bits, bits):
     rows = np.sort(rng.choice(n, -(-n // 3), replace=False)).astype(np.uint32)
     space, sums = np.zeros((3, 256), np.int64), np.zeros((3, 768), np.int64)
     packing, both = Packing.of(count_bits, bits), packed(g, h, count_bits, bits)
-    histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, sums)
+    histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, sums, IDLE)
     expected = plain.histogram(bins, rows, g, h)
     np.testing.assert_array_equal(sums.reshape(3, 256, 3), expected)
     assert not space.any()
     if len(rows) <= packing.mask:
         narrow = np.zeros((3, 256), np.int64)
-        histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, narrow)
+        histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, narrow, IDLE)
         np.testing.assert_array_equal(np.stack(histogram_kernels.unpacked.py_func(narrow, packing), -1), expected)
+
+
+def test_a_cancelled_group_sums_no_further_rows():
+    cancelled, sums, n = IDLE.copy(), np.zeros((1, 768), np.int64), 40_000
+    cancelled[-1] = 1
+    bins, rows, both = np.zeros((n, 1), np.uint8), np.arange(n, dtype=np.uint32), np.ones(n, np.int64)
+    packing, space = Packing.of(14, 9), np.zeros((1, 256), np.int64)
+    histogram_kernels.accumulate(bins, rows, both, 0, 1, packing, space, sums, cancelled)
+    assert not sums.any()
 
 
 @pytest.mark.parametrize("bits", [9, 0])
@@ -48,7 +60,7 @@ def test_the_rest_of_a_histogram_is_that_of_the_other_rows(whole, part, bits):
         shape = (3, 256) if len(rows) <= packing.mask else (3, 768)
         sums = np.zeros(shape, np.int64)
         histogram_kernels.accumulate(
-            bins, rows, packed(g, h, 10, bits), 0, 3, packing, np.zeros((3, 256), np.int64), sums
+            bins, rows, packed(g, h, 10, bits), 0, 3, packing, np.zeros((3, 256), np.int64), sums, IDLE
         )
         return sums
 
@@ -123,7 +135,7 @@ def test_columns_passed_over_have_no_better_split(n, bits, l2):
         g, h = rng.integers(-900, 900, n) + signal, rng.integers(1, 512, n) if bits else np.ones(n, np.int64)
         sums, space = np.zeros((d, 256), np.int64), np.zeros((24, 256), np.int64)
         rows = np.arange(n, dtype=np.uint32)
-        histogram_kernels.accumulate(bins, rows, packed(g, h, 13, bits), 0, d, packing, space, sums)
+        histogram_kernels.accumulate(bins, rows, packed(g, h, 13, bits), 0, d, packing, space, sums, IDLE)
         columns = Columns(np.full(d, 255), np.zeros(d, np.int64), np.zeros(d, np.int64))
         total, node = np.array([g.sum(), h.sum(), n]), np.zeros(3)
         split_kernels.whole(sums, packing, limits, total.copy(), node)

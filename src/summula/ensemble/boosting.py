@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.engine.threads import together
+from summula.core.engine.threads import inside_pool, together
+from summula.core.engine.worker_group import run_supervised
 from summula.ensemble.boosting_losses import Loss, weighted_quantile
 from summula.ensemble.boosting_rows import MANY_ROWS
 from summula.ensemble.quantising import quantised
@@ -134,8 +135,16 @@ class Booster:
             for k in range(worker, scores, workers):
                 trees[k] = self._tree(iteration * scores + k, k, tops, *self._growers[worker])
 
-        together([functools.partial(grow, worker) for worker in range(workers)])
+        tasks = [functools.partial(grow, worker) for worker in range(workers)]
+        if workers > 1 and self.grower.is_long and not inside_pool():
+            run_supervised(tasks, self._cancel)
+        else:
+            together(tasks)
         return [trees[k] for k in range(scores)]
+
+    def _cancel(self) -> None:
+        for grower, _ in self._growers:
+            grower.cancel()
 
     def _tree(self, number: int, k: int, tops: Array, grower: Grower, packed: Array) -> Tree:
         """The next tree of score k, which the scores are raised by."""

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.engine.threads import LINE, Team, inside_pool, thread_count, together
+from summula.core.engine.threads import inside_pool, thread_count, together
+from summula.core.engine.worker_group import LINE, WorkerGroup, group_size
 from summula.tree.growing_kernels import (
     COUNT,
     DONE,
@@ -46,8 +47,9 @@ __all__ = ["Grower", "Grown"]
 
 Array = NDArray[Any]
 
-_TINY = 40_000  # bins in all below which meeting costs more than it saves
-_SMALL = 1_200_000  # below which sharing the shorter steps does, and a team stays from tree to tree
+_TINY = 40_000  # bins in all below which barriers cost more than they save
+_SMALL = 1_200_000  # below which sharing the shorter steps does, and the worker group persists from tree to tree
+_LONG = 50_000_000  # additions and comparisons per tree from which on growing is supervised: about 0.1 s
 _FEW = 64  # leaves there is room for at first
 _ENDLESS = 2**62  # leaves, or levels
 _WIDE = 62  # bits of the sums of leaf values
@@ -80,11 +82,12 @@ class Grower:
         n, d = bins.rows.shape
         threads = 1 if inside_pool() else thread_count(n_jobs)
         self.threads = threads if n * d >= _SMALL else 1
-        self._members = threads if n * d >= _TINY else 1
+        self._members = group_size(n_jobs) if n * d >= _TINY else 1
+        self.is_long = _tree_work(n, d, rules) > _LONG
         self.rows, self._spare = np.empty(n, np.uint32), np.empty(n, np.uint32)
         self._table = Table(bins.rows, *bins.by_column)
         self._crews = {members: _crew(columns, members) for members in {1, self._members}}
-        self._teams: dict[int, Team] = {}
+        self._teams: dict[int, WorkerGroup] = {}
         self._pace = _Pace(always=self.threads > 1 or self._members == 1)
         self._growth = Growth.of(2 * min(rules.max_leaves or _FEW, _FEW) - 1)
         groups = () if rules.groups is None else rules.groups
@@ -94,6 +97,7 @@ class Grower:
         self._room = _room(len(self._growth.child), d, len(groups))
         self._turn = Turn(np.ones(2), np.zeros(1, np.int64))
         self._given: Array | None = None
+        self._is_cancelled = False
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
@@ -117,8 +121,14 @@ class Grower:
         self._finish(grown, slopes)
         return grown
 
-    def _team(self, members: int, slopes: Slopes) -> Team:
-        """So many who grow trees for these gradients, in the room there is now."""
+    def cancel(self) -> None:
+        """End the tree that is being grown, with an error, and grow no other."""
+        self._is_cancelled = True
+        for group in list(self._teams.values()):
+            group.cancel()
+
+    def _team(self, members: int, slopes: Slopes) -> WorkerGroup:
+        """The worker group of this size that grows trees for these gradients, in the space allocated now."""
         if members in self._teams:
             return self._teams[members]
         rules, endless = self.rules, self.rules.max_leaves is None
@@ -127,7 +137,11 @@ class Grower:
         stop = Stop(leaves, depth, float(rules.min_gain), endless, float(rules.share), self._groups)
         given = self._table, slopes.packed, slopes.packing, self.rows, self._spare, self.columns
         work = Work(*given, limits, stop, self._turn, self._crews[members], self._room, self._growth)
-        self._teams[members] = Team(functools.partial(grow, work), members, stays=self.threads == 1)
+        persistent = self.threads == 1 and not self.is_long
+        options = {"persistent": persistent, "supervised": self.is_long}
+        self._teams[members] = WorkerGroup(functools.partial(grow, work), members, **options)
+        if self._is_cancelled:
+            self._teams[members].cancel()
         return self._teams[members]
 
     def _grown(self, slopes: Slopes) -> Grown:
@@ -182,6 +196,13 @@ class Grower:
                 for a, b in self._shares(grown)
             ]
         )
+
+
+def _tree_work(n: int, d: int, rules: Rules) -> float:
+    """Estimate the additions and comparisons that a tree takes."""
+    leaves = min(rules.max_leaves or _ENDLESS, max(n // rules.min_rows, 1))
+    levels = min(math.log2(leaves) + 1, math.inf if rules.max_depth is None else rules.max_depth)
+    return d * (n * levels + 2.0 * BINS * min(leaves, 2.0 ** min(levels, 60)))
 
 
 class _Pace:

@@ -1,8 +1,8 @@
-"""A whole tree in one kernel, by one thread or by a team of them.
+"""A whole tree in one kernel, by one thread or by a worker group.
 
-Every member of the team walks through the same steps (those of `growing`) and takes its share of each: rows where a
-node is sorted in two or summed, columns where splits are searched. The first one keeps the books. They meet between
-two steps; what is read after a meeting was written before it, and nothing is written by two.
+Every member of the worker group executes the same steps (those of `growing`) and takes its share of each: rows where a
+node is partitioned or summed, columns where splits are searched. Member 0 does the bookkeeping. A barrier separates two
+steps; what is read after a barrier was written before it, and nothing is written by two members.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from summula.core.engine.hash_kernels import hashed
-from summula.core.engine.team_kernels import called, meet
-from summula.core.engine.threads import LINE
+from summula.core.engine.worker_group import LINE, barrier_wait, is_cancelled, wait_for_round
 from summula.core.numerics.compile import kernel, piece
 from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
 from summula.tree.nodes import Growth
@@ -185,8 +184,9 @@ def _sum_together(work: Any, rows: Any, place: Any, me: int, sums: Any) -> None:
     members, d, cuts = len(place) - 1, bins.shape[1], crew.cuts
     others = crew.narrow if _packed(len(rows), packing) else crew.wide
     a, b = _own(len(rows), members, me)
-    accumulate(bins, rows[a:b], work.gradients, 0, d, packing, crew.space[me], sums if me == 0 else others[me - 1])
-    meet(place, me)
+    own = sums if me == 0 else others[me - 1]
+    accumulate(bins, rows[a:b], work.gradients, 0, d, packing, crew.space[me], own, place)
+    barrier_wait(place, me)
     for k in range(members - 1):
         for f in range(cuts[me], cuts[me + 1]):
             for b in range(sums.shape[1]):
@@ -241,13 +241,13 @@ def _root(work: Any, limits: Any, place: Any, me: int) -> None:
         span[0, 0], span[0, 1], span[0, 2] = 0, n, 0
         growth.child[0], growth.gain[0] = 0, -1.0
         state[COUNT] = state[_LEAVES] = 1
-    meet(place, me)
+    barrier_wait(place, me)
     sums, total, node = _histogram(room, packed, room.place[0]), growth.total[0], growth.node[0]
     _sum_together(work, rows, place, me, sums)
-    meet(place, me)
+    barrier_wait(place, me)
     if me == 0:
         whole(sums, packing, limits, total, node)
-    meet(place, me)
+    barrier_wait(place, me)
     gains[me, 0] = -1.0
     if n >= 2 * limits.min_rows and stop.max_depth > 0:
         cuts, allowed = crew.cuts, crew.allowed[me, 0]
@@ -266,7 +266,7 @@ def _root(work: Any, limits: Any, place: Any, me: int) -> None:
             crew.founds[me, 0],
             crew.lefts[me, 0],
         )
-    meet(place, me)
+    barrier_wait(place, me)
     if me == 0:
         _choose(0, 0, stop, crew, room, growth)
 
@@ -335,7 +335,7 @@ def _sort(work: Any, leaf: int, place: Any, me: int) -> int:
     bins = table.by_column[f * table.by_feature :]
     counts[me, 0] = scatter(rows, bins, table.by_row, growth.left[leaf], start + a, start + b, spare)
     if members > 1:
-        meet(place, me)
+        barrier_wait(place, me)
     lefts = before = 0
     for k in range(members):
         lefts += counts[k, 0]
@@ -382,8 +382,9 @@ def _search(work: Any, limits: Any, leaf: int, place: Any, me: int) -> None:
         crew.gains[me],
         crew.founds[me],
         crew.lefts[me],
+        place,
     )
-    meet(place, me)
+    barrier_wait(place, me)
     if me == 0:
         for side in range(2):
             node = child + side
@@ -399,26 +400,28 @@ def grow(work: Any, place: Any, me: int) -> None:
     """Split the root as often as allowed; a state other than DONE says that there is too little room to go on."""
     room, units, given = work.room, work.turn.units, work.limits
     state = room.state
-    while called(place, me):
+    while wait_for_round(place, me):
         limits = Limits(units[0], units[1], given.l2, given.min_rows, given.min_curvature)
         fresh = state[COUNT] == 0
-        meet(place, me)
+        barrier_wait(place, me)
         if fresh:
             _root(work, limits, place, me)
         while True:
             if me == 0:
                 state[NEXT] = _next(work.stop, room, work.growth)
-            meet(place, me)
+            barrier_wait(place, me)
             leaf = state[NEXT]
             if leaf < 0:
                 break
+            if is_cancelled(place):
+                raise RuntimeError("the tree was cancelled")
             lefts = _sort(work, leaf, place, me)
             if me == 0:
                 _enter(work, limits, leaf, lefts)
-            meet(place, me)
+            barrier_wait(place, me)
             if state[_SEARCH]:
                 _search(work, limits, leaf, place, me)
-        meet(place, me)
+        barrier_wait(place, me)
         if me == 0:
             return
 

@@ -23,11 +23,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
 
+from summula.core.engine.worker_group import LINE, is_cancelled
 from summula.core.numerics.compile import kernel
+from summula.core.numerics.intrinsics import prefetch
 
 __all__ = ["BLOCK", "COUNT_BITS", "Packing", "accumulate", "block_width", "subtract", "unpacked", "warmup"]
 
@@ -53,26 +52,6 @@ class Packing(NamedTuple):
         return cls(2 * count_bits + bits, count_bits, (1 << (count_bits + bits)) - 1, mask)
 
 
-@intrinsic
-def _fetch(typing: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of an element; never waits."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, given[0])
-        pointer = builder.gep(view.data, [given[1]])
-        pointer = builder.bitcast(pointer, ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        shape = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [ir.IntType(8).as_pointer()], shape)
-        builder.call(function, [pointer, number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate
-
-
-fetch: Any = _fetch  # the typing context is Numba's to give
-
-
 @kernel
 def unpacked(p: int, packing: Any) -> Any:
     """Sums of gradient, curvature and 1."""
@@ -96,8 +75,8 @@ def _add_rows(bins: Any, rows: Any, gradients: Any, first: int, last: int, packe
     for i in range(n):
         if i < safe:
             later = np.uint64(rows[i + _AHEAD])
-            fetch(flat, later * d + low)
-            fetch(gradients, later)
+            prefetch(flat, later * d + low)
+            prefetch(gradients, later)
         row = np.uint64(rows[i])
         p = gradients[row]
         at = row * d + low
@@ -121,11 +100,12 @@ def _take_apart(packed: Any, sums: Any, packing: Any) -> None:
 
 @kernel
 def accumulate(
-    bins: Any, rows: Any, gradients: Any, first: int, last: int, packing: Any, space: Any, sums: Any
+    bins: Any, rows: Any, gradients: Any, first: int, last: int, packing: Any, space: Any, sums: Any, table: Any
 ) -> None:
     """Sum the rows with these numbers for the columns from `first` up to `last` of `sums`, packed or wide.
 
     space : room for a block, (24, 256) integers, all zero, and left so.
+    table : that of the worker group; the sums are of no use once it is cancelled.
     """
     sums[first:last] = 0
     width = block_width(last - first)
@@ -135,6 +115,8 @@ def accumulate(
             _add_rows(bins, rows, gradients, low, high, sums[low:high])
     else:
         for start in range(0, len(rows), packing.mask):
+            if is_cancelled(table):
+                return
             some = rows[start : start + packing.mask]
             for low in range(first, last, width):
                 high = min(low + width, last)
@@ -171,4 +153,5 @@ def warmup() -> None:
     """Compile for the types people use."""
     bins, rows, gradients = np.zeros((2, 1), np.uint8), np.arange(2, dtype=np.uint32), np.ones(2, np.int64)
     space = np.zeros((BLOCK, 256), np.int64)
-    accumulate(bins, rows, gradients, 0, 1, Packing.of(COUNT_BITS, 9), space, np.zeros((1, 768), np.int64))
+    sums, table = np.zeros((1, 768), np.int64), np.zeros((2, LINE), np.int64)
+    accumulate(bins, rows, gradients, 0, 1, Packing.of(COUNT_BITS, 9), space, sums, table)

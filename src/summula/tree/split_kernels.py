@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from summula.core.engine.worker_group import LINE
 from summula.core.numerics.compile import kernel
 from summula.tree.histogram_kernels import Packing, accumulate, block_width, subtract, unpacked
 
@@ -381,6 +382,7 @@ def split_children(
     gains: Any,
     founds: Any,
     lefts: Any,
+    table: Any,
 ) -> None:
     """Histograms and best splits of two siblings on the columns from `first` up to `last`.
 
@@ -395,7 +397,7 @@ def split_children(
     for low in range(first, last, width):
         high = min(low + width, last)
         if len(rows):
-            accumulate(bins, rows, gradients, low, high, packing, space, small)
+            accumulate(bins, rows, gradients, low, high, packing, space, small, table)
         subtract(parent, small, large, low, high, packing)
         for side in range(2):
             if totals[side, 2] < enough:
@@ -446,4 +448,5 @@ def warmup() -> None:
         np.zeros(2),
         founds,
         lefts,
+        np.zeros((2, LINE), np.int64),
     )

@@ -13,20 +13,14 @@ import functools
 import math
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
 from summula.core.environment import FOUND
 
 __all__ = [
-    "LINE",
-    "OFF",
-    "ROUNDS",
-    "STAY",
-    "Team",
     "inside_pool",
     "one_blas_thread",
     "pool",
@@ -34,17 +28,10 @@ __all__ = [
     "together",
 ]
 
-LINE = 8  # integers in a cache line: no two members of a team write to the same
-# Of a team: whether it has failed; how many rounds are called, -1 when there will be none; looks for the next one.
-OFF, ROUNDS, STAY = range(3)
-_STAY = 50_000  # looks for another round: about a millisecond
-
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 _pool_lock = threading.Lock()
-_team_lock = threading.Lock()
-_present: weakref.ref[Team] | None = None  # who has worked last
 
 
 def _cap(environment: Mapping[str, str], name: str) -> float:
@@ -110,95 +97,6 @@ def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     return [future.result() for future in futures] + [here]
 
 
-class Team:
-    """Threads that run task(place, k) for k = 0, ..., members - 1 at the same time for certain: they may meet there.
-
-    Two teams, each with half of its members on the threads of the pool, would wait for ever; so they work one after the
-    other. An error or Ctrl-C calls the meeting off (see `team_kernels`).
-
-    Parameters
-    ----------
-    task : callable
-        A kernel, in a loop of rounds (`team_kernels.called`) where `stays`; all members meet at the end of a round.
-    members : int
-        The first is the caller.
-    stays : bool, optional
-        Whether they wait a little for the next round: nothing is faster, and nobody else has the processor meanwhile.
-    """
-
-    def __init__(self, task: Callable[[Any, int], Any], members: int, *, stays: bool = False) -> None:
-        if members > 1 and (inside_pool() or members > thread_count()):
-            raise RuntimeError(f"a team of {members} cannot meet here")
-        self._task, self._members, self._stays = task, members, stays
-        self._others: list[Future[None]] = []
-        self._failed: list[BaseException] = []  # the first is the cause of the others
-        self._clear()
-
-    def _clear(self) -> None:
-        import numpy as np
-
-        self._place = np.zeros((self._members + 1, LINE), np.int64)
-        self._place[-1, ROUNDS], self._place[-1, STAY] = 1, _STAY if self._stays else 0
-        self._others, self._failed, self._process = [], [], os.getpid()
-
-    def run(self) -> None:
-        """One round."""
-        if self._members == 1:
-            self._task(self._place, 0)
-            return
-        if _team_lock.locked():
-            self.dismiss()  # others need the threads
-        with _team_lock:
-            try:
-                self._replace()
-                if not self._is_called():
-                    self._hire()
-                self._take_part(0)
-            except BaseException:
-                self._place[-1, OFF] = 1
-                raise
-            finally:
-                if self._place[-1, OFF] or not self._stays:
-                    self.dismiss()
-        if self._failed:
-            raise self._failed[0]
-
-    def _replace(self) -> None:
-        """If another team has stayed, let it go."""
-        global _present
-        last, _present = _present, weakref.ref(self)
-        other = None if last is None else last()
-        if other is not None and other is not self:
-            other._place[-1, ROUNDS] = -1
-
-    def _hire(self) -> None:
-        self.dismiss()
-        self._clear()
-        for k in range(1, self._members):
-            self._others.append(pool().submit(self._take_part, k))
-
-    def dismiss(self) -> None:
-        """Let the others go; none of them is left afterwards."""
-        self._place[-1, ROUNDS] = -1
-        if self._process == os.getpid():  # a fork leaves them behind
-            wait(self._others)
-
-    def _is_called(self) -> bool:
-        """Whether all are still there."""
-        if not self._others or self._process != os.getpid():
-            return False
-        from summula.core.engine.team_kernels import call
-
-        return bool(call(self._place))
-
-    def _take_part(self, k: int) -> None:
-        try:
-            self._task(self._place, k)
-        except BaseException as error:
-            self._failed.append(error)
-            self._place[-1, OFF] = 1
-
-
 class _BlasGuard:
     """Reference-counted limit of every BLAS in the process to one thread."""
 
@@ -254,8 +152,8 @@ def one_blas_thread() -> Iterator[None]:
 
 def _forget_threads_after_fork() -> None:
     # Threads do not survive a fork; a child starts with no pool and with BLAS as the parent had it.
-    global _pool, _pool_size, _pool_lock, _team_lock, _present, _guard
-    _pool, _pool_size, _pool_lock, _team_lock, _present = None, 0, threading.Lock(), threading.Lock(), None
+    global _pool, _pool_size, _pool_lock, _guard
+    _pool, _pool_size, _pool_lock = None, 0, threading.Lock()
     _inside.yes = False
     limit = _guard._limit
     _guard = _BlasGuard()

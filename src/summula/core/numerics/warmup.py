@@ -11,7 +11,7 @@ __all__ = ["warmup"]
 _KERNELS = (
     "summula.core.data.column_kernels",
     "summula.core.numerics.exponential_kernels",
-    "summula.core.engine.team_kernels",
+    "summula.core.engine.worker_group",
     "summula.ensemble.boosting_kernels",
     "summula.ensemble.quantising",
     "summula.features.sparse_lift",

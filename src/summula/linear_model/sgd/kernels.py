@@ -22,12 +22,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from summula.core.numerics.compile import kernel, summing_kernel
+from summula.core.numerics.intrinsics import prefetch
 from summula.linear_model.sgd.rule import DUE, SCALE, SCALES, Rule, State
 
 __all__ = [
@@ -47,29 +45,11 @@ _SMALLEST_SCALE = 1e-9
 _AHEAD = 8  # rows that are asked for before they are needed
 
 
-def _prefetch(typing: Any, data: Any, place: Any) -> Any:
-    """Ask for a number of an array before it is needed: rows in random order would each be waited for."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, given[0])
-        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        pointer = builder.bitcast(builder.gep(view.data, [given[1]]), byte)
-        shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
-        builder.call(prefetch, [pointer, number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(data, types.intp), generate
-
-
-_fetch: Any = intrinsic(_prefetch)
-
-
 @kernel
-def _fetch_row(data: Array, first: int, last: int) -> None:
-    """Ask for the cache lines (of 64 bytes) of a row."""
+def _prefetch_row(data: Array, first: int, last: int) -> None:
+    """Request the cache lines (of 64 bytes) of a row."""
     for k in range(first, last, 64 // data.itemsize):
-        _fetch(data, k)
+        prefetch(data, k)
 
 
 @kernel
@@ -258,10 +238,10 @@ def descend(
             if at + r + _AHEAD < n:
                 later = order[at + r + _AHEAD]
                 if indices is None:
-                    _fetch_row(data, later * width, (later + 1) * width)
+                    _prefetch_row(data, later * width, (later + 1) * width)
                 else:
-                    _fetch_row(data, starts[later], starts[later + 1])
-                    _fetch_row(indices, starts[later], starts[later + 1])
+                    _prefetch_row(data, starts[later], starts[later + 1])
+                    _prefetch_row(indices, starts[later], starts[later + 1])
             if indices is None:
                 p = scale * _dot(data[i * width : (i + 1) * width], v) + b
             else:
