@@ -19,6 +19,7 @@ from sklearn.callback import with_callbacks
 from summula.core.data.chunks import Chunk
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.scoring import AccuracyScore, R2Score
+from summula.core.numerics.sums import Sum
 
 __all__ = ["BaselineClassifier", "BaselineRegressor"]
 
@@ -26,7 +27,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class TargetSums:
+class TargetSums(Sum):
     """Sum of weights, and of the target about an origin or by class; `params` says which, with origin or number."""
 
     weight: float
@@ -42,10 +43,6 @@ class TargetSums:
         if what == "classes":
             return cls(float(w.sum()), np.bincount(y.astype(np.intp), w, int(value)))
         return cls(float(w.sum()), np.array([w @ (y - value)]))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return type(self)(self.weight + other.weight, self.total + other.total)
 
 
 def _repeated(value: Array, chunk: Chunk) -> Array:

@@ -37,6 +37,7 @@ from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.scoring import RowFunction
+from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.solver import GlmFit, GlmProblem, Objective, solve
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
@@ -54,7 +55,7 @@ _MOST_DIMENSIONS = 50  # beyond which importance weights degenerate
 
 
 @dataclass(frozen=True)
-class _Likelihoods:
+class _Likelihoods(Sum):
     """The loss of (1) summed over rows, for several parameters at once."""
 
     values: Array
@@ -67,10 +68,6 @@ class _Likelihoods:
         w, sign = row_weights(chunk, None), np.where(chunk.y[:, :1] > 0, 1.0, -1.0)
         loss = -special.log_expit(sign * eta)
         return cls(loss.sum(axis=0) if w is None else w @ loss)
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, values=self.values + other.values)
 
 
 class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):

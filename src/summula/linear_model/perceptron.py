@@ -20,8 +20,9 @@ steps that led to it: the certificate has both. Where no u separates, (1) goes o
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from summula.core.estimator.estimator import Run, Unnamed
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.linear_predictor import dense
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS
@@ -48,7 +50,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class WrongSide:
+class WrongSide(Sum):
     """Of every score: the pull (2) of the rows on its wrong side, how many, and their risk."""
 
     pull: Array  # (K, d)
@@ -67,23 +69,19 @@ class WrongSide:
         pull = np.asarray(X.T @ push, np.float64).T
         return cls(pull, push.sum(axis=0), wrong.sum(axis=0), (weight * np.maximum(-margins, 0.0)).sum(axis=0))
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
-
 
 @dataclass(frozen=True)
-class Margins:
+class Margins(Sum):
     """Of every score the smallest y w~'x~, rows on the wrong side and their risk; the largest |x|^2.
 
     Rows of weight 0 do not count.
     """
 
-    least: Array
+    least: Array = field(metadata=merged_by(np.minimum))
     wrong: Array
     risk: Array
-    largest: float
-    equal: bool  # whether all weights are 1
+    largest: float = field(metadata=merged_by(max))
+    equal: bool = field(metadata=merged_by(operator.and_))  # whether all weights are 1
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
@@ -98,18 +96,6 @@ class Margins:
             (weight * np.maximum(-margins, 0.0)).sum(axis=0),
             float(largest.max()),
             bool((weight == 1).all()),
-        )
-
-    def merge(self, other: Self) -> Self:
-        """Of both sets of rows."""
-        least, largest = np.minimum(self.least, other.least), max(self.largest, other.largest)
-        return replace(
-            self,
-            least=least,
-            wrong=self.wrong + other.wrong,
-            risk=self.risk + other.risk,
-            largest=largest,
-            equal=self.equal and other.equal,
         )
 
 

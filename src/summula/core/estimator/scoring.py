@@ -11,7 +11,7 @@ Values in memory go to scikit-learn's own metrics, so that scores of arrays are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
 from summula.core.estimator.estimator import Run
 from summula.core.estimator.validation import collection_reader
+from summula.core.numerics.sums import Sum
 
 __all__ = ["AccuracyScore", "Hits", "R2Score", "RowFunction", "SquaredErrors", "values_in_memory"]
 
@@ -34,7 +35,7 @@ RowFunction = Callable[[Chunk], Array]
 
 
 @dataclass(frozen=True)
-class SquaredErrors:
+class SquaredErrors(Sum):
     """The sums of (1), one value a target; `params` are what predicts a chunk, and the origin of the targets."""
 
     count: int
@@ -55,10 +56,6 @@ class SquaredErrors:
             about = y - origin
             return cls(len(y), float(w.sum()), w @ about, w @ about**2, w @ error**2)
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
-
     @property
     def r2(self) -> float:
         """Equation (1); a constant target counts as 1 when it is hit and as 0 when not, as in scikit-learn."""
@@ -70,7 +67,7 @@ class SquaredErrors:
 
 
 @dataclass(frozen=True)
-class Hits:
+class Hits(Sum):
     """The sums of (2); `params` predicts the codes of a chunk."""
 
     hits: float
@@ -82,10 +79,6 @@ class Hits:
         assert chunk.y is not None
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         return cls(float(w @ (params(chunk) == chunk.y[:, 0])), float(w.sum()))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, hits=self.hits + other.hits, weight=self.weight + other.weight)
 
 
 def _in_memory(X: Any) -> bool:

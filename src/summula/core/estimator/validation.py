@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -19,6 +20,7 @@ from summula.core.data.scan import Scan, ScanSource
 from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse
 from summula.core.errors import DataError
+from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = [
     "as_source",
@@ -448,11 +450,12 @@ def _not_finite(block: Array) -> Array:
     return ~np.isfinite(block)
 
 
-class _Bad:
-    """Counts of NaN and infinities a column, and the first row of each: a statistic like any other."""
+@dataclass(frozen=True)
+class _Bad(Sum):
+    """Counts of NaN and infinities per column, and the first row of each."""
 
-    def __init__(self, counts: Array, first: Array) -> None:
-        self.counts, self.first = counts, first
+    counts: Array
+    first: Array = field(metadata=merged_by(np.minimum))
 
     @classmethod
     def of(cls, is_bad: Callable[[Array], Array], part: Part) -> _Bad:
@@ -477,9 +480,6 @@ class _Bad:
         columns, first = X.indices[bad], np.full(X.shape[1], _NEVER)
         np.minimum.at(first, columns, chunk.start + np.searchsorted(X.indptr, bad, side="right") - 1)
         return cls(np.bincount(columns, minlength=X.shape[1]), first)
-
-    def merge(self, other: _Bad) -> _Bad:
-        return _Bad(self.counts + other.counts, np.minimum(self.first, other.first))
 
 
 def complain_of_overflow(source: Source, square: Array) -> None:

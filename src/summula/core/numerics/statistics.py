@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk, Part
 from summula.core.engine.engine import TreeSum
+from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = [
     "Gram",
@@ -149,7 +150,7 @@ def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, block: NDArray[
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Sum):
     """Count, weight, mean and variance of every column of X, missing values (NaN) passed over.
 
     Attributes
@@ -223,26 +224,9 @@ class Moments:
         square = self.square - 2 * shift * self.total + shift**2 * self.weight
         return replace(self, origin=origin, total=self.total - shift * self.weight, square=square)
 
-    def merge(self, other: Self) -> Self:
-        """The moments of both sets of rows together."""
-        return self._plus(other.recentre(self.origin), 1)
-
-    def unmerge(self, other: Self) -> Self:
-        """The moments of these rows without those of `other`, which must be among them."""
-        return self._plus(other.recentre(self.origin), -1)
-
-    def _plus(self, other: Self, sign: int) -> Self:
-        return replace(
-            self,
-            count=self.count + sign * other.count,
-            weight=self.weight + sign * other.weight,
-            total=self.total + sign * other.total,
-            square=self.square + sign * other.square,
-        )
-
 
 @dataclass(frozen=True)
-class Gram:
+class Gram(Sum):
     """Products of every pair of columns of [X, Y], summed over weighted rows about an origin.
 
     Attributes
@@ -295,25 +279,6 @@ class Gram:
         products = M @ self.products @ M.T
         products = (products + products.T) / 2
         return replace(self, origin=M @ self.origin + offset, total=M @ self.total, products=products)
-
-    def merge(self, other: Self) -> Self:
-        """The Gram matrix of both sets of rows together."""
-        return self._plus(other.recentre(self.origin), 1)
-
-    def unmerge(self, other: Self) -> Self:
-        """The Gram matrix of these rows without those of `other`, which must be among them."""
-        return self._plus(other.recentre(self.origin), -1)
-
-    def _plus(self, other: Self, sign: int) -> Self:
-        add: Any = np.add if sign > 0 else np.subtract
-        return replace(
-            self,
-            count=self.count + sign * other.count,
-            weight=self.weight + sign * other.weight,
-            log_weight=self.log_weight + sign * other.log_weight,
-            total=add(self.total, other.total),
-            products=add(self.products, other.products),
-        )
 
 
 class _Scratch(threading.local):
@@ -370,7 +335,7 @@ def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class TriangularFactor:
+class TriangularFactor(Sum):
     """At most p rows R with R'R = A'A, where A are the weighted rows (1, z - o), or z - o without an intercept.
 
     While there are no more rows than columns R is A itself; then it is the triangle of the QR factorisation.
@@ -380,7 +345,7 @@ class TriangularFactor:
     weight: float
     log_weight: float
     origin: Array
-    R: Array
+    R: Array = field(metadata=merged_by(lambda a, b: _triangle(np.vstack([a, b]))))
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Array, bool]) -> Self:
@@ -390,17 +355,11 @@ class TriangularFactor:
         block = _shifted(chunk, origin, lead=intercept, block=blank)
         return cls(*weight_sums(chunk), origin, _triangle(block))
 
-    def merge(self, other: Self) -> Self:
-        """The factor of both sets of rows together; their origins must be the same."""
-        if not np.array_equal(self.origin, other.origin):
+    def recentre(self, origin: Array) -> Self:
+        """Factors have one origin and stay about it."""
+        if not np.array_equal(self.origin, origin):
             raise ValueError("triangular factors about different origins cannot be merged")
-        return replace(
-            self,
-            count=self.count + other.count,
-            weight=self.weight + other.weight,
-            log_weight=self.log_weight + other.log_weight,
-            R=_triangle(np.vstack([self.R, other.R])),
-        )
+        return self
 
 
 def _triangle(rows: Array) -> Array:

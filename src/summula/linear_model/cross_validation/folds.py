@@ -11,6 +11,7 @@ come in batches, each with its own groups; the largest group of a later batch is
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
+from summula.core.numerics.grouped import sums_by_code
 from summula.core.numerics.statistics import Gram, TriangularFactor
+from summula.core.numerics.sums import Groups
 
 if TYPE_CHECKING:
     from summula.core.estimator.estimator import Run
@@ -172,11 +175,8 @@ class Grouping(NamedTuple):
     left_out: tuple[int, ...]  # one group a batch that is not summed; -1 for none
 
 
-@dataclass(frozen=True)
-class GroupSums:
-    """One sum a group, batch after batch; None for a group without rows."""
-
-    groups: tuple[Any, ...]
+class GroupSums(Groups):
+    """One sum per group, batch after batch."""
 
     @classmethod
     def map(cls, chunk: Chunk, params: Grouping) -> Self:
@@ -186,35 +186,9 @@ class GroupSums:
             whole = replace(whole, rows=whole.X)
         sums: list[Any] = []
         for batch, left_out in zip(params.batches, params.left_out, strict=True):
-            mine: list[Any] = [None] * batch.n_groups
-            for group, index in _pieces(batch.of(chunk.start, chunk.stop)):
-                if group != left_out:
-                    mine[group] = params.kind.map(whole if index is None else whole.take(index), params.params)
-            sums += mine
+            codes = batch.of(chunk.start, chunk.stop)
+            sums += sums_by_code(params.kind, whole, codes, batch.n_groups, params.params, left_out=left_out)
         return cls(tuple(sums))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows, group by group."""
-        return type(self)(tuple(_added(a, b) for a, b in zip(self.groups, other.groups, strict=True)))
-
-
-def _added(a: Any, b: Any) -> Any:
-    if a is None or b is None:
-        return b if a is None else a
-    return a.merge(b)
-
-
-def _pieces(labels: NDArray[Any]) -> Iterator[tuple[int, Any]]:
-    """The groups in a chunk and where their rows are: everywhere (None), a slice, or places."""
-    if (labels == labels[0]).all():
-        yield int(labels[0]), None
-        return
-    order, sizes = np.argsort(labels, kind="stable"), np.bincount(labels)
-    ends = np.cumsum(sizes)
-    for group in np.flatnonzero(sizes).tolist():
-        places = order[ends[group] - sizes[group] : ends[group]]
-        together = places[-1] - places[0] == len(places) - 1
-        yield group, slice(int(places[0]), int(places[-1]) + 1) if together else places
 
 
 class BatchSums(NamedTuple):
@@ -259,11 +233,7 @@ def _summed(run: Run, batches: Sequence[Batch], kind: Any, params: Any, left_out
 
 
 def _total(grams: Sequence[Gram | None]) -> Gram:
-    total: Gram | None = None
-    for gram in grams:
-        total = _added(total, gram)
-    assert total is not None, "there is at least one row"
-    return total
+    return functools.reduce(Gram.merge, (gram for gram in grams if gram is not None))
 
 
 def combined(grams: Sequence[Gram | None], times: Counts, total: Gram) -> Gram:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.numerics.statistics import Gram, TriangularFactor, product
+from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch, grams_of
 from summula.linear_model.cross_validation.ridge_errors import SquaredErrors, scores_of
 from summula.linear_model.cross_validation.ridge_path import FactorSystem, GramSystem, Path, RidgeSystem, paths
@@ -136,7 +137,7 @@ class LeftOutModel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LeftOutSums:
+class LeftOutSums(Sum):
     """Sums over rows of the weighted squared errors w e^2: of each target and alpha, their squares, and y's spread.
 
     `joint` are the squares of their means over the targets. `alone` are rows of leverage 1, by number; their errors
@@ -177,10 +178,6 @@ class LeftOutSums:
         assert total is not None, "a chunk has rows"
         return total
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return type(self)(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
-
     @property
     def squared_errors(self) -> SquaredErrors:
         """Weighted sums of squared errors, as scores take them."""
@@ -190,7 +187,7 @@ class LeftOutSums:
 
 
 @dataclass(frozen=True)
-class LeftOutRows:
+class LeftOutRows(Sum):
     """The errors and leverages of every row, with targets and weights, in pieces."""
 
     pieces: tuple[tuple[Array, Array, Array, Array | None], ...]
@@ -199,10 +196,6 @@ class LeftOutRows:
     def map(cls, chunk: Chunk, params: LeftOutModel) -> Self:
         """The pieces of one chunk."""
         return cls(tuple((e, h, np.asarray(block.y), block.weight) for block, e, h in params.errors(chunk)))
-
-    def merge(self, other: Self) -> Self:
-        """The pieces of both sets of rows, in order."""
-        return type(self)(self.pieces + other.pieces)
 
     def stacked(self) -> tuple[Array, Array, Array, Array | None]:
         """Errors (n, n_targets, n_alphas), leverages (n, n_alphas), targets, weights."""

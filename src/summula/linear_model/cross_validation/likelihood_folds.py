@@ -26,6 +26,7 @@ from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.estimator import Run
+from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch
 from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve
 from summula.linear_model.glm.sums import ClassTotals
@@ -158,7 +159,7 @@ def _without_class(run: Run, problems: Sequence[GlmProblem], number: int, there:
 
 
 @dataclass(frozen=True)
-class Codes:
+class Codes(Sum):
     """The class codes of all rows, in pieces; for splitters that keep classes together."""
 
     pieces: tuple[Array, ...]
@@ -168,10 +169,6 @@ class Codes:
         """The codes of one chunk."""
         assert chunk.y is not None
         return cls((chunk.y[:, 0].copy(),))
-
-    def merge(self, other: Self) -> Self:
-        """The codes of both sets of rows."""
-        return replace(self, pieces=self.pieces + other.pieces)
 
 
 class Judged(NamedTuple):
@@ -184,7 +181,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(Sum):
     """The linear scores of several models on the test rows of a split, with codes and weights, in pieces."""
 
     pieces: tuple[tuple[Array, Array, Array | None], ...]
@@ -200,10 +197,6 @@ class Scores:
         some = chunk.take(rows)
         scores = np.asarray(some.X @ params.coef + params.intercept, np.float64)
         return cls(((scores, chunk.y[rows, 0], None if chunk.weight is None else chunk.weight[rows]),))
-
-    def merge(self, other: Self) -> Self:
-        """The pieces of both sets of rows."""
-        return replace(self, pieces=self.pieces + other.pieces)
 
 
 def with_labels(scorer: Any, classes: Array) -> Any:

@@ -13,9 +13,10 @@ R (y - m_y) - R (x - m_x) v. Nothing else of the rows is needed for squared erro
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import ThreadEngine
 from summula.core.errors import DataError
 from summula.core.numerics.statistics import Gram, product
+from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.cross_validation.folds import (
     Batch,
     BatchSums,
@@ -323,11 +325,15 @@ def _rows_of_param(value: Any, rows: NDArray[np.intp], n_rows: int) -> Any:
     return np.asarray(value)[rows] if one_a_row else value
 
 
+def _joined_pieces(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(map(operator.add, a, b))
+
+
 @dataclass(frozen=True)
-class TestPredictions:
+class TestPredictions(Sum):
     """Predictions, targets and weights of the test rows of every split, in pieces."""
 
-    splits: tuple[tuple[tuple[Array, Array, Any], ...], ...]
+    splits: tuple[tuple[tuple[Array, Array, Any], ...], ...] = field(metadata=merged_by(_joined_pieces))
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Sequence[tuple[Batch, int]], Sequence[SplitFit]]) -> Self:
@@ -343,10 +349,6 @@ class TestPredictions:
             piece = (predicted + mean[d:, None], chunk.y[rows], weight)
             pieces.append((piece,) if len(rows) else ())
         return cls(tuple(pieces))
-
-    def merge(self, other: Self) -> Self:
-        """The pieces of both sets of rows."""
-        return type(self)(tuple(a + b for a, b in zip(self.splits, other.splits, strict=True)))
 
 
 def _scored_stream(run: Run, batches: Sequence[Batch], fits: Sequence[SplitFit], scoring: Scoring) -> Array:

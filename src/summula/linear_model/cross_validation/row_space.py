@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from summula.core.data.chunks import Chunk, SparseRows
+from summula.core.numerics.sums import Sum
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AllRows:
+class AllRows(Sum):
     """Chunks of rows, in order."""
 
     chunks: tuple[Chunk, ...]
@@ -42,10 +43,6 @@ class AllRows:
         """The rows of one chunk, in double precision."""
         whole = replace(chunk, dtype=np.dtype(np.float64))
         return cls((whole if whole.is_sparse else replace(whole, rows=whole.X),))
-
-    def merge(self, other: Self) -> Self:
-        """The rows of both."""
-        return type(self)(self.chunks + other.chunks)
 
 
 def all_rows(run: Run) -> Chunk:

@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.numerics.exponentials import exponential, sigmoid
 from summula.core.numerics.statistics import product
+from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.sums import At, block_of, linear_predictor, weighted_rows
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
@@ -59,7 +60,7 @@ _STEEPEST = {Logistic: 0.25, Multinomial: 0.5, Squared: 1.0}  # c of (5)
 
 
 @dataclass(frozen=True)
-class Balanced:
+class Balanced(Sum):
     """The sums of (3) and (4) by group of rows.
 
     Attributes
@@ -113,16 +114,6 @@ class Balanced:
             sums.reshape(-1, groups, outputs),
             squares,
             float(w.sum()),
-        )
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return type(self)(
-            self.value + other.value,
-            self.total + other.total,
-            self.slope + other.slope,
-            self.squares + other.squares,
-            self.weight + other.weight,
         )
 
 

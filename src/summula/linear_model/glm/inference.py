@@ -23,7 +23,7 @@ References: McCullagh and Nelder (1989), sections 2.5 and 4.4; White (1982); Lia
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ from scipy import sparse, special
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.estimator import Run
+from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.solver import WIDE, GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.sums import CANONICAL, At, Slopes, linear_predictor, weighted_rows
@@ -128,21 +129,36 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sandwich:
+class GroupTotals:
+    """Totals of groups of rows by the numbers of the groups, sorted."""
+
+    groups: Array
+    totals: Array
+
+    def merge(self, other: Self) -> Self:
+        """The totals of both sets of rows."""
+        groups = np.union1d(self.groups, other.groups)
+        totals = np.zeros((len(groups), self.totals.shape[1]))
+        totals[np.searchsorted(groups, self.groups)] = self.totals
+        totals[np.searchsorted(groups, other.groups)] += other.totals
+        return type(self)(groups, totals)
+
+
+@dataclass(frozen=True)
+class Sandwich(Sum):
     """The sums of (2) in the coordinates F'g, or the totals of each group; the loss shows which rows they were."""
 
     loss: float
     bread: Array
     meat: Array
-    groups: Array
-    totals: Array
+    by_group: GroupTotals | None = field(metadata=merged_by(GroupTotals.merge))
 
     @classmethod
     def map(cls, chunk: Chunk, params: Rows) -> Self:
         """The sums of one chunk, a block of rows at a time."""
         rank = params.half_inverse.shape[1]
         none = np.zeros((rank, rank))
-        total = cls(0.0, none, none, np.empty(0), np.empty((0, rank)))
+        total = cls(0.0, none, none, GroupTotals(np.empty(0), np.empty((0, rank))) if params.grouped else None)
         for block in blocks(chunk, max(params.half_inverse.shape)):
             total = total.merge(cls._of_block(block, params))
         return total
@@ -165,26 +181,9 @@ class Sandwich:
             keys, place = np.unique(codes, return_inverse=True)
             members = sparse.csr_array((w, (place, np.arange(len(w)))), shape=(len(keys), len(w)))
             totals = np.asarray(members @ u)
-            return cls(float(w @ value), bread, np.zeros_like(bread), keys, totals)
+            return cls(float(w @ value), bread, np.zeros_like(bread), GroupTotals(keys, totals))
         meat = (u * (w**2 if precision else w)[:, None]).T @ u
-        return cls(float(w @ value), bread, meat, np.empty(0), np.empty((0, F.shape[1])))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        groups, totals = self.groups, self.totals
-        if len(other.groups):
-            groups = np.union1d(self.groups, other.groups)
-            totals = np.zeros((len(groups), self.totals.shape[1]))
-            totals[np.searchsorted(groups, self.groups)] = self.totals
-            totals[np.searchsorted(groups, other.groups)] += other.totals
-        return replace(
-            self,
-            loss=self.loss + other.loss,
-            bread=self.bread + other.bread,
-            meat=self.meat + other.meat,
-            groups=groups,
-            totals=totals,
-        )
+        return cls(float(w @ value), bread, meat, None)
 
 
 def blocks(chunk: Chunk, width: int) -> Iterator[Chunk]:
@@ -230,11 +229,12 @@ def _robust(subject: Subject, fit: GlmFit, asked: Asked, run: Run, N: float, p: 
             f'and offsets included: summary(X, y, cov="{asked.cov}").'
         )
     meat, factor = sums.meat, 1.0
-    G = len(sums.groups)
-    if grouped:
+    G = 0
+    if sums.by_group is not None:
+        G, totals = len(sums.by_group.groups), sums.by_group.totals
         if G < 2:
             raise DataError(f'cov="cluster" needs rows of at least 2 groups; groups names {G}.')
-        meat = sums.totals.T @ sums.totals
+        meat = totals.T @ totals
         factor = G / (G - 1) * (N - 1) / (N - p)
     elif asked.cov == "HC1":
         factor = N / (N - p)
@@ -377,7 +377,7 @@ class _Density(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Likelihood:
+class _Likelihood(Sum):
     """The log likelihood with weights as precisions."""
 
     total: float
@@ -389,9 +389,6 @@ class _Likelihood:
         mu = params.link.inverse(linear_predictor(chunk, params.at)[:, 0])
         y = chunk.y[:, 0].astype(np.float64)  # type: ignore[index]
         return cls(params.family.log_likelihood(y, mu, params.dispersion, weight=chunk.weight))
-
-    def merge(self, other: Self) -> Self:
-        return replace(self, total=self.total + other.total)
 
 
 def _likelihood(subject: Subject, asked: Asked, phi: float, run: Run | None) -> float:

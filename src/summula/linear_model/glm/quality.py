@@ -15,7 +15,7 @@ With an offset the intercept alone is fitted, by Newton's method. For classes, p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.estimator.estimator import Run
+from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.solver import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, weighted_rows
 from summula.losses import Multinomial
@@ -66,7 +67,7 @@ class _Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _Fitted(Sum):
     """Sums over rows of (1), (2), what (3) needs, and the likelihood at a dispersion (NaN where it is not known)."""
 
     deviance: float
@@ -107,10 +108,6 @@ class _Fitted:
                 float(w @ np.log(y)) if _LOG_POWER.get(family.name) else 0.0,
             )
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
-
 
 def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link: Link) -> Quality:
     """The quality of a fit on the rows of a run: one pass, or two where the dispersion is estimated first."""
@@ -135,7 +132,7 @@ def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link:
 
 
 @dataclass(frozen=True)
-class _Level:
+class _Level(Sum):
     """Half the deviance of an intercept beside the offset, and its two derivatives (the second expected)."""
 
     value: float
@@ -154,10 +151,6 @@ class _Level:
             rows = loss.derivatives(y[:, 0], level + y[:, 1])
         return cls(*(float(part.sum() if w is None else w @ part) for part in rows))
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
-
 
 def _null_with_offset(run: Run, problem: GlmProblem, link: Link) -> float:
     """The deviance of an intercept beside the offset."""
@@ -174,7 +167,7 @@ def _null_with_offset(run: Run, problem: GlmProblem, link: Link) -> float:
 
 
 @dataclass(frozen=True)
-class _Classified:
+class _Classified(Sum):
     """Sums over rows of (4)."""
 
     loss: float
@@ -195,10 +188,6 @@ class _Classified:
             chi2 = float(w @ np.minimum(np.expm1(value), 1e300))
         totals = np.bincount(y.astype(np.intp), weights=w, minlength=max(eta.shape[1], 2))
         return cls(float(w @ value), chi2, totals, len(w))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
 def quality_of_classes(run: Run, fit: GlmFit, problem: GlmProblem) -> Quality:

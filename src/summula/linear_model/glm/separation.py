@@ -12,7 +12,7 @@ far-out scores; and the linear programs of `optimize/separation.py` decide the r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.estimator.estimator import Run
+from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.glm.inference import blocks, coordinates
 from summula.linear_model.glm.solver import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
@@ -74,12 +75,12 @@ def _looks_so(run: Run, problem: GlmProblem, fit: GlmFit) -> bool:
 
 
 @dataclass(frozen=True)
-class _Doubt:
+class _Doubt(Sum):
     """Over rows with far-out scores: the largest difference of two, its largest error, and how free it may move."""
 
-    score: float
-    error: float
-    free: float
+    score: float = field(metadata=merged_by(max))
+    error: float = field(metadata=merged_by(max))
+    free: float = field(metadata=merged_by(max))
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[At, Array | None, Array | None]) -> Self:
@@ -110,10 +111,6 @@ class _Doubt:
             size = np.stack(list(coordinates(_absolute(chunk), at._replace(origin=-abs(at.origin)), abs(N))), axis=1)
             free = float((moved[far] / np.maximum(size[far], 1e-300)).max(initial=0.0))
         return cls(float(below.max()), float(error[far].max(initial=0.0)), free)
-
-    def merge(self, other: Self) -> Self:
-        """The largest of both sets of rows."""
-        return replace(self, **{name: max(value, getattr(other, name)) for name, value in vars(self).items()})
 
 
 def _to_the_best(u: Array, below: Array) -> Array:
@@ -161,10 +158,10 @@ def _decided(run: Run, problem: GlmProblem) -> Found | None:
 
 
 @dataclass(frozen=True)
-class _Margin:
+class _Margin(Sum):
     """The smallest margin of a row, as a share of what its terms add up to without their signs."""
 
-    least: float
+    least: float = field(metadata=merged_by(min))
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Separation, Array | None]) -> Self:
@@ -185,7 +182,3 @@ class _Margin:
         if w is not None:
             margin = margin[w > 0]
         return cls(float(margin.min(initial=np.inf)))
-
-    def merge(self, other: Self) -> Self:
-        """The smaller of both."""
-        return replace(self, least=min(self.least, other.least))

@@ -13,7 +13,7 @@ All three come from one pass over a block of rows while it is in cache. H is lai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.numerics.statistics import product
+from summula.core.numerics.sums import Sum, merged_by
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
 __all__ = [
@@ -136,7 +137,7 @@ def linear_predictor(chunk: Chunk, point: At, block: Array | None = None) -> Arr
 
 
 @dataclass(frozen=True)
-class Slopes:
+class Slopes(Sum):
     """The sums (1) to (3) at a point.
 
     Attributes
@@ -155,7 +156,7 @@ class Slopes:
     slope: Array
     hessian: Array | None
     inner: Array
-    largest: Array
+    largest: Array = field(metadata=merged_by(np.maximum))
     weight: float
 
     @classmethod
@@ -175,19 +176,6 @@ class Slopes:
             gradient, hessian, largest = sums(chunk, block, slope, curvature, point)
             inner = inner_of(curvature)
         return cls(value, gradient, hessian, inner, largest, float(len(chunk) if w is None else w.sum()))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        both = self.hessian is not None and other.hessian is not None
-        return replace(
-            self,
-            value=self.value + other.value,
-            slope=self.slope + other.slope,
-            hessian=self.hessian + other.hessian if both else None,  # type: ignore[operator]
-            inner=self.inner + other.inner,
-            largest=np.maximum(self.largest, other.largest),
-            weight=self.weight + other.weight,
-        )
 
 
 def _check_support(chunk: Chunk, family: Any) -> None:
@@ -368,7 +356,7 @@ def _sparse_sums(
 
 
 @dataclass(frozen=True)
-class Diagonal:
+class Diagonal(Sum):
     """The diagonal of H, of shape (p, K): how a solver scales its variables when H itself is too large."""
 
     diagonal: Array
@@ -396,13 +384,9 @@ class Diagonal:
             out[0] = C.sum(axis=0)
         return cls(out)
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, diagonal=self.diagonal + other.diagonal)
-
 
 @dataclass(frozen=True)
-class ClassTotals:
+class ClassTotals(Sum):
     """The weight of each class; `params` is how many classes there are."""
 
     totals: Array
@@ -413,13 +397,9 @@ class ClassTotals:
         assert chunk.y is not None
         return cls(np.bincount(chunk.y[:, 0].astype(np.intp), weights=chunk.weight, minlength=params).astype(float))
 
-    def merge(self, other: Self) -> Self:
-        """The totals of both sets of rows."""
-        return replace(self, totals=self.totals + other.totals)
-
 
 @dataclass(frozen=True)
-class WeightTotal:
+class WeightTotal(Sum):
     """The sum of weights."""
 
     weight: float
@@ -428,7 +408,3 @@ class WeightTotal:
     def map(cls, chunk: Chunk, params: None) -> Self:
         """The weight of one chunk."""
         return cls(float(len(chunk) if chunk.weight is None else chunk.weight.sum()))
-
-    def merge(self, other: Self) -> Self:
-        """The weight of both sets of rows."""
-        return replace(self, weight=self.weight + other.weight)

@@ -17,7 +17,7 @@ References: White (1980); MacKinnon and White (1985); Greene, Econometric Analys
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from scipy import special
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.estimator.estimator import Run
+from summula.core.numerics.sums import Sum
 from summula.linear_model.least_squares.problem import Fit
 from summula.stats.summary import Summary
 
@@ -39,7 +40,7 @@ WEIGHTS = ("frequency", "precision")
 
 
 @dataclass(frozen=True)
-class Meat:
+class Meat(Sum):
     """The sum in (3), one matrix a target, and what shows whether the rows are those of the fit."""
 
     meat: Array
@@ -63,10 +64,6 @@ class Meat:
         share = (w**2 if precision else w)[:, None] * residual**2 / room[:, None] ** power
         meat = np.stack([(u * m[:, None]).T @ u for m in share.T])
         return cls(meat, (w[:, None] * residual**2).sum(axis=0))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, meat=self.meat + other.meat, squares=self.squares + other.squares)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.engine.threads import one_blas_thread
 from summula.core.numerics.statistics import Gram, product
+from summula.core.numerics.sums import Sum
 
 if TYPE_CHECKING:
     from summula.core.estimator.estimator import Run
@@ -107,7 +108,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Residuals:
+class Residuals(Sum):
     """Sums of a residual pass at a point: sum w r^2, sum w r, X'W r about an origin, and the weight."""
 
     squares: NDArray[Any]
@@ -138,16 +139,6 @@ class Residuals:
             wr = w[:, None] * r
             slope = product(X.T, wr)
         return cls((wr * r).sum(axis=0), wr.sum(axis=0), slope, float(w.sum()))
-
-    def merge(self, other: Self) -> Self:
-        """The residual sums of both sets of rows."""
-        return replace(
-            self,
-            squares=self.squares + other.squares,
-            total=self.total + other.total,
-            slope=self.slope + other.slope,
-            weight=self.weight + other.weight,
-        )
 
 
 def solving(n_features: int) -> AbstractContextManager[None]:

@@ -24,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import warn
+from summula.core.numerics.sums import Sum
 from summula.linear_model.least_squares.problem import Fit, Problem, Residuals, centred_slope, residual_pass
 from summula.optimize.solvers.quadratic import minimise_quadratic
 
@@ -40,7 +41,7 @@ _MAX_STEPS = 5_000
 
 
 @dataclass(frozen=True)
-class ColumnSums:
+class ColumnSums(Sum):
     """Sums over sparse rows: weight, and of each column total, squares and products with the shifted targets."""
 
     count: int
@@ -68,13 +69,9 @@ class ColumnSums:
         total, square, cross = sums[:, 0].copy(), sums[:, 1].copy(), sums[:, 2:].copy()
         return cls(*weight_sums(chunk), total, square, cross, Yw.sum(axis=0), (Yw * Y).sum(axis=0))
 
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return type(self)(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
-
 
 @dataclass(frozen=True)
-class NormalProduct:
+class NormalProduct(Sum):
     """X'W X v."""
 
     value: Array
@@ -87,10 +84,6 @@ class NormalProduct:
         X, out = chunk.rows, np.zeros(len(params))
         normal_product(X.indptr, X.indices, X.data, np.empty(0) if chunk.weight is None else chunk.weight, params, out)
         return cls(out)
-
-    def merge(self, other: Self) -> Self:
-        """The product over both sets of rows."""
-        return type(self)(self.value + other.value)
 
 
 def solve_sparse(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:

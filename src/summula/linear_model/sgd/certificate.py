@@ -15,7 +15,7 @@ The bound is never below 0, which is all that is known without a penalty. A sum 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from summula.core.data.labels import Labels
 from summula.core.estimator.estimator import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.sums import Sum
 from summula.linear_model.sgd.rows import rows_in_order
 from summula.linear_model.sgd.rule import LOSSES
 
@@ -90,7 +91,7 @@ def _products(X: Any, theta: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class DualSums:
+class DualSums(Sum):
     """What (1) and (2) need: the losses of every score; of negative and of positive slopes sum, conjugate, X'theta."""
 
     rows: int
@@ -124,10 +125,6 @@ class DualSums:
             np.array([np.where(kind, conjugate, 0.0).sum(axis=0) for kind in kinds]),
             _products(X, np.hstack(sides)).reshape(2, len(coef), -1),
         )
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
 
     def judged(self, problem: DescentProblem, coef: Array) -> tuple[float, float]:
         """Objective and gap, summed over the scores."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from summula.core.data.chunks import Chunk, Part, SparseRows
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import SerialEngine, check_watch, local_engine
 from summula.core.estimator.estimator import Run
+from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = ["Buffer", "HeldOut", "RowSizes", "Visits", "rows_in_order", "squared_lengths"]
 
@@ -38,14 +39,14 @@ _FEW_BUFFERS = 4
 
 
 @dataclass(frozen=True)
-class RowSizes:
+class RowSizes(Sum):
     """How many rows there are, and the largest |x|^2: what the longest safe step depends on.
 
     `params` is the number of classes, 0 where targets are numbers.
     """
 
     weight: float
-    largest: float
+    largest: float = field(metadata=merged_by(max))
     total: float  # NaN or infinite when some value is
     counts: Array  # rows of each class
 
@@ -59,16 +60,6 @@ class RowSizes:
         counts = np.bincount(chunk.y[:, 0].astype(np.intp), minlength=params) if params else np.empty(0)
         total = float(squares.sum(dtype=np.float64)) + float(chunk.y.sum())
         return cls(weight, float(squares.max()), total, counts)
-
-    def merge(self, other: Self) -> Self:
-        """Of both sets of rows."""
-        return replace(
-            self,
-            weight=self.weight + other.weight,
-            largest=max(self.largest, other.largest),
-            total=self.total + other.total,
-            counts=self.counts + other.counts,
-        )
 
 
 def rows_in_order(chunk: Chunk) -> Any:

@@ -20,7 +20,7 @@ Several scores, one a class against the rest, see the rows in the same order, ea
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.estimator import Run
+from summula.core.numerics.sums import Sum
 from summula.linear_model.sgd.rows import Buffer, HeldOut, Visits, rows_in_order
 from summula.linear_model.sgd.rule import (
     AVERAGED,
@@ -225,7 +226,7 @@ def safe_step(loss: str, largest: float, intercept: bool) -> float | None:
 
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(Sum):
     """Sums over the rows held out: of classes the hits, of numbers what R^2 is made of; one value a column."""
 
     weight: float
@@ -249,10 +250,6 @@ class Validation:
         else:
             good = -(w @ (y[:, None] - scores) ** 2)
         return cls(float(w.sum()), float(w @ y), float(w @ y**2), np.asarray(good))
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows."""
-        return replace(self, **{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
 def validated(run: Run, columns: list[Column], held_out: HeldOut, piece: int) -> list[float]:

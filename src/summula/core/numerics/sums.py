@@ -1,0 +1,81 @@
+"""Statistics that add up field by field.
+
+    merge(a, b) = a + b        unmerge(a, b) = a - b        field by field, once both are about one origin
+
+A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fields say how they are merged:
+
+    total: Array        added; tuples are joined; None on either side gives None
+    largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be taken out
+    origin: Array       what the other fields are summed about: kept, and the other side re-centred
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+__all__ = ["Groups", "Sum", "merged_by"]
+
+Merge = Callable[[Any, Any], Any]
+
+
+def merged_by(merge: Merge) -> dict[str, Merge]:
+    """Metadata of a dataclass field that is merged by this function instead of being added."""
+    return {"merge": merge}
+
+
+def _fields(total: Any) -> Iterator[tuple[str, Merge | None]]:
+    """The fields of a sum, and the functions that merge them; None for those that are added."""
+    return ((one.name, one.metadata.get("merge")) for one in fields(total))
+
+
+class Sum:
+    """Mixin of frozen dataclasses: merges, and unmerges, field by field."""
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows together."""
+        return self._combined(other, operator.add)
+
+    def unmerge(self, other: Self) -> Self:
+        """The sums of these rows without those of `other`, which must be among them."""
+        for name, merge in _fields(self):
+            if merge is not None:
+                raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be taken out of it.")
+        return self._combined(other, operator.sub)
+
+    def recentre(self, origin: Any) -> Self:
+        """The same sums about another origin."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be moved to another origin")
+
+    def _aligned(self, other: Self) -> tuple[Self, Self]:
+        """Both sums about one origin."""
+        origin = getattr(self, "origin", None)
+        return (self, other) if origin is None else (self, other.recentre(origin))
+
+    def _combined(self, other: Self, plus: Merge) -> Self:
+        a, b = self._aligned(other)
+        return type(self)(
+            **{
+                name: getattr(a, name)
+                if name == "origin"
+                else _joined(getattr(a, name), getattr(b, name), merge or plus)
+                for name, merge in _fields(self)
+            }
+        )
+
+
+def _joined(a: Any, b: Any, merge: Merge) -> Any:
+    return None if a is None or b is None else merge(a, b)
+
+
+def _merge_each(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(y if x is None else x if y is None else x.merge(y) for x, y in zip(a, b, strict=True))
+
+
+@dataclass(frozen=True)
+class Groups(Sum):
+    """One statistic per group of rows; None for a group without rows."""
+
+    groups: tuple[Any, ...] = field(metadata=merged_by(_merge_each))

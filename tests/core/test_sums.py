@@ -1,0 +1,119 @@
+"""Statistics that add up field by field, and rows partitioned by code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from summula.core.data.chunks import Chunk
+from summula.core.numerics.grouped import partition, sums_by_code
+from summula.core.numerics.statistics import Gram
+from summula.core.numerics.sums import Groups, Sum, merged_by
+
+
+@dataclass(frozen=True)
+class Totals(Sum):
+    count: int
+    total: np.ndarray
+    pieces: tuple[int, ...] = ()
+    optional: float | None = None
+
+
+@dataclass(frozen=True)
+class Extremes(Sum):
+    count: int
+    largest: float = field(metadata=merged_by(max))
+    least: np.ndarray = field(metadata=merged_by(np.minimum))
+
+
+@dataclass(frozen=True)
+class About(Sum):
+    """The sum of x - origin."""
+
+    weight: float
+    origin: float
+    total: float
+
+    def recentre(self, origin):
+        return About(self.weight, origin, self.total + self.weight * (self.origin - origin))
+
+
+def chunk_of(X):
+    return Chunk(X, None, None, 0, len(X), X.dtype)
+
+
+def test_fields_are_added_and_tuples_joined():
+    a, b = Totals(1, np.array([1.0, 2.0]), (1,), 2.0), Totals(2, np.array([10.0, 20.0]), (2, 3), 3.0)
+    both = a.merge(b)
+    assert (both.count, both.pieces, both.optional) == (3, (1, 2, 3), 5.0)
+    assert_array_equal(both.total, [11.0, 22.0])
+
+
+def test_none_on_one_side_is_none():
+    a, b = Totals(1, np.zeros(1), optional=2.0), Totals(1, np.zeros(1))
+    assert a.merge(b).optional is None
+    assert b.merge(a).optional is None
+
+
+def test_fields_with_another_merge():
+    both = Extremes(1, 3.0, np.array([1.0, 5.0])).merge(Extremes(2, 2.0, np.array([4.0, -1.0])))
+    assert (both.count, both.largest) == (3, 3.0)
+    assert_array_equal(both.least, [1.0, -1.0])
+
+
+def test_what_is_no_sum_is_not_unmerged():
+    one = Extremes(1, 3.0, np.zeros(1))
+    with pytest.raises(TypeError, match="largest is not a sum"):
+        one.unmerge(one)
+
+
+def test_origins_are_aligned_before_adding_and_subtracting():
+    # Rows 1, 2 about 0 and row 6 about 5.
+    a, b = About(2.0, 0.0, 3.0), About(1.0, 5.0, 1.0)
+    assert a.merge(b) == About(3.0, 0.0, 9.0)
+    assert b.merge(a) == About(3.0, 5.0, -6.0)
+    assert a.merge(b).unmerge(b) == a
+
+
+def test_a_sum_with_an_origin_has_to_say_how_it_moves():
+    @dataclass(frozen=True)
+    class Stuck(Sum):
+        origin: float
+        total: float
+
+    with pytest.raises(NotImplementedError, match="Stuck cannot be moved"):
+        Stuck(0.0, 1.0).merge(Stuck(1.0, 1.0))
+
+
+def test_groups_merge_one_by_one_and_none_is_a_group_without_rows():
+    a, b = Totals(1, np.ones(1)), Totals(2, np.ones(1))
+    merged = Groups((a, None, None)).merge(Groups((b, b, None)))
+    assert merged.groups[0].count == 3
+    assert merged.groups[1] is b
+    assert merged.groups[2] is None
+
+
+@pytest.mark.parametrize(
+    "codes", [[0, 0, 0], [2, 2, 2], [0, 1, 0, 1, 2], [1, 1, 1, 0, 0], [3, 0]], ids=lambda codes: str(codes)
+)
+def test_a_partition_finds_the_rows_of_each_code_in_order(codes):
+    codes = np.array(codes)
+    found = dict(partition(codes))
+    assert sorted(found) == sorted(set(codes.tolist()))
+    for code, index in found.items():
+        rows = np.arange(len(codes)) if index is None else np.arange(len(codes))[index]
+        assert_array_equal(rows, np.flatnonzero(codes == code))
+
+
+def test_sums_by_code_are_those_of_the_rows_of_each_code():
+    rng = np.random.default_rng(0)
+    X, codes, origin = rng.normal(size=(50, 3)), rng.choice([0, 1, 3], 50), np.ones(3)
+    sums = sums_by_code(Gram, chunk_of(X), codes, 5, origin, left_out=1)
+    assert [one is None for one in sums] == [False, True, True, False, True]
+    for code in (0, 3):
+        rows = X[codes == code] - origin
+        assert sums[code].count == len(rows)
+        assert_allclose(sums[code].products, rows.T @ rows, rtol=1e-13)
