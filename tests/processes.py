@@ -8,8 +8,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
+import summula
+
+ROOT = str(Path(__file__).parents[1])
+SOURCE = str(Path(summula.__file__).parents[1])
 TIMEOUT = 900  # seconds; ends a deadlock, and is never reached by slow machines
 
 
@@ -24,9 +29,9 @@ def accept_ctrl_c() -> None:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Return the environment without thread limits."""
+    """Return the environment without thread limits; the library tested, `benchmarks` and `tests` can be imported."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    return kept | changes
+    return kept | {"PYTHONPATH": os.pathsep.join([SOURCE, ROOT])} | changes
 
 
 def run(script: str, *arguments: str, **changes: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -144,22 +143,29 @@ def test_warmup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called
 
 
-LIGHT = "import sys; sys.argv = ['summula', '--help']; import summula.cli.app as a\ntry:\n    a.main()\nexcept SystemExit: pass\n"
-LIGHT += (
-    "heavy = {'numpy', 'sklearn', 'numba', 'scipy', 'pyarrow', 'pandas'} & sys.modules.keys()\nassert not heavy, heavy"
-)
+LIGHT = """
+import json, sys
+before = set(sys.modules)
+sys.argv = ["summula", "--help"]
+import summula.cli.app as app
+try:
+    app.main()
+except SystemExit:
+    pass
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+HEAVY = {"numpy", "sklearn", "numba", "scipy", "pyarrow", "pandas", "matplotlib", "rich", "jinja2", "joblib"}
 
 
-def test_help_imports_nothing_heavy_and_is_quick() -> None:
-    times = []
-    for _ in range(3):
-        clock = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=False)
-        times.append(time.perf_counter() - clock)
-        assert done.returncode == 0, done.stderr
+def test_help_loads_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     assert "train" in done.stdout
     assert "Exit codes: 0 done" in done.stdout
-    assert min(times) < 1.0  # 0.15 s on an idle machine; the bar of 0.3 s is for such a one
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert not HEAVY & set(loaded)
+    # Loading modules is all the time that help takes.
+    assert len(loaded) < 300
 
 
 def test_the_module_is_the_command() -> None:

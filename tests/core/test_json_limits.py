@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import subprocess
 import sys
@@ -15,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import summula
 from summula.core.model_files import json_limits
 from summula.core.model_files.json_limits import _counted, _Counts, check_json
+from tests.processes import environment
 
 texts = st.text(st.sampled_from('[]{},:"\\ab\u00e9'), max_size=6)
 trees = st.recursive(
@@ -92,23 +91,21 @@ def test_memory_stays_bounded_while_a_hostile_header_is_refused(kind: str, tmp_p
         header = b'{"a":[' + brackets + b"}"
     (tmp_path / "m").write_bytes(struct.pack("<Q", len(header)) + header)
     code = """
-    import resource, summula
-    def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    import summula
+    from benchmarks.memory import PeakMemory
     try:
         summula.load("nothing")
     except FileNotFoundError:
-        before = peak()
+        peak = PeakMemory()
     try:
         summula.load("m")
     except ValueError as error:
-        print(type(error).__name__, peak() - before)
+        print(type(error).__name__, peak.bytes() / 2**20)
     """
-    source = str(Path(summula.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": source},
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -391,11 +389,18 @@ def test_neighbouring_numbers_in_one_column_are_told_apart():
 # ------------------------------------------------------------------------------------------------------------- large data
 
 
-@pytest.mark.parametrize("kind", ["complete", "quasi", "overlap", "one row wrong"])
-def test_a_hundred_thousand_rows_take_seconds(kind):
+@pytest.mark.parametrize(("kind", "programs"), [("complete", 20), ("quasi", 25), ("overlap", 3), ("one row wrong", 3)])
+def test_linear_programs_see_a_small_working_set_of_many_rows(kind, programs, monkeypatch):
+    sizes = []
+
+    def counted(*args, **options):
+        sizes.append(options["A_ub"].shape[0])
+        return linprog(*args, **options)
+
+    monkeypatch.setattr("summula.optimize.separation.linprog", counted)
     rng = np.random.default_rng(9)
-    X = rng.normal(size=(100_000, 50))
-    w = rng.normal(size=50)
+    X = rng.normal(size=(40_000, 20))
+    w = rng.normal(size=20)
     score = X @ w / np.linalg.norm(w)
     y = score > 0
     if kind == "overlap":
@@ -407,11 +412,11 @@ def test_a_hundred_thousand_rows_take_seconds(kind):
     if kind == "one row wrong":
         row = np.argmax(score)
         y[row] = not y[row]
-    start = time.perf_counter()
     found = separating_hyperplane(X, y)
-    assert time.perf_counter() - start < 60, "seconds when the machine is free"
     assert found.kind == ("overlap" if kind == "one row wrong" else kind)
     check(found, X, y)
+    assert len(sizes) <= programs
+    assert max(sizes) < 1_000  # of 40,000 inequalities, and 40 bounds
 
 
 # -------------------------------------------------------------------------------------------------------------- bad input
