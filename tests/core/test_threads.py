@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  loads SciPy's BLAS before the first guard
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from summula.core.engine import threads
-from summula.core.engine.engine import SerialEngine, ThreadEngine
+from summula.core.engine.engine import SerialEngine, ThreadEngine, map_batches, reading_ahead
 from summula.core.engine.threads import inside_pool, one_blas_thread, pool, thread_count
 from summula.core.environment import FOUND
 
@@ -186,12 +187,139 @@ class TestOneBlasThread:
                 where.map_reduce(fail, range(6), int.__add__)
             assert set(blas_threads()) == {2}
 
+    def test_a_limit_that_was_set_meanwhile_is_kept(self):
+        with one_blas_thread(), one_blas_thread():
+            ThreadpoolController().select(user_api="blas").limit(limits=3)
+        assert set(blas_threads()) == {3}
+
     def test_a_fit_leaves_blas_as_it_was(self):
         from summula.linear_model import LinearRegression
 
         X = np.random.default_rng(0).normal(size=(200, 3))
         LinearRegression().fit(X, X[:, 0])
         assert set(blas_threads()) == {2}
+
+
+class Watched:
+    """A task that counts how many of its kind run, and notes how many threads BLAS has."""
+
+    def __init__(self):
+        self.running, self.done, self._lock = 0, 0, threading.Lock()
+
+    def __call__(self, k):
+        with self._lock:
+            self.running += 1
+        seen = set(blas_threads())
+        with self._lock:
+            self.running -= 1
+            self.done += 1
+        return k, seen
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+class TestBatchesForTheUser:
+    """Between two batches the process is the user's: nothing runs, and BLAS has the user's number of threads."""
+
+    @pytest.fixture(params=[SerialEngine(), ThreadEngine(), ThreadEngine(2), ThreadEngine(1)], ids=repr)
+    def where(self, request, machine):
+        return request.param
+
+    def test_nothing_runs_while_the_user_has_a_batch(self, where):
+        task, order = Watched(), []
+        for k, seen in map_batches(where, task, range(40)):
+            assert seen == {1}
+            assert task.running == 0
+            assert task.done <= k + 16, "computed ahead by at most a group"
+            assert set(blas_threads()) == {2}
+            order.append(k)
+        assert order == list(range(40))
+
+    def test_a_limit_the_user_sets_in_the_loop_stays(self, where):
+        controller = ThreadpoolController().select(user_api="blas")
+        for k, seen in map_batches(where, Watched(), range(40)):
+            assert seen == {1}
+            if k == 3:
+                controller.limit(limits=3)
+            assert set(blas_threads()) == {2 if k < 3 else 3}
+        assert set(blas_threads()) == {3}
+
+    def test_an_iterator_that_is_closed_or_forgotten_leaves_nothing(self, where):
+        for leave in ("close", "forget", "raise"):
+            task = Watched()
+            batches = map_batches(where, task, range(40))
+            next(batches)
+            if leave == "close":
+                batches.close()
+            elif leave == "raise":
+                with pytest.raises(KeyError):
+                    batches.throw(KeyError)
+            del batches
+            gc.collect()
+            assert task.running == 0
+            assert task.done <= 16
+            assert set(blas_threads()) == {2}
+
+    def test_an_iterator_forgotten_in_another_thread(self, where):
+        held = [map_batches(where, Watched(), range(40))]
+        next(held[0])
+        other = threading.Thread(target=held.clear)
+        other.start()
+        other.join()
+        assert set(blas_threads()) == {2}
+        with one_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+
+    def test_iterators_nest(self, where):
+        pairs = []
+        for a, _ in map_batches(where, Watched(), range(6)):
+            for b, seen in map_batches(where, Watched(), range(6)):
+                assert seen == {1}
+                assert set(blas_threads()) == {2}
+                pairs.append((a, b))
+        assert pairs == [(a, b) for a in range(6) for b in range(6)]
+
+    def test_an_error_comes_after_the_batches_before_it(self, where):
+        def fail(k):
+            if k == 5:
+                raise LookupError
+            return k
+
+        batches, seen = map_batches(where, fail, range(40)), []
+        for _ in range(5):
+            seen.append(next(batches))
+            assert set(blas_threads()) == {2}
+        with pytest.raises(LookupError):
+            next(batches)
+        assert seen == list(range(5))
+        assert set(blas_threads()) == {2}
+
+    def test_a_writer_of_files_may_compute_ahead(self, where):
+        with reading_ahead():
+            assert [k for k, seen in map_batches(where, Watched(), range(40)) if seen == {1}] == list(range(40))
+        assert set(blas_threads()) == {2}
+
+
+def test_predictions_of_a_scan_leave_blas_to_the_loop(machine, two_blas_threads, tmp_path):
+    """Through the public interface: a linear model, a scaler, and a table model, on files of many batches."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    import summula
+    from summula.linear_model import LinearRegression
+    from summula.preprocessing import StandardScaler, TableEncoder
+
+    X = np.random.default_rng(0).normal(size=(30_000, 3))
+    parquet.write_table(pa.table({f"x{j}": X[:, j] for j in range(3)}), tmp_path / "x.parquet")
+    files = summula.scan(tmp_path / "x.parquet")
+    with summula.engine("threads", chunk_rows=1_000):
+        predictions = LinearRegression().fit(files, "x0").predict(files)
+        for batches in (predictions, StandardScaler().fit(files).transform(files), TableEncoder().fit_transform(files)):
+            rows = 0
+            for batch in batches:
+                assert set(blas_threads()) == {2}
+                rows += len(batch)
+            assert rows == len(X)
 
 
 def test_tasks_run_together_and_answer_in_order(monkeypatch):

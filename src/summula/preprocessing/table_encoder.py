@@ -249,7 +249,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 plan.encode(columns[plan.name], start, options, rows[:, place])
             return rows if work is None else work(rows)
 
-        with closing(blocks_in_order(blocks, encode)) as batches:  # type: ignore[type-var]
+        with closing(blocks_in_order(blocks, encode, to_user=blocks.streams)) as batches:  # type: ignore[type-var]
             yield from batches
 
     def _checked(self, X: Any, *, fitting: bool) -> tuple[Any, list[str] | None]:

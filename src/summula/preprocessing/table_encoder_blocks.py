@@ -240,8 +240,15 @@ def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
     return words.to_pylist(), places
 
 
-def blocks_in_order(blocks: Blocks, work: Callable[[Columns, int], Any]) -> Iterator[Any]:
-    """A function of every block and its first row, computed on the engine's threads, given in the order of rows."""
-    from summula.core.engine.engine import local_engine
+def blocks_in_order(blocks: Blocks, work: Callable[[Columns, int], Any], *, to_user: bool = False) -> Iterator[Any]:
+    """A function of every block and its first row, computed on the engine's threads, given in the order of rows.
 
-    return local_engine().map_ordered(lambda piece: work(piece.columns(), piece.start), blocks.pieces())
+    `to_user` is for iterators that the user's code consumes: nothing is computed while it has a value.
+    """
+    from summula.core.engine.engine import local_engine, map_batches
+
+    def of_piece(piece: Piece) -> Any:
+        return work(piece.columns(), piece.start)
+
+    engine = local_engine()
+    return map_batches(engine, of_piece, blocks.pieces()) if to_user else engine.map_ordered(of_piece, blocks.pieces())

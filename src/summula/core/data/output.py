@@ -14,7 +14,7 @@ import functools
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.files import decoded_type
+from summula.core.engine.engine import reading_ahead
 from summula.core.errors import DataError
 
 __all__ = ["spreadsheet_safe", "write_batches"]
@@ -61,11 +62,12 @@ def write_batches(
     os.close(handle)
     rows, writer = 0, None
     try:
-        for block in _joined(batches):
-            table = pa.table({name: _column(block[:, j]) for j, name in enumerate(names)})
-            writer = writer_of(temporary, table.schema) if writer is None else writer
-            writer.write_table(table)
-            rows += len(block)
+        with reading_ahead():
+            for block in _joined(batches):
+                table = pa.table({name: _column(block[:, j]) for j, name in enumerate(names)})
+                writer = writer_of(temporary, table.schema) if writer is None else writer
+                writer.write_table(table)
+                rows += len(block)
         if writer is None:
             raise DataError("There is nothing to write: no rows came.")
         writer.close()
@@ -76,6 +78,9 @@ def write_batches(
                 writer.close()
         os.unlink(temporary)
         raise
+    finally:
+        if isinstance(batches, Generator):  # after an error nothing is computed any more
+            batches.close()
     return rows
 
 

@@ -31,6 +31,8 @@ __all__ = [
     "current_engine",
     "engine",
     "local_engine",
+    "map_batches",
+    "reading_ahead",
     "watched",
 ]
 
@@ -165,6 +167,13 @@ class ThreadEngine(SerialEngine):
     def _threads(self, n_jobs: int | None) -> int:
         return min(thread_count(self.n_jobs), thread_count(n_jobs))
 
+    def parts_ahead(self, n_jobs: int | None = None) -> int:
+        """How many parts are computed or queued at the same time."""
+        threads = self._threads(n_jobs)
+        # One part waits in the queue for each that runs: threads never idle, few results are alive.
+        # (Who may use fewer threads than the pool has gets them by submitting fewer.)
+        return 2 * threads if threads == pool()._max_workers else threads
+
     def map_ordered(
         self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
     ) -> Generator[S, None, None]:
@@ -178,10 +187,7 @@ class ThreadEngine(SerialEngine):
         executor = pool()
         with one_blas_thread():
             try:
-                # One part waits in the queue for each that runs: threads never idle, few results are alive.
-                # (Who may use fewer threads than the pool has gets them by submitting fewer.)
-                ahead = 2 * threads if threads == executor._max_workers else threads
-                for part in islice(remaining, ahead):
+                for part in islice(remaining, self.parts_ahead(n_jobs)):
                     running.append(executor.submit(copy_context().run, fn, part))
                 while running:
                     value = running[0].result()
@@ -214,6 +220,45 @@ def local_engine() -> Engine:
     """The engine fits use now if its tasks see this process's memory, else threads with the same chunks."""
     now = current_engine()
     return ThreadEngine(chunk_rows=now.chunk_rows) if getattr(now, "remote", False) else now
+
+
+_ahead: ContextVar[bool] = ContextVar("summula_reading_ahead", default=False)
+
+
+@contextmanager
+def reading_ahead() -> Iterator[None]:
+    """Let `map_batches` compute ahead of a consumer that is part of this library, such as a writer of files."""
+    token = _ahead.set(True)
+    try:
+        yield
+    finally:
+        _ahead.reset(token)
+
+
+def map_batches(
+    where: Engine, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
+) -> Generator[S, None, None]:
+    """The values of `fn` over the parts, in order, for an iterator that the user's code consumes.
+
+    While the user has a value no part is being computed and BLAS has as many threads as the user gave it: threads
+    compute a group of parts, and its values are handed out one by one before the next group begins.
+    """
+    if _ahead.get() or not isinstance(where, ThreadEngine):
+        with closing(where.map_ordered(fn, parts, n_jobs=n_jobs)) as values:
+            yield from values
+        return
+    remaining = iter(parts)
+    while group := list(islice(remaining, where.parts_ahead(n_jobs))):
+        ready: deque[S] = deque()
+        error: Exception | None = None
+        try:
+            ready.extend(where.map_ordered(fn, group, n_jobs=n_jobs))
+        except Exception as failed:  # raised when the values before it have been handed out
+            error = failed
+        while ready:
+            yield ready.popleft()
+        if error is not None:
+            raise error
 
 
 _watch: ContextVar[Callable[[], None] | None] = ContextVar("summula_watch", default=None)

@@ -104,7 +104,7 @@ class _BlasGuard:
         self._lock = threading.Lock()
         self._depth = 0
         self._controller: Any = None
-        self._limit: Any = None
+        self._before: list[tuple[Any, int]] = []  # libraries, and how many threads each had
 
     def enter(self) -> None:
         with self._lock:
@@ -116,16 +116,24 @@ class _BlasGuard:
 
                     self._controller = ThreadpoolController().select(user_api="blas")
                 _take_blas_control()
-                self._limit = self._controller.limit(limits=1)
+                self._before = [(library, library.num_threads) for library in self._controller.lib_controllers]
+                for library, _ in self._before:
+                    library.set_num_threads(1)
 
     def exit(self) -> None:
         with self._lock:
             self._depth -= 1
-            if self._depth == 0 and self._limit is not None:
-                _take_blas_control()
-                self._limit.restore_original_limits()
-                _take_blas_control()
-                self._limit = None
+            if self._depth == 0:
+                self.restore()
+
+    def restore(self) -> None:
+        """Give the threads back, except where somebody else has set another limit meanwhile."""
+        _take_blas_control()
+        for library, threads in self._before:
+            if library.num_threads == 1:
+                library.set_num_threads(threads)
+        _take_blas_control()
+        self._before = []
 
 
 def _take_blas_control() -> None:
@@ -155,11 +163,9 @@ def _forget_threads_after_fork() -> None:
     global _pool, _pool_size, _pool_lock, _guard
     _pool, _pool_size, _pool_lock = None, 0, threading.Lock()
     _inside.yes = False
-    limit = _guard._limit
-    _guard = _BlasGuard()
-    if limit is not None:
-        _take_blas_control()
-        limit.restore_original_limits()
+    left_open, _guard = _guard, _BlasGuard()
+    if left_open._before:
+        left_open.restore()
 
 
 if hasattr(os, "register_at_fork"):

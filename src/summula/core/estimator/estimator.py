@@ -28,7 +28,7 @@ from summula.core.data.chunks import Chunk, Part
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.data.sources import MappedSource, MemorySource, Source
-from summula.core.engine.engine import TreeSum, current_engine, engine, local_engine, watched
+from summula.core.engine.engine import TreeSum, current_engine, engine, local_engine, map_batches, watched
 from summula.core.errors import ClusterError, DataError, TimeLimitError, warn
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.validation import as_source, collection_reader, complain_of_missing
@@ -377,7 +377,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _batches(self, fn: Callable[[Chunk], Array], source: Source, *, complete: bool) -> Iterator[Array]:
         engine = current_engine()
         task, parts = functools.partial(_map_chunks, fn), source.plan(engine.chunk_rows)
-        with closing(engine.map_ordered(task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
+        with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
             for values in results:
                 batch = values[0] if len(values) == 1 else np.concatenate(values)
                 if complete and not np.isfinite(batch).all():
