@@ -205,7 +205,7 @@ def test_a_column_of_dates_is_named(case: Case, constructor: Constructor) -> Non
     X, y, _ = case.data()
     columns = table(X)
     columns["income"] = [datetime.datetime(2020, 1, 1)] * len(X)
-    refused("Column 'income' holds dates", "turn it into days",
+    refused("Column 'income' holds dates", "to days with (X['income']",
             by=clone(case.estimator), X=constructor(columns), y=y)  # fmt: skip
 
 

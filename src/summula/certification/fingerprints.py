@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.frames import is_frame, opened
+from summula.core.data.numbers import array_of, column_values
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
 
@@ -106,7 +107,7 @@ def row_hashes(X: Any, y: Any = None) -> Hashes:
         for j, column in enumerate(columns):
             _add(total, column, (j + 1) * _GOLDEN)
     if y is not None:
-        targets = np.asarray(y)
+        targets = array_of(y)
         for k in range(1 if targets.ndim == 1 else targets.shape[1]):
             _add(total, targets if targets.ndim == 1 else targets[:, k], -(k + 1) * _GOLDEN, zeros=True)
     return _mixed(total)
@@ -114,7 +115,7 @@ def row_hashes(X: Any, y: Any = None) -> Hashes:
 
 def _columns(X: Any) -> list[Any]:
     if is_frame(X):
-        return [column.to_numpy() for column in opened(X).iter_columns()]
+        return [column_values(column) for column in opened(X).iter_columns()]
     values = np.asarray(X)
     return [values] if values.ndim == 1 else [values[:, j] for j in range(values.shape[1])]
 

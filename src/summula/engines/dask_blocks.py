@@ -28,13 +28,14 @@ from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
-from summula.core.data.frames import frame_columns, is_frame, pop_columns
+from summula.core.data.frames import column_numbers, frame_columns, is_frame, pop_columns
+from summula.core.data.numbers import WEIGHT, Origin, array_of, real_numbers
 from summula.core.data.scan import _checked_weight
 from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import check_sparse
 from summula.core.engine.threads import thread_count
 from summula.core.errors import DataError
-from summula.core.estimator.validation import _FLOATS, _as_numbers, _column_numbers, _locate_text, _targets
+from summula.core.estimator.validation import _FLOATS, _targets
 
 __all__ = ["Blocks", "Elsewhere", "Piece", "Recipe", "Size", "Values", "cut", "ground_of", "grounded", "measure"]
 
@@ -276,15 +277,15 @@ class Recipe:
             blocks = [[frame for frame, _ in pairs], *blocks[1:]]
             popped = [[columns[j] for _, columns in pairs] for j in range(len(ours))]
         rows = _stacked([self._features(block) for block in blocks[0]])
-        numbers = [np.concatenate([_column_numbers(one, self.estimator) for one in column]) for column in popped]
-        others = iter(np.concatenate([np.asarray(block) for block in column]) for column in blocks[1:])
+        numbers = [np.concatenate([column_numbers(one, self.estimator) for one in column]) for column in popped]
+        others = iter(np.concatenate([array_of(block) for block in column]) for column in blocks[1:])
         y = weight = None
         if self.n_targets:
             given = np.column_stack(numbers[: len(self.targets)]) if self.targets else next(others)
             y = _targets(given, len(given), self.estimator)
         if self.weighted:
             given = numbers[-1] if self.weight else next(others)
-            weight = _as_numbers(given, "sample_weight", self.estimator)
+            weight = real_numbers(given, WEIGHT, self.estimator).astype(np.float64)
         return rows, y, weight
 
     def _features(self, block: Any) -> Any:
@@ -293,11 +294,9 @@ class Recipe:
         if self.is_sparse:
             return block.tocsr() if block.dtype in _FLOATS else block.tocsr().astype(np.float64)
         values = np.asarray(block)
-        try:
-            return values if values.dtype in _FLOATS else values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            _locate_text(values, self.estimator, error)
-            raise DataError(f"X holds something that is not a number ({error}).") from None
+        if values.dtype in _FLOATS:
+            return values
+        return real_numbers(values, Origin.features(values), self.estimator).astype(np.float64)
 
 
 def _stacked(pieces: list[Any]) -> Any:

@@ -11,6 +11,7 @@ block on the threads of the engine. So reading goes on while others compute, and
 
 from __future__ import annotations
 
+import datetime
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.files import decoded
-from summula.core.data.frames import is_frame, opened
+from summula.core.data.frames import column_numbers, frame_library, is_frame, opened
+from summula.core.data.numbers import Origin, real_numbers, refuse_silent_conversions
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 
@@ -30,7 +32,7 @@ Array = NDArray[Any]
 BLOCK_ROWS = 1 << 15  # rows of a block; the grid of the sums
 _NUMBERS = ("float64", "float32", "number")
 _MICROSECONDS = "datetime64[us]"
-
+_ESTIMATOR = "TableEncoder"  # whom errors speak of
 
 Columns = dict[str, Any]
 
@@ -96,7 +98,7 @@ def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = Fa
         return Blocks(columns, len(frame), _slicer(read), False)
     values = np.asarray(X)
     columns = [f"x{j}" for j in range(values.shape[1])] if names is None else names
-    kept = {name: _of_objects(values[:, j]) for j, name in enumerate(columns)}
+    kept = {name: _of_objects(values[:, j], Origin(f"Column {j}", f"X[:, {j}]")) for j, name in enumerate(columns)}
     return Blocks(columns, len(values), _slicer(kept), False)
 
 
@@ -156,41 +158,50 @@ def _of_series(series: Any) -> Any:
     import narwhals as nw
 
     dtype, name = series.dtype, series.name
-    if dtype.is_numeric() or str(dtype) == "Boolean":
-        values = series.to_numpy()
-        if values.dtype.kind == "c":
-            raise DataError(f"Complex data not supported: column {name!r} holds complex numbers.")
-        if values.dtype.kind not in "fiub":  # some are missing, so they came as objects
-            values = series.cast(nw.Float64).to_numpy()
-        return np.asarray(values, np.float64)
     if str(dtype).startswith(("Date", "Datetime")):
         return np.asarray(series.to_numpy()).astype(_MICROSECONDS)
     if str(dtype).startswith(("String", "Categorical", "Enum")):
         return _text(series.cast(nw.String).to_arrow())
-    if str(dtype).startswith("Object"):
-        return _of_objects(np.asarray(series.to_numpy(), object))
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
-    raise DataError(
-        f"Column {name!r} holds {dtype} values, and a table needs numbers, text or dates: convert it or leave it out."
-    )
+    if str(dtype).startswith(("Time", "Binary")) or dtype.is_nested():
+        raise DataError(
+            f"Column {name!r} holds {dtype} values, and a table needs numbers, text or dates: convert it or leave it "
+            "out."
+        )
+    if str(dtype).startswith("Object"):
+        origin = Origin.column(name, frame_library(series.to_native()))
+        return _of_objects(np.asarray(series.to_numpy(), object), origin)
+    return column_numbers(series, _ESTIMATOR).astype(np.float64)
 
 
-def _of_objects(values: Array) -> Any:
-    """A column of an array: numbers where all of it are, else text."""
-    if values.dtype.kind in "fiub":
-        return values.astype(np.float64)
+def _of_objects(values: Array, origin: Origin) -> Any:
+    """A column of an array: numbers where all of it are, dates where all of it are, else text."""
+    if values.dtype.kind == "O" and (dates := _dates(values)) is not None:
+        return dates
     if values.dtype.kind == "M":
         return values.astype(_MICROSECONDS)
-    if values.dtype.kind == "c":
-        raise DataError("Complex data not supported: give real and imaginary parts as columns of their own.")
+    refuse_silent_conversions(values, origin, _ESTIMATOR)
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64)
     listed = values.tolist()
-    if not any(isinstance(value, str) for value in listed):
+    if not any(hasattr(value, "__len__") for value in listed):
         try:
             return np.array([np.nan if value is None else value for value in listed], np.float64)
         except (TypeError, ValueError):  # neither numbers nor text: what they print as
             pass
+    elif not any(isinstance(value, str | bytes) for value in listed):  # lists, say
+        real_numbers(values, origin, _ESTIMATOR)
     return _text([None if _missing(value) else str(value) for value in listed])
+
+
+def _dates(values: Array) -> Array | None:
+    """Objects that are all dates or missing as datetime64; None for others."""
+    listed = [None if value is None or value != value else value for value in values.tolist()]
+    there = [value for value in listed if value is not None]
+    if there and all(isinstance(value, datetime.date) and getattr(value, "tzinfo", None) is None for value in there):
+        return np.array(listed, _MICROSECONDS)
+    return None
 
 
 def _missing(value: Any) -> bool:

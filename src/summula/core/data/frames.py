@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.numbers import Origin, column_values, real_numbers
 from summula.core.errors import DataError
 
 __all__ = [
+    "column_numbers",
     "frame_columns",
     "frame_library",
     "is_category",
@@ -22,7 +24,6 @@ __all__ = [
     "no_such_column",
     "opened",
     "pop_columns",
-    "text_error",
 ]
 
 Array = NDArray[Any]
@@ -38,7 +39,7 @@ def is_frame(X: Any) -> bool:
 
 
 def frame_library(X: Any) -> str:
-    """The name of the library a frame is of: "pandas", "polars", "pyarrow", ..."""
+    """The name of the library a frame or series is of: "pandas", "polars", "pyarrow", ..."""
     return type(X).__module__.partition(".")[0]
 
 
@@ -77,53 +78,10 @@ def _listed(names: Iterable[Any], most: int = 8) -> str:
     return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
 
 
-def text_error(label: str, value: Any, row: int, estimator: str) -> DataError:
-    """What to say of a column that holds something other than numbers."""
-    value = str(value) if isinstance(value, str) else value  # not np.str_('...')
-    return DataError(
-        f"{label} holds {value!r} at row {row}, could not convert it to a number; {estimator} needs numbers: "
-        "encode the column (for example with OneHotEncoder) or leave it out."
-    )
-
-
-def _numbers(column: Any, estimator: str) -> Array:
-    """One column as float64, float32, integers or booleans."""
-    import narwhals as nw
-
-    name, dtype = column.name, column.dtype
-    if dtype.is_numeric() or str(dtype) == "Boolean":
-        values: Array = column.to_numpy()
-        if values.dtype.kind in "fiub":
-            return values.astype(np.float32) if values.dtype == np.float16 else values
-        if values.dtype.kind == "c":
-            raise DataError(f"Complex data not supported: column {name!r} holds complex numbers.")
-        if str(dtype) == "Boolean":  # some are missing, so they came as objects
-            return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
-    values = np.asarray(column.to_numpy())
-    if values.dtype.kind in "mM":
-        raise DataError(
-            f"Column {name!r} holds dates or durations; {estimator} needs numbers: "
-            "turn it into days, months or hours first."
-        )
-    return _parsed(values, name, estimator)
-
-
-def _parsed(values: Array, name: str, estimator: str) -> Array:
-    # Numbers kept as Python objects are numbers; text is text even when it spells a number.
-    for row, value in enumerate(values):
-        if isinstance(value, str | bytes):
-            raise text_error(f"Column {name!r}", value, row, estimator)
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        for row, value in enumerate(values):
-            try:
-                number = np.ndim(np.float64(value)) == 0
-            except (TypeError, ValueError):
-                number = False
-            if not number:
-                raise text_error(f"Column {name!r}", value, row, estimator) from None
-        raise
+def column_numbers(column: Any, estimator: str) -> Array:
+    """One column, as narwhals sees it, as float64, float32, integers or booleans."""
+    origin = Origin.column(column.name, frame_library(column.to_native()))
+    return real_numbers(column_values(column), origin, estimator)
 
 
 def is_category(dtype: Any) -> bool:
@@ -138,15 +96,15 @@ def frame_columns(X: Any, estimator: str, factors: Any = None) -> Any:
     """
     frame = opened(X)
     if frame.implementation.is_pandas():
-        if all(str(dtype).startswith("Sparse") for dtype in X.dtypes) and len(X.columns):
+        if len(X.columns) and all(str(d).startswith("Sparse") and d.fill_value == 0 for d in X.dtypes):
             return X.sparse.to_coo().tocsr()
         kinds = set(X.dtypes)
         if len(kinds) == 1 and isinstance(kind := kinds.pop(), np.dtype) and kind in (np.float64, np.float32):
             return X.to_numpy()
     if factors is None:
-        return tuple(_numbers(column, estimator) for column in frame.iter_columns())
+        return tuple(column_numbers(column, estimator) for column in frame.iter_columns())
     return tuple(
-        factors.codes(column.name, _arrow_or_list(column)) if _categories(column) else _numbers(column, estimator)
+        factors.codes(column.name, _arrow_or_list(column)) if _categories(column) else column_numbers(column, estimator)
         for column in frame.iter_columns()
     )
 

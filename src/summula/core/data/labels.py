@@ -17,6 +17,7 @@ __all__ = ["Labels", "distinct"]
 
 Array = NDArray[Any]
 
+_LABELS = (str, bytes, bool, int, float, np.bool_, np.integer, np.floating)  # what objects may be
 _MOST_CLASSES = 10_000  # of files: a target with more different values is no label
 
 
@@ -84,12 +85,33 @@ def distinct(values: Array, start: int, estimator: str) -> Array:
                 )
         return np.array(sorted(set(values.tolist())), dtype=object)
     if values.dtype.kind == "O":
+        for row, value in enumerate(values):
+            if not isinstance(value, _LABELS):
+                raise _no_label(value, start + row, estimator)
         values = np.asarray(values.tolist())
+    if values.dtype.kind == "c":
+        raise DataError(
+            "Complex data not supported: the target y holds complex numbers, which are no class labels; give text or "
+            "whole numbers."
+        )
     if values.dtype.kind not in "biufUS":
-        raise DataError(f"Unknown label type: the target y holds {values.dtype} values, which are no class labels.")
+        raise _no_label(values.flat[0], start, estimator)
     if values.dtype.kind == "f":
         _refuse_measurements(values, start, estimator)
     return np.unique(values)
+
+
+def _no_label(value: Any, row: int, estimator: str) -> DataError:
+    """What to say of an object that cannot be a label."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return DataError(
+            f"The target y is {value} at row {row}; {estimator} needs a label in every row: drop rows without one."
+        )
+    said = " ".join(str(value).split())[:60]
+    return DataError(
+        f"Unknown label type: the target y holds {said} ({type(value).__name__}) at row {row}; {estimator} needs text, "
+        "whole numbers or booleans: convert it, for example with np.asarray(y).astype(str)."
+    )
 
 
 def _refuse_measurements(values: Array, start: int, estimator: str) -> None:

@@ -14,8 +14,27 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.factors import Factors, FactorSource
-from summula.core.data.frames import frame_columns, is_frame, no_such_column, opened, pop_columns, text_error
+from summula.core.data.frames import (
+    column_numbers,
+    frame_columns,
+    frame_library,
+    is_frame,
+    no_such_column,
+    opened,
+    pop_columns,
+)
 from summula.core.data.labels import Labels
+from summula.core.data.numbers import (
+    TARGET,
+    WEIGHT,
+    Origin,
+    array_of,
+    column_values,
+    is_wide_integer,
+    real_numbers,
+    refuse_silent_conversions,
+    text_error,
+)
 from summula.core.data.scan import Scan, ScanSource
 from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse
@@ -71,8 +90,10 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
         rows = X
     try:
         if not _is_plain(rows):
+            values = rows if hasattr(rows, "tocsr") else np.asarray(rows)
+            refuse_silent_conversions(values, Origin.features(X), name)
             rows = check_array(
-                rows,
+                rows if hasattr(rows, "dtype") else values,
                 accept_sparse=["csr", "csc"] if accept_sparse else False,
                 dtype=_FLOATS,
                 ensure_all_finite=False,
@@ -107,11 +128,6 @@ def _refuse_what_is_no_table(X: Any, name: str) -> None:
         raise DataError(
             f"X is of type {type(X).__name__}; {name} needs a table of numbers: an array, a frame or a sparse matrix."
         )
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-        raise DataError(
-            f"Complex data not supported: X holds complex numbers; {name} needs real ones: "
-            "give real and imaginary parts as columns of their own."
-        )
 
 
 def _locate_uneven_row(X: Any, error: ValueError) -> None:
@@ -126,16 +142,16 @@ def _locate_uneven_row(X: Any, error: ValueError) -> None:
 
 
 def _locate_text(X: Any, name: str, error: Exception) -> None:
-    """Replace "could not convert string to float" by where the text is."""
-    if "could not convert" not in str(error):
-        return
-    cells = np.asarray(X, dtype=object)
-    for row, values in enumerate(cells if cells.ndim == 2 else ()):
-        for j, value in enumerate(values):
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                raise text_error(f"Column {j}", value, row, name) from error
+    """Replace "could not convert string to float" by where the text, or a list, is."""
+    said = str(error)
+    if ("could not convert" in said or "setting an array element" in said) and "inhomogeneous" not in said:
+        real_numbers(np.asarray(X, dtype=object), Origin.features(X), name)
+
+
+def _float64(values: Array, origin: Origin, given: Any, name: str) -> Array:
+    """Targets or weights as float64; `given` is what they were made from."""
+    code = f"np.asarray({origin.code})" if isinstance(given, list | tuple) else origin.code
+    return real_numbers(values, origin._replace(library=frame_library(given), code=code), name).astype(np.float64)
 
 
 def _targets(y: Any, n_rows: int, name: str) -> Array:
@@ -144,13 +160,13 @@ def _targets(y: Any, n_rows: int, name: str) -> Array:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     if hasattr(y, "indptr"):
         raise DataError("The target y is sparse; give it as a dense array: y.toarray().")
-    values = np.asarray(y)
+    values = array_of(y)
     if values.ndim not in (1, 2):
         raise DataError(f"y should be a 1d array, or 2d for several targets; it has shape {values.shape}.")
     if values.ndim == 2 and not values.shape[1]:
         raise DataError(f"The target y has shape {values.shape}, no column at all; {name} needs at least one.")
     if values.dtype not in _FLOATS:
-        values = _as_numbers(values, "The target y", name)
+        values = _float64(values, TARGET, y, name)
     if len(values) != n_rows:
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows and y has {len(values)}; "
@@ -159,37 +175,14 @@ def _targets(y: Any, n_rows: int, name: str) -> Array:
     return values
 
 
-def _as_numbers(values: Array, what: str, name: str) -> Array:
-    """Integers, booleans and numbers kept as objects as float64; anything else is named, with its row."""
-    if values.dtype.kind == "c":
-        raise DataError(f"Complex data not supported: {what} holds complex numbers; {name} needs real ones.")
-    if values.dtype.kind in "fiub":
-        return values.astype(np.float64)
-    try:
-        if values.dtype.kind == "O":
-            return values.astype(np.float64)
-    except (TypeError, ValueError):
-        pass
-    for row, value in enumerate(values if values.ndim else [values.item()]):
-        try:
-            if values.dtype.kind == "O":
-                np.asarray(value, dtype=np.float64)
-                continue
-        except (TypeError, ValueError):
-            pass
-        said = value.item() if isinstance(value, np.generic) else value
-        raise DataError(f"{what} holds {said!r} at row {row}, which is not a number; {name} needs numbers: encode it.")
-    raise DataError(f"{what} holds something that is not a number; {name} needs numbers.")
-
-
 def _weights(weight: Any, n_rows: int, name: str) -> Array | None:
     if weight is None:
         return None
     if hasattr(weight, "indptr"):
         raise DataError("sample_weight is sparse; give it as a dense array: sample_weight.toarray().ravel().")
-    values = np.asarray(weight)
+    values = array_of(weight)
     if values.dtype != np.float64:
-        values = _as_numbers(values, "sample_weight", name)
+        values = _float64(values, WEIGHT, weight, name)
     if values.ndim == 0:
         values = np.full(n_rows, values)
     if values.ndim != 1:
@@ -259,10 +252,10 @@ def as_source(
     if columns or weighted_by_name:
         X, popped = pop_columns(X, columns + ([sample_weight] if weighted_by_name else []))
         if weighted_by_name:
-            sample_weight = _column_numbers(popped.pop(), name)
+            sample_weight = column_numbers(popped.pop(), name)
         if columns:
             values = [
-                labels.codes(_as_objects(column.to_numpy())) if labels and not j else _column_numbers(column, name)
+                labels.codes(_label_column(column)) if labels and not j else column_numbers(column, name)
                 for j, column in enumerate(popped)
             ]
             target_names = tuple(columns)
@@ -306,6 +299,11 @@ def _as_objects(values: Array) -> Array:
     return values.astype(object) if values.dtype.kind == "U" else values
 
 
+def _label_column(column: Any) -> Array:
+    """A column of a frame as labels."""
+    return array_of(column.to_native()) if is_wide_integer(column.dtype) else _as_objects(column_values(column))
+
+
 def _codes(y: Any, labels: Labels, name: str) -> Array:
     """Labels given as values, as codes."""
     from sklearn.utils.multiclass import check_classification_targets
@@ -315,7 +313,10 @@ def _codes(y: Any, labels: Labels, name: str) -> Array:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     if hasattr(y, "indptr"):
         raise DataError("The target y is sparse; give it as a dense array: y.toarray().")
-    values = column_or_1d(y, warn=True)
+    values = array_of(y)
+    if values.dtype.kind in "cmMV":
+        return labels.codes(values)  # which refuses them
+    values = column_or_1d(values, warn=True)
     if not isinstance(y, np.ndarray | list | tuple):
         values = _as_objects(values)
     if len(values) and values.dtype.kind not in "Of":  # of these the labels themselves complain
@@ -389,7 +390,10 @@ def _header(names: list[str]) -> Any:
 
 def _text_in_files(X: Scan, column: str, name: str) -> DataError:
     if X.kinds[column] != "text":
-        return DataError(f"Column {column!r} holds {X.kinds[column]} values; {name} needs numbers: convert it first.")
+        return DataError(
+            f"Column {column!r} holds {X.kinds[column]} values; {name} needs numbers: convert it in the files, or "
+            "leave it out with columns=[...]."
+        )
     values = (value for batch in X.read(0, X.n_rows, [column]) for value in batch[0])
     texts = ((row, value) for row, value in enumerate(values) if value is not None)
     first = next(texts, None)
@@ -421,12 +425,6 @@ def _names_of(y: Any) -> tuple[str, ...] | None:
 
         return tuple(str(column) for column in nw.from_native(y).columns)
     return None
-
-
-def _column_numbers(column: Any, name: str) -> Array:
-    from summula.core.data.frames import _numbers
-
-    return _numbers(column, name)
 
 
 def _feature_names(estimator: Any) -> tuple[str, ...] | None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.frames import is_frame, opened, pop_columns
+from summula.core.data.frames import frame_library, is_frame, opened, pop_columns
+from summula.core.data.numbers import Origin, array_of, column_values, real_numbers
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 from summula.core.estimator.validation import collection_reader
@@ -72,13 +73,10 @@ def _values(X: Any, given: Any, what: str, n: int) -> Array:
         frame = opened(X)
         if given not in frame.columns:
             raise DataError(f"The data have no column {given!r}; {what} has to be one of them, or values.")
-        given = frame[given].to_numpy()
+        given = column_values(frame[given])
     if given is None:
         raise DataError(f"The target {what} is None; give one number a row.")
-    try:
-        values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{what} holds something that is not a number; give one number a row.") from None
+    values = real_numbers(array_of(given), Origin(what, what, frame_library(given)), "the model").astype(np.float64)
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.ndim == 2 and values.shape[1] == 1:

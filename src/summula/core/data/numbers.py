@@ -1,0 +1,245 @@
+"""Values of any kind as real numbers, or one sentence that says what they are instead and how to convert them.
+
+Integers, booleans, floats, decimals, and numbers kept as Python objects are numbers; None and `pandas.NA` are NaN. Text
+is text even when it spells a number. Dates, durations, complex numbers and records are refused: NumPy converts them
+without an error, NaT to -9.2e18 and a complex number to its real part.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+
+__all__ = [
+    "TARGET",
+    "WEIGHT",
+    "Origin",
+    "array_of",
+    "column_values",
+    "is_wide_integer",
+    "real_numbers",
+    "refuse_silent_conversions",
+    "text_error",
+]
+
+Array = NDArray[Any]
+
+_LONGEST = 60  # characters of a value that an error shows
+_DAYS = "({} - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"
+_HOURS = "{} / np.timedelta64(1, 'h')"
+# Kinds of objects that NumPy converts to float64 without an error, to something else than they are.
+_SILENT = (np.datetime64, np.timedelta64, np.complexfloating, datetime.date, datetime.timedelta, complex)
+_ENCODE = "encode the column (for example with OneHotEncoder) or leave it out"
+
+
+class Origin(NamedTuple):
+    """Where values come from, for error messages.
+
+    Attributes
+    ----------
+    label : str
+        How a sentence names them: "Column 'age'", "The target y".
+    code : str
+        What a user types to have them: "X['age']", "y".
+    library : str
+        "numpy", or the library of the frame or series: "pandas", "polars", "pyarrow".
+    advice : str
+        What to do with text.
+    """
+
+    label: str
+    code: str
+    library: str = "numpy"
+    advice: str = "encode it"
+
+    @classmethod
+    def column(cls, name: Any, library: str) -> Origin:
+        """A column of a frame."""
+        return cls(f"Column {name!r}", f"X[{name!r}]", library, _ENCODE)
+
+    @classmethod
+    def features(cls, X: Any) -> Origin:
+        """An array of features."""
+        return cls("X", "X" if hasattr(X, "dtype") else "np.asarray(X)", advice=_ENCODE)
+
+    def at(self, place: tuple[int, ...]) -> Origin:
+        """The column that holds the value at some place of an array."""
+        if self.label != "X" or len(place) < 2:
+            return self
+        return self._replace(label=f"Column {place[1]}", code=f"{self.code}[:, {place[1]}]")
+
+    def array(self, dtype: str) -> str:
+        """What a user types to have the values as an array of NumPy."""
+        if self.library == "pandas":
+            return f"{self.code}.to_numpy({dtype!r})"  # also of a time zone, or kept by Arrow
+        return self.code if self.library == "numpy" else f"{self.code}.to_numpy()"
+
+
+TARGET = Origin("The target y", "y")
+WEIGHT = Origin("sample_weight", "sample_weight")
+
+
+def is_wide_integer(dtype: Any) -> bool:
+    """Whether a dtype of a frame library is an integer that NumPy has no type for."""
+    return str(dtype) in ("Int128", "UInt128")
+
+
+def array_of(values: Any) -> Array:
+    """An array, a sequence or a series of any library as an array of NumPy; wide integers as Python's."""
+    library = type(values).__module__.partition(".")[0]
+    if library == "polars" and hasattr(values, "to_list"):
+        if values.dtype.is_nested():
+            raise DataError(f"The values are {values.dtype}; give each part of them as a column of its own.")
+        if is_wide_integer(values.dtype):
+            return np.array(values.to_list(), object)
+    if library == "polars" and hasattr(values, "get_columns"):
+        return np.column_stack([array_of(column) for column in values.get_columns()])
+    return np.asarray(values)
+
+
+def column_values(column: Any) -> Array:
+    """A column of a frame, as narwhals sees it, as an array of NumPy; wide integers and missing booleans as float64."""
+    import narwhals as nw
+
+    dtype = column.dtype
+    if dtype.is_nested():
+        raise DataError(
+            f"Column {column.name!r} holds {dtype} values (first at row 0); give each part of them as a column of its "
+            "own, or leave it out."
+        )
+    if is_wide_integer(dtype):
+        return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
+    values = np.asarray(column.to_numpy())
+    if str(dtype) == "Boolean" and values.dtype.kind == "O":
+        return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
+    return values
+
+
+def real_numbers(values: Array, origin: Origin, estimator: str) -> Array:
+    """Values as float64, float32, integers or booleans; raises a sentence for anything else.
+
+    Parameters
+    ----------
+    values : ndarray
+    origin : Origin
+    estimator : str
+        Who needs numbers.
+    """
+    kind = values.dtype.kind
+    if kind in "fiub":
+        return _of_usual_width(values)
+    if kind == "O":
+        return _of_objects(values, origin, estimator)
+    if kind == "M":
+        raise _dates(f"{origin.label} holds dates ({values.dtype})", _DAYS, origin.array("datetime64[us]"), estimator)
+    if kind == "m":
+        said = f"{origin.label} holds durations ({values.dtype})"
+        raise _durations(said, _HOURS, origin.array("timedelta64[us]"), estimator)
+    if kind == "c":
+        code = origin.code if origin.library == "numpy" else f"{origin.code}.to_numpy()"
+        raise _complex(f"{origin.label} holds complex numbers", code, estimator)
+    if kind == "V":
+        raise DataError(
+            f"{origin.label} holds records ({values.dtype}); {estimator} needs numbers: convert it with "
+            f"numpy.lib.recfunctions.structured_to_unstructured({origin.code})."
+        )
+    raise _first_text(values, origin, estimator)
+
+
+def refuse_silent_conversions(values: Any, origin: Origin, estimator: str) -> None:
+    """Raise the sentence of `real_numbers` for dates, durations, complex numbers and records, and for nothing else."""
+    if values.dtype.kind in "MmcV" or (
+        values.dtype.kind == "O" and any(issubclass(kind, _SILENT) for kind in set(map(type, values.flat)))
+    ):
+        real_numbers(values, origin, estimator)
+
+
+def _of_usual_width(values: Array) -> Array:
+    if values.dtype == np.float16:
+        return values.astype(np.float32)
+    return values.astype(np.float64) if values.dtype.itemsize > 8 else values
+
+
+def _dates(said: str, cure: str, code: str, estimator: str) -> DataError:
+    return DataError(f"{said}; {estimator} needs numbers: convert them, for example to days with {cure.format(code)}.")
+
+
+def _durations(said: str, cure: str, code: str, estimator: str) -> DataError:
+    return DataError(f"{said}; {estimator} needs numbers: convert them, for example to hours with {cure.format(code)}.")
+
+
+def _complex(said: str, code: str, estimator: str) -> DataError:
+    return DataError(
+        f"Complex data not supported: {said}; {estimator} needs real ones: give the parts {code}.real and {code}.imag "
+        "instead."
+    )
+
+
+# ---------------------------------------------------------------------------------------------- values kept as objects
+
+
+def _of_objects(values: Array, origin: Origin, estimator: str) -> Array:
+    kinds = set(map(type, values.flat))
+    if any(kind.__name__ == "NAType" for kind in kinds):
+        values = np.array([np.nan if type(one).__name__ == "NAType" else one for one in values.flat]).reshape(
+            values.shape
+        )
+        return real_numbers(values, origin, estimator)
+    try:
+        if not any(issubclass(kind, _SILENT) or hasattr(kind, "__len__") for kind in kinds):
+            return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    for place, value in np.ndenumerate(values):
+        if (error := _object_error(value, origin.at(place), place[0] if place else 0, estimator)) is not None:
+            raise error
+    raise DataError(f"{origin.label} holds something that is not a number; {estimator} needs numbers.")
+
+
+def _object_error(value: Any, origin: Origin, row: int, estimator: str) -> DataError | None:
+    """What to say of an object that is no real number; None when it is one."""
+    said = f"{origin.label} holds {_shown(value)} at row {row}"
+    if isinstance(value, np.datetime64):
+        return _dates(f"{said}, a date", _DAYS, "value", estimator)
+    if isinstance(value, datetime.date):
+        return _dates(f"{said}, a date", "{}.toordinal()", "value", estimator)
+    if isinstance(value, np.timedelta64):
+        return _durations(f"{said}, a duration", _HOURS, "value", estimator)
+    if isinstance(value, datetime.timedelta):
+        return _durations(f"{said}, a duration", "{} / datetime.timedelta(hours=1)", "value", estimator)
+    if isinstance(value, complex | np.complexfloating):
+        return _complex(f"{said}, a complex number", "value", estimator)
+    try:
+        if not hasattr(type(value), "__len__"):
+            np.float64(value)
+            return None
+    except (TypeError, ValueError, OverflowError):
+        pass
+    return text_error(origin.label, value, row, estimator, origin.advice)
+
+
+def _first_text(values: Array, origin: Origin, estimator: str) -> DataError:
+    place = (0,) * values.ndim
+    if not values.size:
+        return DataError(f"{origin.label} holds text; {estimator} needs numbers: {origin.advice}.")
+    return text_error(origin.at(place).label, values[place], 0, estimator, origin.advice)
+
+
+def text_error(label: str, value: Any, row: int, estimator: str, advice: str = _ENCODE) -> DataError:
+    """What to say of a column that holds something other than numbers."""
+    return DataError(
+        f"{label} holds {_shown(value)} at row {row}, could not convert it to a number; {estimator} needs numbers: "
+        f"{advice}."
+    )
+
+
+def _shown(value: Any) -> str:
+    """A value as an error shows it: short, and text of NumPy as text."""
+    value = str(value) if isinstance(value, str) else value
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
