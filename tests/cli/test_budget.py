@@ -12,7 +12,7 @@ from pyarrow import parquet
 from summula.cli import schedule, training
 from summula.core.data.chunks import Part
 from summula.core.estimator import estimator
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from tests.cli.commands import document
 from tests.cli.mixed_table import mixed_table
 

@@ -189,7 +189,7 @@ def test_enough_time_changes_nothing(case: Case) -> None:
 def test_an_iteration_out_of_time_keeps_its_best_and_says_so_once(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = case.wide_data()
     ticks = iter(range(10**9))
-    monkeypatch.setattr("summula.core.estimator.estimator.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))
     model = clone(case.estimator).set_params(max_time=20)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)

@@ -14,7 +14,7 @@ from scipy import optimize, sparse, special
 
 import summula
 from summula import ParameterError
-from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression
 from summula.linear_model.glm.dual import TAU, Balanced

@@ -459,7 +459,7 @@ def test_callbacks_may_stop_it_and_a_time_limit_does(monkeypatch: pytest.MonkeyP
         warnings.simplefilter("error")
         assert SGDRegressor(random_state=0).set_callbacks(Stop()).fit(X, y).n_iter_ == 1
     ticks = iter(range(10**9))
-    monkeypatch.setattr("summula.core.estimator.estimator.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))
     with pytest.warns(ConvergenceWarning, match="stopped after max_time=30 s and kept the best model so far"):
         model = SGDRegressor(random_state=0, max_iter=10**6, tol=None, max_time=30).fit(X, y)
     assert 1 < model.n_iter_ < 30

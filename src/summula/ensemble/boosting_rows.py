@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Part
 from summula.core.data.files import release_memory
 from summula.core.errors import DataError
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.tree.binning import SAMPLE_ROWS, BinMap, counted
 
 __all__ = ["MANY_ROWS", "Survey", "binned", "survey"]

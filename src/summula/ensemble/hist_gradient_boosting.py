@@ -19,7 +19,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.estimator import Estimator, Run
+from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -31,6 +31,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss

@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.sources import Source
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.estimator import Run, Unnamed
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -30,6 +29,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
 from summula.linear_model.least_squares.problem import solving

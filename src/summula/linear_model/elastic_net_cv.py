@@ -27,7 +27,6 @@ from sklearn.exceptions import DataConversionWarning
 
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -38,6 +37,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path

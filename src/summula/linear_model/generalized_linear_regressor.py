@@ -19,7 +19,6 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -30,6 +29,7 @@ from summula.core.estimator.parameters import (
     one_of,
     real,
 )
+from summula.core.estimator.run import Run
 from summula.linear_model.glm.diagnostics import DiagnosedGlm
 from summula.linear_model.glm.model import relative_gap
 from summula.linear_model.glm.quality import Quality, d2_of, mean_of, quality_of

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import (
     Allowed,
     boolean,
@@ -26,6 +25,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.run import Run
 from summula.linear_model.glm.inference import Asked
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.quality import quality_of_classes

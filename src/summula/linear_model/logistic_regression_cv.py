@@ -21,7 +21,6 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -32,6 +31,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import values_in_memory
 from summula.linear_model.cross_validation.folds import batches_of, most_groups
 from summula.linear_model.cross_validation.likelihood_folds import (

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.estimator import Run, Unnamed
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
+from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum, merged_by

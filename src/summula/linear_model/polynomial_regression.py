@@ -22,8 +22,8 @@ from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MappedSource, Source
-from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
+from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import RowFunction
 from summula.core.estimator.validation import as_source, complain_of_overflow
 from summula.core.numerics.statistics import Gram, Moments

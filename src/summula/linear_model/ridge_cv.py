@@ -27,8 +27,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
+from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.leave_one_out import LeftOutPath, leave_one_out_path
 from summula.linear_model.cross_validation.ridge_errors import FROM_SUMS, Predicted, Scoring, cross_validate

@@ -18,8 +18,8 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
 from summula.core.estimator.additive import AdditiveEstimator
-from summula.core.estimator.estimator import Run
 from summula.core.estimator.parameters import Allowed, boolean, none, real
+from summula.core.estimator.run import Run
 from summula.core.estimator.validation import complain_of_infinite, complain_of_overflow
 from summula.core.numerics.statistics import Moments
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from summula.core.estimator.validation import collection_reader
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["Kept", "keep_training", "recalled"]
 

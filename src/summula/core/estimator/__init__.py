@@ -1,5 +1,6 @@
 """Base classes of estimators.
 
-Reading order: `estimator` (fit: validate, run, assign), `validation` (what users pass becomes a source), `parameters`
-(parameter constraints), `scoring` (scores as sums over rows), `additive` (merge, forget, partial_fit).
+Reading order: `estimator` (fit: validate, run, assign), `run` (a fit under way), `validation` (what users pass becomes
+a source), `parameters` (parameter constraints), `scoring` (scores as sums over rows), `additive` (merge, forget,
+partial_fit).
 """

@@ -18,7 +18,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.estimator import Estimator, Run
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.run import Run
 
 __all__ = ["AdditiveEstimator", "combine"]
 

@@ -23,167 +23,21 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.cache import cached
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
-from summula.core.data.sources import MappedSource, MemorySource, Source
-from summula.core.engine.engine import TreeSum, current_engine, engine, local_engine, map_batches, watched
-from summula.core.errors import ClusterError, DataError, TimeLimitError, warn
+from summula.core.data.sources import Source
+from summula.core.engine.engine import current_engine, local_engine, map_batches, watched
+from summula.core.errors import TimeLimitError, warn
 from summula.core.estimator.parameters import Allowed, check_parameters
+from summula.core.estimator.run import OutOfTime, Run, check_clock
 from summula.core.estimator.validation import as_source, collection_reader, complain_of_missing
-from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin
+from summula.core.numerics.statistics import Statistic
 
-__all__ = ["Estimator", "Run", "Unnamed"]
+__all__ = ["Estimator"]
 
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
-
-
-class _OutOfTime(Exception):
-    """`max_time` is over."""
-
-
-def _check_clock(deadline: float | None) -> None:
-    if deadline is not None and time.monotonic() > deadline:
-        raise _OutOfTime
-
-
-class Run:
-    """One fit under way: its data, engine, clock and callbacks; `quiet` does without the last two."""
-
-    def __init__(
-        self,
-        estimator: Any,
-        source: Source,
-        X: Any = None,
-        y: Any = None,
-        *,
-        quiet: bool = False,
-        deadline: float | None = None,
-    ) -> None:
-        self.source = source
-        self.engine = source.engine()
-        self.parts = source.plan(self.engine.chunk_rows)
-        self.estimator = estimator
-        self._data = {"X": X, "y": _target_values(source, y, getattr(estimator, "classes_", None))}
-        self.one_target = source.one_target
-        self._n_jobs = getattr(estimator, "n_jobs", None)
-        self._deadline = deadline
-        self._offer: Callable[[], None] | None = None
-        self._withholds = False
-        self._context: Any = None
-        if getattr(estimator, "_skl_callbacks", None) and not quiet:
-            self._context = estimator._init_callback_context(max_subtasks=None)
-            self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
-
-    def use(self, source: Source) -> None:
-        """Go on with another source, such as a lifted one."""
-        self.source, self.parts = source, source.plan(self.engine.chunk_rows)
-
-    def keep_rows(self, *, scattered: bool = False) -> None:
-        """Decode rows of files once for all passes to come, which may want them scattered: for fits of several."""
-        kept = cached(self.source, scattered=scattered)
-        if kept is not self.source:
-            self.use(kept)
-
-    def sum(self, statistic: type[S], params: Any, task: str = "pass over the rows") -> S:
-        """The statistic of all rows, in one pass."""
-        context = self._begin(task, len(self.parts))
-        tree: TreeSum[S] = TreeSum(statistic.merge)
-        fn = functools.partial(blocks_of_part, statistic, params)
-        with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self._n_jobs)) as results:
-            for blocks in results:
-                for level, value in blocks:
-                    tree.push(value, level)
-                self._tick(context)
-        self._end(context)
-        total = tree.result()
-        if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
-            raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
-        return total
-
-    def each(self, fn: Callable[[Part], Any], task: str = "pass over the rows") -> Iterator[Any]:
-        """What a function says of each part, in the order of the rows, in one pass."""
-        context = self._begin(task, len(self.parts))
-        with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self._n_jobs)) as results:
-            for result in results:
-                yield result
-                self._tick(context)
-        self._end(context)
-
-    def complain_of_missing(self) -> None:
-        """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
-        given = self.source.base if isinstance(self.source, MappedSource) else self.source
-        complain_of_missing(given, type(self.estimator).__name__)
-
-    def leading(self, rows: int) -> Run:
-        """A quiet run over the first rows alone, held in memory."""
-        chunk = self.source.chunk(0, min(rows, self.source.n_rows))
-        few = MemorySource(
-            chunk.rows.csr() if chunk.is_sparse else chunk.rows if chunk.has_factors else chunk.X,
-            chunk.y,
-            chunk.weight,
-            self.source.dtype,
-            self.source.names,
-            self.source.target_names,
-            one_target=self.one_target,
-        )
-        with engine(local_engine()):
-            return Run(self.estimator, few, quiet=True, deadline=self._deadline)
-
-    def origin(self) -> NDArray[np.float64]:
-        """An origin near the mean of [X, Y], from the leading chunk."""
-        first = self.parts[0]
-        return pilot_origin(self.source.chunk(first.start, min(first.start + first.chunk_rows, first.stop)))
-
-    def offer(self, assign: Callable[[], None]) -> None:
-        """Keep this model, unless a better one is offered, if the fit is cut short."""
-        if not self._withholds:
-            self._offer = assign
-
-    def withhold(self) -> None:
-        """Keep no model if the fit is cut short: what is offered from now on would lack a part."""
-        self._withholds = True
-
-    def step(self, task: str = "iteration") -> bool:
-        """Mark a step of an iterative solver; True when a callback asks to stop."""
-        self._check_clock()
-        if self._context is None:
-            return False
-        context = self._begin(task, 0)
-        return self._end(context)
-
-    def finish(self) -> None:
-        """Tell the callbacks that the fit is over."""
-        if self._context is not None:
-            self._context.call_on_fit_task_end(estimator=self.estimator, **self._data, reconstruction_attributes=dict)
-
-    def _begin(self, task: str, subtasks: int) -> Any:
-        if self._context is None:
-            return None
-        context = self._context.subcontext(task_name=task, max_subtasks=subtasks)
-        return context.call_on_fit_task_begin(estimator=self.estimator)
-
-    def _end(self, context: Any) -> bool:
-        return context is not None and bool(context.call_on_fit_task_end(estimator=self.estimator))
-
-    def _tick(self, context: Any) -> None:
-        if context is not None:
-            part = context.subcontext(task_name="part")
-            part.call_on_fit_task_begin(estimator=self.estimator)
-            part.call_on_fit_task_end(estimator=self.estimator)
-        self._check_clock()
-
-    def _check_clock(self) -> None:
-        _check_clock(self._deadline)
-
-    def settle(self, error: BaseException) -> bool:
-        """After an interruption: assign what was offered, if anything was; True when there is a model."""
-        if self._offer is None or not isinstance(error, KeyboardInterrupt | _OutOfTime | ClusterError):
-            return False
-        self._offer()
-        return True
 
 
 # What is computed row by row.
@@ -203,24 +57,9 @@ def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
     return by_row
 
 
-def _target_values(source: Source, y: Any, classes: Array | None) -> Any:
-    """The target as callbacks want it: its values or labels, also where the user gave the name of a column."""
-    named = isinstance(y, str) or (isinstance(y, list | tuple) and any(isinstance(name, str) for name in y))
-    values = getattr(source, "y", None) if named else None
-    if values is None:
-        return y
-    if classes is not None:
-        return classes[values[:, 0].astype(np.intp)]
-    return values[:, 0] if source.one_target else values
-
-
 def _map_chunks(fn: Callable[[Chunk], Any], part: Part) -> list[Any]:
     with np.errstate(invalid="ignore"):  # missing values are complained of afterwards, by name
         return [fn(chunk) for chunk in part.chunks()]
-
-
-class Unnamed(BaseEstimator):
-    """Stands for an estimator where data are read and there is none."""
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator):
@@ -258,7 +97,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             check_parameters(self, self._parameters)
             max_time = getattr(self, "max_time", None)
             deadline = None if max_time is None else time.monotonic() + max_time
-            with watched(functools.partial(_check_clock, deadline)):
+            with watched(functools.partial(check_clock, deadline)):
                 source = self._source(X, y, sample_weight, needs_y=needs_y, reset=reset)
                 self._note_columns(y, sample_weight, reset)
                 run = Run(self, source, X, y, deadline=deadline)
@@ -267,7 +106,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         except BaseException as error:
             fitted = dict(vars(self))
             if run is not None and run.settle(error):
-                if isinstance(error, _OutOfTime):
+                if isinstance(error, OutOfTime):
                     known = getattr(self, "certificate_", None)
                     warn(
                         f"{type(self).__name__} stopped after max_time={self.max_time} s and kept the best model "
@@ -277,7 +116,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                     return
                 raise
             self._restore(before, fitted)
-            if isinstance(error, _OutOfTime):
+            if isinstance(error, OutOfTime):
                 raise TimeLimitError(
                     f"max_time={self.max_time} s was over before {type(self).__name__} had a first model; "
                     "raise max_time or fit fewer rows."

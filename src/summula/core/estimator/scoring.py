@@ -24,7 +24,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.frames import is_frame, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.estimator.validation import collection_reader
 from summula.core.numerics.sums import Sum
 

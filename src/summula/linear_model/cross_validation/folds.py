@@ -26,7 +26,7 @@ from summula.core.numerics.statistics import Gram, TriangularFactor
 from summula.core.numerics.sums import Groups
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = [
     "Batch",

@@ -40,7 +40,7 @@ from summula.linear_model.least_squares.problem import Fit, Problem, solving
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["LeftOut", "LeftOutPath", "leave_one_out", "leave_one_out_path"]
 
@@ -364,7 +364,7 @@ def leave_one_out(run: Run, fit: Fit, fit_intercept: bool) -> LeftOut:
 
 def _error_without(run: Run, row: int, chunk: Chunk, fit_intercept: bool) -> Array:
     """The errors at a row, held in `chunk`, of the model fitted to the others."""
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
     problem = Problem(fit_intercept, np.zeros(run.source.n_targets), False)
     fit = solve(Run(run.estimator, WithoutRow(run.source, row), quiet=True), problem, lambda fit: None)

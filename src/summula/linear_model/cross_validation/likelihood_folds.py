@@ -25,7 +25,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch
 from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve

@@ -45,7 +45,7 @@ from summula.linear_model.least_squares.problem import Problem
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["FROM_SUMS", "Curve", "Predicted", "Scoring", "SquaredErrors", "cross_validate", "scores_of"]
 
@@ -242,7 +242,7 @@ def _check_tested(fits: Sequence[SplitFit]) -> None:
 
 def _one_by_one(run: Run, batch: Batch, setting: Setting) -> Iterator[SplitFit]:
     """Sparse data too wide for sums of products: every split and alpha fitted by itself, by conjugate gradients."""
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
     source, t = run.source, run.source.n_targets
     if not isinstance(source, MemorySource):

@@ -25,7 +25,7 @@ from summula.core.numerics.sums import Sum
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["AllRows", "RowSpace", "all_rows"]
 

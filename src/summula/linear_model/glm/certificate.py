@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
-from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.linear_model.glm.dual import bound_of

@@ -49,7 +49,7 @@ from summula.linear_model.glm.sums import At, block_of, linear_predictor, weight
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["Balanced", "Bound", "bound_of", "penalty_gap"]
 

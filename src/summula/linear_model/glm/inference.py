@@ -32,7 +32,7 @@ from scipy import sparse, special
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.solver import WIDE, GlmFit, GlmProblem, Objective

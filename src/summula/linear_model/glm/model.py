@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.linear_model.glm.certificate import GlmCertificate
 from summula.linear_model.glm.groups import with_groups
 from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise

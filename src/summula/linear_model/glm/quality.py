@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.solver import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, weighted_rows

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.glm.inference import blocks, coordinates
 from summula.linear_model.glm.solver import GlmFit, GlmProblem

@@ -42,7 +42,7 @@ from summula.optimize.solvers.limited_memory import lbfgs
 from summula.optimize.solvers.newton_method import Bounds, Factor, Local, newton
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["GlmFit", "GlmProblem", "Objective", "first_guess", "judge", "representative", "solve"]
 

@@ -47,7 +47,7 @@ from summula.optimize.solvers.l1_quadratic import GramQuadratic, Penalty, judged
 from summula.optimize.solvers.newton_method import Factor, Local
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["at_once", "decrement_of", "solve_l1"]
 
@@ -274,7 +274,7 @@ def _selected(columns: Columns, block: Array) -> Array:
 
 def restricted(run: Run, columns: Columns) -> Run:
     """A run over the same rows with some of the columns, which are copied if the rows are sparse."""
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
     source = run.source
     if source.streams:

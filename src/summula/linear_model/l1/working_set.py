@@ -20,7 +20,7 @@ from summula.linear_model.glm.sums import Slopes, dense_sums, derivatives_at, in
 from summula.linear_model.least_squares.problem import solving
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["HeldColumns"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.sources import Source
-from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.statistics import TriangularFactor, triangle

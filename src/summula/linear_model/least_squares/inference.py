@@ -26,7 +26,7 @@ from scipy import special
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 from summula.linear_model.least_squares.problem import Fit
 from summula.stats.summary import Summary

@@ -12,7 +12,7 @@ from summula.core.data.frames import frame_library, is_frame
 from summula.core.data.training_data import keep_training, recalled
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate

@@ -15,7 +15,7 @@ from summula.linear_model.least_squares.problem import Fit, Problem, centred_slo
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = [
     "ScaledCholesky",

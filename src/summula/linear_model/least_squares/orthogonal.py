@@ -21,7 +21,7 @@ from summula.linear_model.least_squares.problem import (
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["EXTENDED_ELEMENTS", "FactorAnswer", "lengths", "solve_by_factor", "solve_factor"]
 

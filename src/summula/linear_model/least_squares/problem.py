@@ -19,7 +19,7 @@ from summula.core.numerics.statistics import Gram, product
 from summula.core.numerics.sums import Sum
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = [
     "Fit",

@@ -38,7 +38,7 @@ from summula.linear_model.least_squares.orthogonal import solve_by_factor
 from summula.linear_model.least_squares.problem import Fit, Problem, solving
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["SPARSE_GRAM_COLUMNS", "TINY_FACTOR", "solve"]
 

@@ -29,7 +29,7 @@ from summula.linear_model.least_squares.problem import Fit, Problem, Residuals, 
 from summula.optimize.solvers.quadratic import minimise_quadratic
 
 if TYPE_CHECKING:
-    from summula.core.estimator.estimator import Run
+    from summula.core.estimator.run import Run
 
 __all__ = ["ColumnSums", "NormalProduct", "solve_sparse", "sparse_gap"]
 

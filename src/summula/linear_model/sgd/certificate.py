@@ -24,7 +24,7 @@ from scipy import special
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
-from summula.core.estimator.estimator import Run, Unnamed
+from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum

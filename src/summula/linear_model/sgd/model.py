@@ -15,8 +15,9 @@ from summula.core.data.chunks import Part
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import watched
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
-from summula.core.estimator.estimator import Estimator, Run
+from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.run import Run
 from summula.linear_model.linear_predictor import SparseCoefficients, dense
 from summula.linear_model.sgd.certificate import DescentCertificate, DescentProblem, DualSums
 from summula.linear_model.sgd.rows import HeldOut, RowSizes, Visits

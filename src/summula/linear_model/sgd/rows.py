@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from summula.core.data.chunks import Chunk, Part, SparseRows
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import SerialEngine, check_watch, local_engine
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = ["Buffer", "HeldOut", "RowSizes", "Visits", "rows_in_order", "squared_lengths"]

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
-from summula.core.estimator.estimator import Run
+from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 from summula.linear_model.sgd.rows import Buffer, HeldOut, Visits, rows_in_order
 from summula.linear_model.sgd.rule import (
