@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from summula.cli.exit_codes import OUTPUT, CommandError
 
-__all__ = ["output_folder", "write_together", "write_whole"]
+__all__ = ["output_folder", "write_whole"]
 
 
 def output_folder(path: str) -> str:
@@ -26,18 +25,6 @@ def output_folder(path: str) -> str:
             f"The folder {path} cannot be written to ({reason}); give another with --out.", OUTPUT
         ) from None
     return path
-
-
-def write_together(folder: str, writers: Mapping[str, Callable[[str], object]]) -> None:
-    """Write several files of a folder, all or none: each function is given a path to write to.
-
-    They take their names when the last of them is complete; until then, and after any error, what was there stays.
-    """
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".summula-") as aside:
-        for name, write in writers.items():
-            write(os.path.join(aside, name))
-        for name in writers:
-            os.replace(os.path.join(aside, name), os.path.join(folder, name))
 
 
 def write_whole(path: str, text: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import summula
+from summula.cli.commit import committed_path
 from summula.cli.console import Console
 from summula.cli.exit_codes import MODEL, CommandError
 from summula.cli.files import write_whole
@@ -34,10 +35,11 @@ Array = NDArray[Any]
 @uncollected()
 def load_model(path: str) -> TableModel:
     """The model of a table in a file; complains of any other."""
-    if os.path.isdir(path) and os.path.exists(inside := os.path.join(path, "model.summula")):
-        path = inside
+    if os.path.isdir(path):
+        inside = os.path.join(path, "model.summula")
+        path = inside if os.path.exists(committed_path(inside)) else path
     try:
-        model = summula.load(path)
+        model = summula.load(committed_path(path))
     except FileNotFoundError:
         raise CommandError(f"There is no model file {path}; `summula train` writes one.", MODEL) from None
     except IsADirectoryError:

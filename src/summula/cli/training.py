@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 import summula
 from summula.cli.candidates import candidates_for
+from summula.cli.commit import exclusive, write_together
 from summula.cli.comparison import Leaderboard
 from summula.cli.console import Console, printable
 from summula.cli.costs import read_costs
-from summula.cli.files import output_folder, write_together, write_whole
+from summula.cli.files import output_folder, write_whole
 from summula.cli.folds import Encoded, folds_of
 from summula.cli.inspecting import leak_sentence, leaks_of_training
 from summula.cli.metrics import Judged, certified, metric_for, risk_of
@@ -125,6 +126,14 @@ def train(request: Request, console: Console) -> Trained:
     check_target(table, request.target)
     table = _without(table, request)
     folder = output_folder(request.out)
+    with exclusive(folder):
+        trained = _trained(request, table, console, began)
+        _write(trained, folder)
+    _say(trained, console, folder)
+    return trained
+
+
+def _trained(request: Request, table: Any, console: Console, began: float) -> Trained:
     if table.n_rows < LEAST_ROWS:
         rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
         raise DataError(f"The table has {rows}, too few to learn from and to judge by; give at least {LEAST_ROWS}.")
@@ -134,8 +143,6 @@ def train(request: Request, console: Console) -> Trained:
         from summula.cli.streaming import train_on_files
 
         trained = train_on_files(request, table, console, began)
-    _write(trained, folder)
-    _say(trained, console, folder)
     return trained
 
 

@@ -1,0 +1,180 @@
+"""Several files of one folder that change together: all of them or none, whatever happens.
+
+New files are written to a staging folder inside the target folder. Renaming a manifest into place commits them: it
+names the staging folder and its files. Then the files are moved to their names, and manifest and staging folder are
+removed. A process that dies before the commit leaves the old files in force, one that dies after it the new ones:
+the next command that uses the folder (`committed_path`) completes the move, or reads the files where they are.
+
+One process at a time holds the folder (`exclusive`), by a lock of the operating system, which ends with the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from summula.cli.exit_codes import OUTPUT, CommandError
+
+__all__ = ["committed_path", "exclusive", "write_together"]
+
+_LOCK = ".summula-lock"
+_MANIFEST = ".summula-commit.json"
+_STAGE = ".summula-results-"
+
+
+class _Commit(NamedTuple):
+    """A commit whose files may not all have been moved yet."""
+
+    stage: str
+    names: list[str]
+
+
+@contextmanager
+def exclusive(folder: str) -> Iterator[None]:
+    """Hold a folder for the length of a with-block; an error says that another process holds it."""
+    path = os.path.join(folder, _LOCK)
+    lock = _locked(path)
+    if lock is None:
+        raise CommandError(
+            f"Another `summula train` is writing to {folder}; wait until it is done, or give another folder with "
+            "--out.",
+            OUTPUT,
+        )
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows removes no open file: an empty one is left there
+            os.unlink(path)
+        os.close(lock)
+
+
+def write_together(folder: str, writers: Mapping[str, Callable[[str], object]]) -> None:
+    """Write several files of a folder, all or none: each function is given a path to write to.
+
+    The caller holds the folder (`exclusive`). Until the last file is complete, and after any error, what was there
+    stays.
+    """
+    _complete(folder)
+    _remove_leftovers(folder)
+    stage = tempfile.mkdtemp(dir=folder, prefix=_STAGE)
+    try:
+        for name, write in writers.items():
+            write(os.path.join(stage, name))
+            _sync(os.path.join(stage, name))
+        manifest = os.path.join(stage, _MANIFEST)
+        with open(manifest, "w", encoding="utf-8") as file:
+            json.dump({"stage": os.path.basename(stage), "files": list(writers)}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        _sync(stage)
+        os.replace(manifest, os.path.join(folder, _MANIFEST))
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+    _complete(folder)
+
+
+def _complete(folder: str) -> None:
+    """Move the files of a commit to their names, where an earlier process has not done so."""
+    commit = _pending(folder)
+    if commit is None:
+        return
+    _sync(folder)
+    for name in commit.names:
+        with suppress(FileNotFoundError):  # it has been moved
+            os.replace(os.path.join(commit.stage, name), os.path.join(folder, name))
+    _sync(folder)
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, _MANIFEST))
+    shutil.rmtree(commit.stage, ignore_errors=True)
+
+
+def committed_path(path: str) -> str:
+    """Where the committed version of a file is: at its path, or in the staging folder where it cannot be moved."""
+    folder, name = os.path.split(path)
+    folder = folder or "."
+    if os.path.exists(os.path.join(folder, _MANIFEST)):
+        with suppress(OSError, CommandError), exclusive(folder):  # unless its process still runs
+            _complete(folder)
+    commit = _pending(folder)
+    if commit is not None and name in commit.names:
+        staged = os.path.join(commit.stage, name)
+        if os.path.exists(staged):
+            return staged
+    return path
+
+
+def _pending(folder: str) -> _Commit | None:
+    """The commit that a folder's manifest names; None when there is none, or when it is not one of ours."""
+    try:
+        with open(os.path.join(folder, _MANIFEST), encoding="utf-8") as file:
+            tree = json.loads(file.read(1 << 16))
+        stage, names = tree["stage"], tree["files"]
+        ours = stage.startswith(_STAGE) and all(isinstance(name, str) and not name.startswith(".") for name in names)
+        plain = all(os.path.basename(name) == name for name in (stage, *names))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    place = os.path.join(folder, stage)
+    return _Commit(place, names) if ours and plain and not os.path.islink(place) else None
+
+
+def _remove_leftovers(folder: str) -> None:
+    """Delete staging folders of processes that died before their commit."""
+    for name in os.listdir(folder):
+        if name.startswith(_STAGE):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+
+def _sync(path: str) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    with suppress(OSError):  # not every system lets folders be opened
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _locked(path: str) -> int | None:
+    """An open file that is locked for this process, or None when another has it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _lock(handle)
+            # Whoever had it before may have removed it between our two steps: then it locks nothing.
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file; BlockingIOError when another process has it. (Where files have no locks, nothing.)"""
+    try:
+        import fcntl
+    except ImportError:
+        import msvcrt
+
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            raise BlockingIOError from None
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return
