@@ -94,7 +94,7 @@ def test_text_where_numbers_were_at_training(species: Trained, tmp_path: Path) -
     lines[4] = ",".join([*cells[:2], '"long"', *cells[3:]])
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     said = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
-    assert "Column 'bill_length_mm' held numbers in the training data and holds 'long' at row 3" in said
+    assert "Column 'bill_length_mm' held numbers in the training data and holds 'long' at line 5 of" in said
     assert not (tmp_path / "p.csv").exists()
 
 

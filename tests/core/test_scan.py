@@ -474,17 +474,18 @@ def test_text_is_named_by_its_row(tmp_path: Path) -> None:
     X, y, _ = data()
     names = ["Ann"] * 300
     scan = written(table(X, y).append_column("name", pa.array(names)), tmp_path)
-    refused("Column 'name' holds 'Ann' at row 0", by=LinearRegression(), X=scan, y="y")
-    refused("Column 'name' holds 'Ann' at row 0", by=LinearRegression(), X=scan, y="name")
+    refused("Column 'name' holds 'Ann' at row 1 of", "the first is row 1", by=LinearRegression(), X=scan, y="y")
+    refused("Column 'name' holds 'Ann' at row 1 of", by=LinearRegression(), X=scan, y="name")
     assert LinearRegression().fit(scan.select(["x0", "y"]), "y").coef_.shape == (1,)
 
 
-def test_the_text_among_the_numbers_of_a_csv_file_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["n/k", "1_000", "1'000", "１２"])
+def test_the_text_among_the_numbers_of_a_csv_file_is_named(text: str, tmp_path: Path) -> None:
     rows = [f"{i},{i % 7}" for i in range(2_000)]
-    rows[1_234] = "n/k,3"
+    rows[1_234] = f"{text},3"
     (tmp_path / "rows.csv").write_text("x,y\n" + "\n".join(rows))
     scan = summula.scan(tmp_path / "rows.csv")
-    refused("Column 'x' holds 'n/k' at row 1234", by=LinearRegression(), X=scan, y="y")
+    refused(f"Column 'x' holds {text!r} at line 1236 of", by=LinearRegression(), X=scan, y="y")
 
 
 def test_dates_are_refused(tmp_path: Path) -> None:

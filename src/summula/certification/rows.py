@@ -6,7 +6,7 @@ Data are taken block by block; of each block the losses of all models and the ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from summula.certification.fingerprints import betting_order, row_hashes
 from summula.core.data.frames import is_frame, no_such_column, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.engine.engine import current_engine
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, ParameterError, RowError
 from summula.core.estimator.validation import collection_reader
 from summula.stats.bounds import clopper_pearson_bounds
 from summula.stats.bounds_betting import betting_bounds
@@ -111,10 +111,12 @@ class Loss:
         row = int(np.argmax(outside.reshape(len(losses), -1).any(axis=1)))
         value = float(losses[row][outside[row]][0] if losses.ndim == 2 else losses[row])
         if np.isnan(value):
-            raise DataError(f"The loss is missing at row {row}: its label or its prediction is; leave such rows out.")
-        raise DataError(
-            f"The loss is {value:g} at row {row}, outside the range from {self.low:g} to {self.high:g}: give a range "
-            "that holds for every row there can be, or clip the predictions."
+            raise RowError("The loss is missing", row, ": its label or its prediction is; leave such rows out.")
+        raise RowError(
+            f"The loss is {value:g}",
+            row,
+            f", outside the range from {self.low:g} to {self.high:g}: give a range that holds for every row there can "
+            "be, or clip the predictions.",
         )
 
 
@@ -200,7 +202,7 @@ def _cost(costs: Array, model: Any, codes: Array, predicted: Array) -> Array:
         )
     if (codes == _UNKNOWN).any():
         row = int(np.argmax(codes == _UNKNOWN))
-        raise DataError(f"The label at row {row} is none of the classes of the model, so its cost is not known.")
+        raise RowError("The label", row, " is none of the classes of the model, so its cost is not known.")
     places = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
     return costs[np.maximum(codes, 0), [places[label] for label in predicted.tolist()]]
 
@@ -281,13 +283,24 @@ def of_blocks(work: Callable[[Any, Any], Any], X: Any, y: Any, model: Any) -> li
     if collection_reader(X) is not None:
         return _of_collection(work, X, y)
     if isinstance(X, Scan):
-        return [work(block, target) for block, target in _scanned(X, y, model)]
+        return list(_counting_rows(work, _scanned(X, y, model)))
     if isinstance(y, str):
         X, (column,) = pop_columns(_framed(X, y), [y])
         y = column.to_numpy()
     if isinstance(X, list | tuple):
         X = np.asarray(X)
     return [work(X, y)]
+
+
+def _counting_rows(work: Callable[[Any, Any], Any], blocks: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+    """A function of every block; errors count rows from the first block on."""
+    seen = 0
+    for block, target in blocks:
+        try:
+            yield work(block, target)
+        except RowError as error:
+            raise error.moved(seen + error.row) from None
+        seen += len(block)
 
 
 def _scanned(X: Scan, y: Any, model: Any) -> Iterator[tuple[Any, Any]]:

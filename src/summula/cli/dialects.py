@@ -63,7 +63,11 @@ def open_texts(path: str, remark: Callable[[str], None]) -> Scan:
     remark(f"{path} is read with {first.said()}.")
     tables: list[Any] = []
     for name in names:
-        tables += [spooled(_reader(name, odd[name]))] if name in odd else scan(name).tables
+        if name not in odd:
+            tables += scan(name).tables
+            continue
+        tables.append(spooled(_reader(name, odd[name])))
+        tables[-1].rewritten_from = name
     return Scan(tables)
 
 

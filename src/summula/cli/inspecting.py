@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.cli.console import Console
+from summula.cli.rows import located_in, numbered
 from summula.cli.tables import check_target, inferred_task, open_table, read_table, target_values
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
@@ -122,7 +123,8 @@ def inspect_file(path: str, target: str | None, console: Console) -> None:
         raise DataError(f"The table {path} has no rows; give one that has.")
     if target is not None:
         check_target(table, target)
-    sums = column_sums(table_blocks(table))
+    with located_in(table):
+        sums = column_sums(table_blocks(table))
     rows = profile(sums)
     found: dict[str, str] = {}
     said = ""
@@ -145,6 +147,7 @@ def _leaks_of(table: Scan, target: str) -> tuple[dict[str, str], str]:
 
     few = read_table(table, last=_LEAK_ROWS)
     values, there = target_values(few[target])
-    task = inferred_task(values[there], None, target)
+    with located_in(table), numbered(np.flatnonzero(there).__getitem__):
+        task = inferred_task(values[there], None, target)
     features = few.drop_columns([target]).filter(pa.array(there))
     return leaks(features, values[there], task.kind == "classes"), f"{task.kind}: {task.said}"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from summula.core.data.scan import Scan
 from summula.preprocessing.table_encoder_blocks import Columns, Piece, blocks_in_order, table_blocks
 
-__all__ = ["Answered", "count_answers"]
+__all__ = ["Answered", "count_answers", "labelled_row"]
 
 Array = NDArray[Any]
 
@@ -24,6 +24,16 @@ def count_answers(table: Scan, target: str) -> int:
     """How many rows have a value of the target. One pass over its column."""
     blocks = table_blocks(table, [target])
     return sum(blocks_in_order(blocks, lambda columns, start: int(_there(columns[target]).sum())))
+
+
+def labelled_row(table: Scan, target: str, number: int) -> int:
+    """The number in the table of a row that is counted, from 0, among those with a value of the target."""
+    blocks = table_blocks(table, [target])
+    for start, there in blocks_in_order(blocks, lambda columns, start: (start, _there(columns[target]))):
+        if number < there.sum():
+            return int(start + np.flatnonzero(there)[number])
+        number -= int(there.sum())
+    raise AssertionError("there are not so many rows")
 
 
 def _there(values: Any) -> NDArray[np.bool_]:

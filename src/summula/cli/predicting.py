@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from summula.cli.commit import committed_path
 from summula.cli.console import Console
 from summula.cli.exit_codes import MODEL, CommandError
 from summula.cli.files import write_whole
-from summula.cli.labelled_rows import Answered, count_answers
+from summula.cli.labelled_rows import Answered, count_answers, labelled_row
 from summula.cli.metrics import certified
+from summula.cli.rows import located_in, numbered
 from summula.cli.starting import uncollected
 from summula.cli.tables import open_table
 from summula.cli.training_overlap import refuse_training_rows
@@ -80,7 +82,8 @@ def predict_file(model_path: str, table_path: str, out: str, console: Console, *
         batches: Iterator[Any] = model.predict_proba(table)
     else:
         names, batches = [model.target], model.predict(table)
-    rows = write_batches(batches, names, out, raw_text=raw_text)
+    with located_in(table):
+        rows = write_batches(batches, names, out, raw_text=raw_text)
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
 
@@ -104,7 +107,8 @@ def certify_file(model_path: str, table_path: str, delta: float, out: str | None
     if text != (model.low is None and np.asarray(model.classes_).dtype.kind in "OU"):
         kind = "text" if text else "numbers"
         raise DataError(f"The target {model.target!r} holds {kind} here, and did not in training; give it as it was.")
-    certificate = certified(model, Answered(table, names, model.target), model.target, delta)
+    with located_in(table), numbered(partial(labelled_row, table, model.target)):
+        certificate = certified(model, Answered(table, names, model.target), model.target, delta)
     refuse_training_rows(model, certificate._use.rows)
     if out is not None:
         write_whole(out, certificate.to_json() + "\n")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from summula.certification.fingerprints import row_hashes
 from summula.cli.exit_codes import OUTPUT, CommandError
+from summula.cli.rows import numbered
 from summula.cli.training_overlap import smallest
 from summula.core.data.scan import Scan, scan
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, blocks_in_order, table_blocks
@@ -95,7 +96,8 @@ class Scratch:
 
         def encode(columns: Columns, start: int) -> _Encoded:
             stop = start + len(next(iter(columns.values())))
-            return self._encoded(blocks, columns, y[start:stop], folds[start:stop], n_folds)
+            with numbered(lambda row: start + row):
+                return self._encoded(blocks, columns, y[start:stop], folds[start:stop], n_folds)
 
         with ExitStack() as open_files:
             writers: dict[str, Any] = {}

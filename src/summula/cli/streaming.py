@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from summula.cli.console import Console
 from summula.cli.costs import read_costs
 from summula.cli.inspecting import leaks_of_training
 from summula.cli.metrics import Judged, certified, metric_for, risk_of
+from summula.cli.rows import number_in_blocks, numbered
 from summula.cli.schedule import Budget, compare_candidates, last_fit
 from summula.cli.scratch import HELD_OUT, LEFT_OUT, Scratch
 from summula.cli.tables import (
@@ -124,7 +126,8 @@ def train_on_files(request: Request, table: Scan, console: Console, began: float
     import pyarrow as pa
 
     values, there = target_values(read_table(table, [request.target])[request.target])
-    task = inferred_task(values[there], request.task, request.target)
+    with numbered(np.flatnonzero(there).__getitem__):
+        task = inferred_task(values[there], request.task, request.target)
     metric = metric_for(task.kind, request.metric)
     announce(console, request, table.n_rows, task, int((~there).sum()))
     candidates = candidates_for(task.kind, task.counts, request.models)
@@ -137,7 +140,8 @@ def train_on_files(request: Request, table: Scan, console: Console, began: float
     check_training_target(y[training], request)
     features = [name for name in table.columns if name != request.target]
     blocks = table_blocks(table, features)
-    sums = column_sums(rows_of(blocks, training))
+    with numbered(partial(number_in_blocks, training)):
+        sums = column_sums(rows_of(blocks, training))
     encoders = encoders_of(sums, features)
     few = read_table(table, features, last=_LOOKED_AT)
     few = few.filter(pa.array(training[: few.num_rows]))

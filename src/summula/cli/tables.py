@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.cli.dialects import open_texts
+from summula.core.data.files import spells_number
 from summula.core.data.frames import no_such_column
 from summula.core.data.scan import Scan
-from summula.core.errors import DataError
+from summula.core.errors import DataError, RowError
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 
 __all__ = [
@@ -134,16 +135,11 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
         only = different[0].item()
         raise DataError(f"The target {target!r} is {only!r} in every row; there is nothing to predict: choose another.")
     if values.dtype.kind == "O":
-        if wanted == "numbers":
-            raise DataError(f"The target {target!r} holds text such as {values[0]!r}; it cannot be taken as numbers.")
-        if len(different) > max(_MOST_DIFFERENT * len(values), _MOST_CODES):
-            spelled = _SEPARATED.fullmatch(str(values[0])) is not None
-            cure = "write numbers without thousands separators" if spelled else "choose another column"
-            raise DataError(
-                f"The target {target!r} holds {len(different):,} different texts in {len(values):,} rows, such as "
-                f"{str(values[0])!r}, too many to tell apart; {cure}."
-            )
+        _check_text(values, different, wanted, target)
         return Task("classes", False, f"{len(different)} classes of text")
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise RowError(f"The target {target!r} is infinite", row, "; give a number, or nothing to leave the row out.")
     whole = bool((different == np.floor(different)).all())
     counts = whole and bool(different[0] in (0, 1))  # what is counted is sometimes none
     if wanted is not None:
@@ -154,6 +150,30 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
     if len(different) == 2 or (codes and different[-1] - different[0] == len(different) - 1):
         return Task("classes", False, f"{len(different)} different whole numbers; --task numbers takes them as numbers")
     return Task("numbers", counts, "counts" if counts else "numbers")
+
+
+def _check_text(values: Array, different: Array, wanted: str | None, target: str) -> None:
+    """Raise a sentence about text that cannot be told apart as classes, or should have been numbers."""
+    many = len(different) > max(_MOST_DIFFERENT * len(values), _MOST_CODES)
+    if not many and wanted != "numbers":
+        return
+    others = {word for word in different.tolist() if not spells_number(word)}
+    if others and (wanted == "numbers" or 2 * len(others) < len(different)):
+        row = next(row for row, value in enumerate(values) if value in others)
+        raise RowError(
+            f"The target {target!r} holds {values[row]!r}",
+            row,
+            ", which is no number, so that it cannot be taken as numbers; write it as one, such as 1000.5, or leave it "
+            "empty.",
+        )
+    if not others:
+        raise DataError(f"The target {target!r} holds numbers as text; it cannot be taken as numbers: convert it.")
+    spelled = _SEPARATED.fullmatch(str(values[0])) is not None
+    cure = "write numbers without thousands separators" if spelled else "choose another column"
+    raise DataError(
+        f"The target {target!r} holds {len(different):,} different texts in {len(values):,} rows, such as "
+        f"{str(values[0])!r}, too many to tell apart; {cure}."
+    )
 
 
 def held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:

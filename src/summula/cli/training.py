@@ -23,6 +23,7 @@ from summula.cli.files import output_folder, write_whole
 from summula.cli.folds import Encoded, folds_of
 from summula.cli.inspecting import leak_sentence, leaks_of_training
 from summula.cli.metrics import Judged, certified, metric_for, risk_of
+from summula.cli.rows import located_in, numbered
 from summula.cli.schedule import Budget, compare_candidates, last_fit
 from summula.cli.tables import (
     LEAST_ROWS,
@@ -138,11 +139,12 @@ def _trained(request: Request, table: Any, console: Console, began: float) -> Tr
         rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
         raise DataError(f"The table has {rows}, too few to learn from and to judge by; give at least {LEAST_ROWS}.")
     streamed = request.stream or _too_large(table.n_rows * len(table.columns))
-    trained = None if streamed else _train_in_memory(request, table, console, began)
-    if trained is None:
-        from summula.cli.streaming import train_on_files
+    with located_in(table):
+        trained = None if streamed else _train_in_memory(request, table, console, began)
+        if trained is None:
+            from summula.cli.streaming import train_on_files
 
-        trained = train_on_files(request, table, console, began)
+            trained = train_on_files(request, table, console, began)
     return trained
 
 
@@ -164,22 +166,26 @@ def _without(table: Any, request: Request) -> Any:
 
 
 class Split(NamedTuple):
-    """The rows to learn from and those set aside."""
+    """The rows to learn from and those set aside, and their numbers in the table."""
 
     training: Any
     y: Array
+    rows: Array
     holdout: Any
     answers: Array
+    holdout_rows: Array
 
 
 def _train_in_memory(request: Request, table: Any, console: Console, began: float) -> Trained | None:
     """All of it, or None when the encoded rows would not fit in memory."""
     whole = read_table(table)
     values, there = target_values(whole[request.target])
-    task = inferred_task(values[there], request.task, request.target)
+    with numbered(np.flatnonzero(there).__getitem__):
+        task = inferred_task(values[there], request.task, request.target)
     metric = metric_for(task.kind, request.metric)
     split = _split(whole, values, there, task, request)
-    sums = column_sums(table_blocks(split.training))
+    with numbered(split.rows.__getitem__):
+        sums = column_sums(table_blocks(split.training))
     encoders = encoders_of(sums, split.training.column_names)
     if _too_large(len(split.y) * len(encoders[False].get_feature_names_out()) // 2):
         return None
@@ -200,7 +206,7 @@ def _train_in_memory(request: Request, table: Any, console: Console, began: floa
     fitted = last_fit(board, folds[0].n_rows, budget, lambda one, left, rows: data.fit(one, left, None, rows))
     model = table_model(encoders[best.codes], fitted, request.target, metric, costs, split.y)
     model.training_hashes_ = training_hashes(split.training.select(list(model.feature_names_in_)), split.y)
-    with quietly():
+    with quietly(), numbered(split.holdout_rows.__getitem__):
         certificate = certified(model, split.holdout, split.answers, request.delta)
     guess = guess_of(split.y, task)
     return Trained(
@@ -264,7 +270,9 @@ def _split(whole: Any, values: Array, there: Array, task: Task, request: Request
         raise DataError(f"Only {len(y)} rows have a value of {request.target!r}; give at least {LEAST_ROWS}.")
     aside = held_out(len(y), request.share, request.seed)
     check_training_target(y[~aside], request)
-    return Split(features.filter(pa.array(~aside)), y[~aside], features.filter(pa.array(aside)), y[aside])
+    rows = np.flatnonzero(there)
+    training, holdout = features.filter(pa.array(~aside)), features.filter(pa.array(aside))
+    return Split(training, y[~aside], rows[~aside], holdout, y[aside], rows[aside])
 
 
 def check_training_target(y: Array, request: Request) -> None:

@@ -13,6 +13,7 @@ __all__ = [
     "HoldoutWarning",
     "ModelFileError",
     "ParameterError",
+    "RowError",
     "SeparationWarning",
     "TimeLimitError",
     "warn",
@@ -21,6 +22,34 @@ __all__ = [
 
 class DataError(ValueError):
     """The data cannot be used as they are: missing values, text, unequal lengths, unknown columns."""
+
+
+class RowError(DataError):
+    """One row of the data is wrong.
+
+    The message is "`before` at row `row``after`". Whoever hands on only some of the rows translates the number with
+    `moved`, and whoever knows the file names the place in it with `located`.
+
+    Attributes
+    ----------
+    row : int
+        Counted from 0 over the rows that were looked at.
+    """
+
+    def __init__(self, before: str, row: int, after: str) -> None:
+        super().__init__(before, int(row), after)
+        self.before, self.row, self.after = before, int(row), after
+
+    def __str__(self) -> str:
+        return f"{self.before} at row {self.row}{self.after}"
+
+    def moved(self, row: int) -> RowError:
+        """The same error under another number of the row."""
+        return RowError(self.before, row, self.after)
+
+    def located(self, place: str) -> DataError:
+        """The same error with a place in a file, such as "line 12 of t.csv", instead of the number of the row."""
+        return DataError(f"{self.before} at {place}{self.after}")
 
 
 class ParameterError(ValueError, TypeError):

@@ -9,13 +9,15 @@ rows the mean (or nothing, for categories) stands in and a column [missing] says
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.errors import DataError
+from summula.core.data.files import spells_number
+from summula.core.errors import RowError
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 from summula.preprocessing.table_encoder_sums import ColumnSums, as_dates, days_of
 
@@ -25,6 +27,7 @@ Array = NDArray[Any]
 
 _ENOUGH = 20  # rows from which on it means something that all values are different
 _ALL_DIFFERENT = 0.9  # share of different values; counted by hashes, to about 3 %
+_IDENTIFIER = "nearly every text is different: an identifier"
 _DENSE = 3.0  # row numbers lie in a range of so many times their number, with rows held out or not
 _ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|key|index|row|rowid|rownames|nr|no|num|number|nummer)$", re.IGNORECASE)
 _SAMPLE = "datetime64[us]"
@@ -90,7 +93,7 @@ class ColumnPlan:
             raise self._of_another_kind("numbers", values, start)
         if np.isinf(values).any():
             row = start + int(np.flatnonzero(np.isinf(values))[0])
-            raise DataError(f"Column {self.name!r} holds infinity at row {row}; give a finite number or leave it out.")
+            raise RowError(f"Column {self.name!r} holds infinity", row, "; give a finite number or leave it out.")
         if codes:
             return [values]
         missing = np.isnan(values)
@@ -114,9 +117,11 @@ class ColumnPlan:
         found = table[places]  # the last place is that of missing values
         if unknown == "error" and (found == -2).any():
             row = int(np.flatnonzero(found == -2)[0])
-            raise DataError(
-                f"Column {self.name!r} holds {words[places[row]]!r} at row {start + row}, which is none of its "
-                f"{len(known)} levels in the training data; drop such rows, or set unknown='ignore'."
+            raise RowError(
+                f"Column {self.name!r} holds {words[places[row]]!r}",
+                start + row,
+                f", which is none of its {len(known)} levels in the training data; drop such rows, or set "
+                "unknown='ignore'.",
             )
         if codes:
             out[:, 0] = np.where(found < 0, np.nan, found)
@@ -148,11 +153,13 @@ class ColumnPlan:
             parts = {part: (column - scales[part][0]) / scales[part][1] for part, column in parts.items()}
         return [*parts.values(), *([missing.astype(np.float64)] if self.missing else [])]
 
-    def _of_another_kind(self, wanted: str, values: Any, start: int) -> DataError:
+    def _of_another_kind(self, wanted: str, values: Any, start: int) -> RowError:
         place, value = _first_there(values, wanted)
-        return DataError(
-            f"Column {self.name!r} held {wanted} in the training data and holds {value!r} at row {start + place}; "
-            f"give {wanted}{' such as 2024-12-31' if wanted == 'dates' else ''}, or nothing where the value is missing."
+        example = " such as 2024-12-31" if wanted == "dates" else ""
+        return RowError(
+            f"Column {self.name!r} held {wanted} in the training data and holds {value!r}",
+            start + place,
+            f"; give {wanted}{example}, or nothing where the value is missing.",
         )
 
 
@@ -168,17 +175,9 @@ def _first_there(values: Any, wanted: str) -> tuple[int, Any]:
         place = int(np.flatnonzero(kept)[0]) if kept.any() else 0
         return place, str(values[place]) if values.dtype.kind == "M" else float(values[place])
     there = [(place, value) for place, value in enumerate(values.to_pylist()) if value is not None]
-    spelled = _spells_number if wanted == "numbers" else _spells_date
+    spelled = spells_number if wanted == "numbers" else _spells_date
     # Text that spells what is wanted is not what is wrong, unless there is nothing else.
     return next((one for one in there if not spelled(one[1])), there[0] if there else (0, None))
-
-
-def _spells_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _spells_date(word: str) -> bool:
@@ -218,10 +217,21 @@ def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> Col
     if sums.texts is None:
         return ColumnPlan(name, "dropped", f"it has about {sums.distinct:,} different texts, too many for categories")
     if drop and sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count:
-        return ColumnPlan(name, "dropped", "nearly every text is different: an identifier")
+        return ColumnPlan(name, "dropped", _among_numbers(sums.texts) or _IDENTIFIER)
     by_count = sorted(sums.texts, key=lambda word: (-sums.texts[word], word))  # type: ignore[index]
     kept = tuple(by_count[:max_levels])
     return ColumnPlan(name, "category", levels=kept, other=len(by_count) > max_levels, missing=missing)
+
+
+def _among_numbers(texts: Iterable[str]) -> str | None:
+    """What to say of a column of numbers that is text because of a few cells; None for another column."""
+    texts = sorted(texts)
+    others = [word for word in texts if not spells_number(word)]
+    if 2 * len(others) > len(texts):
+        return None
+    if not others:
+        return "it holds numbers as text, which should be stored as numbers"
+    return f"it holds numbers, and text such as {others[0]!r}, which should be written as a number or left empty"
 
 
 def _numbers_rows(name: str, sums: ColumnSums) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.errors import DataError
+from summula.core.errors import DataError, RowError
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 
 __all__ = ["MOST_TEXTS", "ColumnSums", "as_dates", "days_of"]
@@ -92,9 +92,10 @@ class ColumnSums:
         """The sums of one block of a column; `start` is its first row, for errors."""
         if isinstance(values, np.ndarray) and values.dtype.kind != "M" and np.isinf(values).any():
             row = start + int(np.flatnonzero(np.isinf(values))[0])
-            raise DataError(
-                f"Column {name!r} holds infinity at row {row}; give a finite number, or leave the "
-                "value out so that it counts as missing."
+            raise RowError(
+                f"Column {name!r} holds infinity",
+                row,
+                "; give a finite number, or leave the value out so that it counts as missing.",
             )
         if weight is not None:
             there = weight > 0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from summula.core.data.arrow_columns import arrow_columns
 from summula.core.errors import DataError
 
-__all__ = ["CsvTable", "IpcTable", "NpyTable", "ParquetTable", "Table", "open_table", "release_memory"]
+__all__ = ["CsvTable", "IpcTable", "NpyTable", "ParquetTable", "Table", "open_table", "release_memory", "spells_number"]
 
 Array = NDArray[Any]
 Columns = Sequence[Array]  # one array a column
@@ -48,6 +48,8 @@ class Table(ABC):
         Rows where reading begins without decoding what comes before; then the number of rows.
     """
 
+    # The text file that this one was rewritten from, if it was.
+    rewritten_from: str | None = None
     # How `in_arrow` asks for rows: text as it is in Arrow, not as objects, and so many rows at once.
     texts_in_arrow = False
     batch_rows: int | None = None
@@ -74,6 +76,12 @@ class Table(ABC):
         except FileNotFoundError:
             raise DataError(f"The file {self.path} is gone; it has to stay in place until the fit is over.") from None
         return status.st_size, status.st_mtime_ns
+
+    def place(self, row: int) -> str:
+        """Where a row, counted from 0, is to whoever looks at the file."""
+        if self.rewritten_from is not None:
+            return f"row {row + 2} of {self.rewritten_from} (the header is row 1)"
+        return f"row {row + 1} of {self.path} (the first is row 1)"
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
         """Rows `start` to `stop` of some columns, a batch at a time."""
@@ -216,6 +224,20 @@ def decoded_type(dtype: Any) -> Any:
         return dtype
     # Values cannot be taken from views.
     return pa.large_string() if pa.types.is_string_view(dtype.value_type) else dtype.value_type
+
+
+def spells_number(text: str) -> bool:
+    """Whether a column of a CSV file may hold this text and still be one of numbers.
+
+    The reader's own rules: unlike Python's they have no 1_000 and no digits of other scripts.
+    """
+    import pyarrow as pa
+
+    try:
+        pa.scalar(text.strip(" \t")).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _cut(batches: Iterator[Any], skip: int, rows: int) -> Iterator[Any]:
@@ -397,6 +419,10 @@ class CsvTable(Table):
     def _bytes(self, begin: int, count: int) -> Array:
         # Mapped piece by piece: a map of the whole would count as memory of this process once it is read.
         return np.memmap(self.path, np.uint8, "r", offset=begin, shape=(min(count, self.stamp[0] - begin),))
+
+    def place(self, row: int) -> str:
+        """Where a row, counted from 0, is to whoever looks at the file."""
+        return f"line {row + 2} of {self.path} (the header is line 1)"
 
     def _line_ends(self, begin: int) -> int:
         return int(np.count_nonzero(self._bytes(begin, _COUNTED_BYTES) == _NEWLINE))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.errors import DataError
+from summula.core.errors import DataError, RowError
 
 __all__ = [
     "TARGET",
@@ -230,11 +230,12 @@ def _first_text(values: Array, origin: Origin, estimator: str) -> DataError:
     return text_error(origin.at(place).label, values[place], 0, estimator, origin.advice)
 
 
-def text_error(label: str, value: Any, row: int, estimator: str, advice: str = _ENCODE) -> DataError:
+def text_error(label: str, value: Any, row: int, estimator: str, advice: str = _ENCODE) -> RowError:
     """What to say of a column that holds something other than numbers."""
-    return DataError(
-        f"{label} holds {_shown(value)} at row {row}, could not convert it to a number; {estimator} needs numbers: "
-        f"{advice}."
+    return RowError(
+        f"{label} holds {_shown(value)}",
+        row,
+        f", could not convert it to a number; {estimator} needs numbers: {advice}.",
     )
 
 

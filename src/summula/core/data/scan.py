@@ -156,6 +156,11 @@ class Scan:
         placed = zip(self.tables, self.offsets, strict=False)
         return [offset + row for table, offset in placed for row in table.starts[:-1]]
 
+    def place(self, row: int) -> str:
+        """Where a row, counted from 0 over all files, is to whoever looks at them."""
+        number = min(bisect_right(self.offsets, row), len(self.tables)) - 1
+        return self.tables[number].place(row - self.offsets[number])
+
     def vocabulary(self, column: str) -> list[str]:
         """The different values of a text column, sorted; missing values left out. One pass."""
         from summula.core.engine.engine import current_engine

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.factors import Factors, FactorSource
+from summula.core.data.files import spells_number
 from summula.core.data.frames import (
     column_numbers,
     frame_columns,
@@ -399,17 +400,9 @@ def _text_in_files(X: Scan, column: str, name: str) -> DataError:
     first = next(texts, None)
     if first is not None:
         # In a CSV file a column of numbers is text because of some other value: that one is to be named.
-        row, value = next((text for text in chain([first], texts) if not _spells_number(text[1])), first)
-        return text_error(f"Column {column!r}", value, row, name)
+        row, value = next((text for text in chain([first], texts) if not spells_number(text[1])), first)
+        return text_error(f"Column {column!r}", value, row, name).located(X.place(row))
     return DataError(f"Column {column!r} holds text; {name} needs numbers: leave it out with columns=[...].")
-
-
-def _spells_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_list_of_names(y: Any) -> bool:
