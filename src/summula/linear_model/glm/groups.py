@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.factors import FactorSource
 from summula.core.data.frames import no_such_column
+from summula.core.data.numbers import array_of
 from summula.core.data.scan import Piece, ScanSource
 from summula.core.data.sources import MemorySource, Source
 from summula.core.errors import DataError
@@ -20,7 +22,9 @@ Array = NDArray[Any]
 
 
 def with_groups(source: Source, groups: Any) -> Source:
-    """The source with the groups as the last column of y: labels, one a row, or the name of a column of files."""
+    """The source with the groups as the last column of y: one label per row, or the name of a column of files."""
+    if isinstance(source, FactorSource):
+        return FactorSource(with_groups(source.base, groups), source.factors)
     if isinstance(source, ScanSource):
         if not isinstance(groups, str):
             raise DataError("The rows come from files, so groups has to be the name of a column.")
@@ -33,6 +37,7 @@ def with_groups(source: Source, groups: Any) -> Source:
             source.weight,
             one_target=False,
             labels=source.labels,
+            factors=source.factors,
         )
     if not isinstance(source, MemorySource):
         raise DataError('cov="cluster" needs rows in memory or in files; write the collection to Parquet and scan it.')
@@ -43,7 +48,7 @@ def with_groups(source: Source, groups: Any) -> Source:
 
 
 def _codes(groups: Any, n: int) -> Array:
-    labels = np.asarray(groups)
+    labels = array_of(groups)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.shape != (n,):
         raise DataError(f"groups has shape {labels.shape} and X has {n} rows; give one label a row.")

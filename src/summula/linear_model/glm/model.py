@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.frames import frame_library, is_frame, pop_columns
+from summula.core.data.numbers import array_of
 from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
 from summula.core.estimator.run import Run
@@ -230,8 +231,9 @@ class GlmModel(LinearScores):
             given = kept
         X, y, sample_weight, *shift = given
         if isinstance(groups, str) and is_frame(X):
-            X, (column,) = pop_columns(X, [groups])
-            groups = column.to_numpy()
+            others, (column,) = pop_columns(X, [groups])
+            X = X if groups in getattr(self, "feature_names_in_", ()) else others
+            groups = array_of(column.to_native())
         return (*self._rows_and_targets(X, y, *shift), sample_weight), groups
 
 
