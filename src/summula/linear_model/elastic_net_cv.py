@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import DataConversionWarning
 
+from summula.core.data.blocks import aligned, product
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import (
@@ -99,9 +100,13 @@ class _Folds:
         b = one.mean_y - one.mean_x @ V if self.fit_intercept else np.zeros(V.shape[1])
         if isinstance(test, Gram):
             return _errors_from_sums(test, V, b)
-        residual = self.y[test][:, None] - (self.X[test] @ V + b)
+        residual = self.y[test][:, None] - (self._predicted(test, V) + b)
         w = np.ones(len(test)) if self.weight is None else self.weight[test]
         return np.asarray(w @ residual**2 / w.sum())
+
+    def _predicted(self, rows: Any, V: Array) -> Array:
+        """X V of some rows."""
+        return product(aligned(self.X[rows]) if isinstance(self.X, np.ndarray) else self.X[rows], V)
 
     def _train(self, split: int) -> tuple[Centred, Any]:
         if self.grams is not None:

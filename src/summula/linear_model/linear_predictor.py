@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.data.output import write_batches
 from summula.core.estimator.estimator import Estimator
@@ -25,7 +26,9 @@ Array = NDArray[Any]
 
 def linear_values(coef: Array, intercept: Any, chunk: Chunk) -> Array:
     """The linear function of every row of a chunk."""
-    return np.asarray(chunk.X @ coef + intercept)
+    if chunk.is_sparse:
+        return np.asarray(chunk.X @ coef + intercept)
+    return np.asarray(product(chunk.block(np.result_type(chunk.dtype, coef)), coef) + intercept)
 
 
 def dense(coef: Any) -> Array:

@@ -438,8 +438,8 @@ class LogisticRegressionCV(LogisticRegression):
         self, run: Run, split: Split, coef: Array, intercept: Array, scorer: Any, to_scorer: Mapping[str, Any]
     ) -> Array:
         """The score of each model on the rows a split left out."""
-        n = run.source.n_rows
-        if not run.source.streams:
+        n, named = run.source.n_rows, self.scoring is None or isinstance(self.scoring, str)
+        if not run.source.streams and (not named or set(to_scorer) - {"sample_weight"}):  # may look at the rows
             chunk = run.source.chunk(0, n).take(split.test)
             assert chunk.y is not None
             X, y = chunk.X, self.classes_[chunk.y[:, 0].astype(np.intp)]

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.errors import DataError, ParameterError
@@ -62,11 +63,11 @@ class WrongSide(Sum):
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
         """The sums of one chunk."""
         problem, coef, intercept = params
-        X = rows_in_order(chunk)
+        X = rows_in_order(chunk) if chunk.is_sparse else chunk.block()
         margins, y, weight = _signed(X, chunk, problem, coef, intercept)
         wrong = (margins <= 0) & (weight > 0)
         push = np.where(wrong, weight * y, 0.0)
-        pull = np.asarray(X.T @ push, np.float64).T
+        pull = np.asarray(product(X.T, push), np.float64).T
         return cls(pull, push.sum(axis=0), wrong.sum(axis=0), (weight * np.maximum(-margins, 0.0)).sum(axis=0))
 
 
@@ -86,7 +87,7 @@ class Margins(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
         """Of one chunk."""
-        X = rows_in_order(chunk)
+        X = rows_in_order(chunk) if chunk.is_sparse else chunk.block()
         margins, _, weight = _signed(X, chunk, *params)
         counts = weight > 0
         largest = np.where(counts.any(axis=1), squared_lengths(X).astype(np.float64), 0.0)
@@ -107,7 +108,7 @@ def _signed(X: Any, chunk: Chunk, problem: DescentProblem, coef: Array, intercep
     weight = np.where(mine, problem.inside, problem.outside)
     if chunk.weight is not None:
         weight = weight * chunk.weight[:, None]
-    scores = np.asarray(X @ coef.T + intercept, np.float64)
+    scores = np.asarray(product(X, coef.T) + intercept, np.float64)
     return y * scores, y, weight
 
 

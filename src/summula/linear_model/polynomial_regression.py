@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
+from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MappedSource, Source
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
@@ -244,7 +245,7 @@ class PolynomialRegression(LeastSquaresModel):
 
 def _values(lift: Any, coef: Array, intercept: Array, dtype: Any, one: bool, chunk: Chunk) -> Array:
     """The polynomial at every row of a chunk."""
-    result = (lift(chunk.dense()) @ coef + intercept).astype(dtype)
+    result = (product(aligned(lift(chunk.block(np.float64))), coef) + intercept).astype(dtype)
     return np.asarray(result[:, 0] if one else result)
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned, empty_block, is_canonical, write_addresses, write_columns
+
 if TYPE_CHECKING:
     from summula.core.data.sources import Source
 
@@ -93,8 +95,7 @@ class ColumnPieces:
         row = 0
         for columns in self.pieces:
             end = row + len(columns[0])
-            for j, column in enumerate(columns):
-                np.subtract(column, shift[j], out=out[row:end, j], casting="unsafe")
+            write_columns(columns, shift, out[row:end])
             row = end
 
 
@@ -114,15 +115,12 @@ class BatchRows:
         return len(self.addresses)
 
     def write(self, out: Array, shift: Array) -> None:
-        """Copy, less `shift`: all columns in one call, which waits for nobody's lock."""
-        across = out.T
-        if across.dtype != np.float64 or not across.flags.c_contiguous:
+        """Copy, less `shift`: all columns in one call, outside the GIL."""
+        if out.dtype != np.float64:
             columns = self.columns[: len(self)]
-            ColumnPieces((tuple(column[self.begin : self.end] for column in columns),)).write(out, shift)
+            write_columns(tuple(column[self.begin : self.end] for column in columns), shift, out)
             return
-        from summula.core.data.column_kernels import copy_columns
-
-        copy_columns(self.addresses, self.begin, np.ascontiguousarray(shift, np.float64), across)
+        write_addresses(self.addresses + np.uint64(8 * self.begin), 8, shift, out)
 
 
 @dataclass(frozen=True)
@@ -184,6 +182,12 @@ class Chunk:
     stop: int
     dtype: np.dtype[Any]
 
+    def __post_init__(self) -> None:
+        for name in ("y", "weight"):  # their products depend on the layout as those of the features do
+            values = getattr(self, name)
+            if values is not None and values.dtype.kind == "f" and not is_canonical(values):
+                object.__setattr__(self, name, aligned(values, values.dtype.newbyteorder("=")))
+
     def __len__(self) -> int:
         return self.stop - self.start
 
@@ -204,7 +208,7 @@ class Chunk:
 
     @property
     def order(self) -> Literal["C", "F"]:
-        """The order a block of these rows is filled in fastest. (Products come out the same in either.)"""
+        """The order in which the source keeps its rows: what a user expects of an output beside them."""
         if isinstance(self.rows, tuple | ColumnPieces | BatchRows):
             return "F"
         if self.is_sparse or self.has_factors:
@@ -214,7 +218,10 @@ class Chunk:
 
     @property
     def X(self) -> Any:
-        """The features: sparse rows as SciPy CSR, anything else as a 2-D array of `dtype`."""
+        """The features: sparse rows as SciPy CSR, anything else as a 2-D array of `dtype` in some layout.
+
+        Products are taken of `block()` instead, whose layout does not depend on the source.
+        """
         if self.is_sparse:
             return self.rows.csr()
         if isinstance(self.rows, tuple | ColumnPieces | BatchRows | FactorRows):
@@ -222,11 +229,24 @@ class Chunk:
         return self.rows if self.rows.dtype == self.dtype else self.rows.astype(self.dtype)
 
     def blank(self, width: int, dtype: Any = None) -> Array:
-        """An empty block of these rows, in the order they fill fastest."""
-        return np.empty((len(self), width), self.dtype if dtype is None else dtype, order=self.order)
+        """An empty block with one row for each of these: C order, aligned, whatever the source."""
+        return empty_block(len(self), width, self.dtype if dtype is None else dtype)
+
+    def block(self, dtype: Any = None, origin: Array | None = None) -> Array:
+        """The features less `origin` as a dense block (see `blocks.py`).
+
+        It is not to be written to: without an origin it may be the user's own memory.
+        """
+        dtype = self.dtype if dtype is None else np.dtype(dtype)
+        if self.is_sparse:
+            X = self.rows.csr().toarray()
+            return aligned(X if origin is None else X - origin, dtype)
+        if origin is None and isinstance(self.rows, np.ndarray) and is_canonical(self.rows, dtype):
+            return self.rows
+        return self.write(self.blank(self.n_features, dtype), origin)
 
     def dense(self, dtype: Any = np.float64) -> Array:
-        """The features as a dense array of another dtype, whatever they are kept in."""
+        """The features as a dense array of another dtype, in some layout."""
         X = self.X.toarray() if self.is_sparse else self.X
         return np.asarray(X, dtype=dtype)
 
@@ -255,13 +275,8 @@ class Chunk:
                 out -= shift
         elif isinstance(self.rows, ColumnPieces | BatchRows):
             self.rows.write(out, shift)
-        elif isinstance(self.rows, tuple):
-            for j, column in enumerate(self.rows):
-                np.subtract(column, shift[j], out=out[:, j], casting="unsafe")
-        elif origin is None:
-            out[...] = self.rows
         else:
-            np.subtract(self.rows, shift, out=out, casting="unsafe")
+            write_columns(self.rows, shift, out)
         return out
 
 

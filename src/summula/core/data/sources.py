@@ -237,12 +237,12 @@ class MappedSource(WrappedSource):
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The lifted rows from `start` up to `stop`, chunk by chunk."""
         for chunk in self.base.chunks(start, stop, chunk_rows):
-            yield replace(chunk, rows=self.lift(chunk.dense(self.dtype)))
+            yield replace(chunk, rows=self.lift(chunk.block(self.dtype)))
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """The lifted rows from `start` up to `stop`."""
         chunk = self.base.chunk(start, stop)
-        return replace(chunk, rows=self.lift(chunk.dense(self.dtype)))
+        return replace(chunk, rows=self.lift(chunk.block(self.dtype)))
 
     def only(self, start: int, stop: int) -> MappedSource:
         """The same source holding these rows alone."""

@@ -21,6 +21,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import empty_block, product
 from summula.core.data.chunks import Chunk, Part
 from summula.core.engine.engine import TreeSum
 from summula.core.numerics.sums import Sum, merged_by
@@ -32,7 +33,6 @@ __all__ = [
     "TriangularFactor",
     "blocks_of_part",
     "pilot_origin",
-    "product",
     "sum_of_part",
     "triangle",
     "weight_sums",
@@ -110,15 +110,6 @@ def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
         seen = block[np.isfinite(block[:, j]), j]
         origin[j] = _mean_or_constant(seen[:, None], None)[0] if 0 < len(seen) < len(block) else 0.0
     return origin
-
-
-def product(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
-    """A @ B, with the same bits in whichever order A is kept.
-
-    BLAS packs the factors of a matrix product, but takes a matrix times a vector as it lies in memory: so a single
-    column goes in twice.
-    """
-    return np.asarray(A @ B if B.shape[1] > 1 else (A @ np.repeat(B, 2, axis=1))[:, :1])
 
 
 def weight_sums(chunk: Chunk) -> tuple[int, float, float]:
@@ -287,13 +278,13 @@ class _Scratch(threading.local):
     _numbers: NDArray[Any] | None = None
 
     def block(self, chunk: Chunk, width: int) -> NDArray[Any]:
-        """Room for the rows of a chunk, in the order they fill fastest; good until it is asked for again."""
+        """An empty block for the rows of a chunk; valid until the next call."""
         count = len(chunk) * width
         if count > _SCRATCH_ELEMENTS:
             return chunk.blank(width)
         if self._numbers is None or len(self._numbers) < count or self._numbers.dtype != chunk.dtype:
-            self._numbers = np.empty(count, chunk.dtype)
-        return self._numbers[:count].reshape((len(chunk), width), order=chunk.order)
+            self._numbers = empty_block(1, count, chunk.dtype)[0]
+        return self._numbers[:count].reshape(len(chunk), width)
 
 
 _scratch = _Scratch()

@@ -183,7 +183,7 @@ class GroupSums(Groups):
         """The sums of one chunk, in double precision."""
         whole = replace(chunk, dtype=np.dtype(np.float64))
         if not (whole.is_sparse or isinstance(whole.rows, tuple)):
-            whole = replace(whole, rows=whole.X)
+            whole = replace(whole, rows=whole.block())
         sums: list[Any] = []
         for batch, left_out in zip(params.batches, params.left_out, strict=True):
             codes = batch.of(chunk.start, chunk.stop)

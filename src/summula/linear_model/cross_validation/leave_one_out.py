@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.numerics.statistics import Gram, TriangularFactor, product
+from summula.core.numerics.statistics import Gram, TriangularFactor
 from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch, grams_of
 from summula.linear_model.cross_validation.ridge_errors import SquaredErrors, scores_of
@@ -100,7 +101,7 @@ class LeftOutModel(NamedTuple):
         """Rows in blocks, with their e and h of equations (2) and (1)."""
         whole = replace(chunk, dtype=np.dtype(np.float64))
         if not (whole.is_sparse or isinstance(whole.rows, tuple)):
-            whole = replace(whole, rows=whole.X)
+            whole = replace(whole, rows=whole.block())
         step = max(1, _BLOCK_ELEMENTS // max(len(self.coef), self.coef[0].size))
         for start in range(0, len(chunk), step):
             block = whole if step >= len(chunk) else whole.take(slice(start, start + step))
@@ -110,7 +111,7 @@ class LeftOutModel(NamedTuple):
     def _errors(self, block: Chunk) -> tuple[Array, Array]:
         d, shape = len(self.coef), self.coef.shape[1:]
         assert block.y is not None
-        Xc = block.X if block.is_sparse else block.X - self.mean[:d]
+        Xc = block.X if block.is_sparse else block.block(origin=self.mean[:d])
         errors = self._product(Xc, self.coef.reshape(d, -1)).reshape(len(block), *shape)
         np.subtract((block.y - self.mean[d:])[:, :, None], errors, out=errors)
         leverage = self._leverages(Xc)
@@ -124,7 +125,7 @@ class LeftOutModel(NamedTuple):
         """xc'H^-1 xc of every row and alpha."""
         leverage = np.empty((Xc.shape[0], self.coef.shape[2]))
         for path in self.paths:
-            Z = self._product(Xc, path.T)
+            Z = aligned(self._product(Xc, path.T))
             Z *= Z
             if len(self.paths) == 1:
                 return product(Z, path.shrink[:, np.argsort(path.places)])
@@ -159,7 +160,9 @@ class LeftOutSums(Sum):
         w = np.ones(len(Y)) if weight is None else weight
         squares = w[:, None, None] * errors**2
         joint = (squares.mean(axis=1) ** 2).sum(axis=0)
-        sums = squares.sum(axis=0), (squares**2).sum(axis=0), joint, w @ Y, w @ Y**2
+        Y = aligned(Y)
+        totals = product(w, Y), product(w, Y**2)
+        sums = squares.sum(axis=0), (squares**2).sum(axis=0), joint, *totals
         return cls(int((w > 0).sum()), float(w.sum()), *sums, ())
 
     @classmethod
@@ -369,4 +372,5 @@ def _error_without(run: Run, row: int, chunk: Chunk, fit_intercept: bool) -> Arr
     problem = Problem(fit_intercept, np.zeros(run.source.n_targets), False)
     fit = solve(Run(run.estimator, WithoutRow(run.source, row), quiet=True), problem, lambda fit: None)
     assert chunk.y is not None
-    return np.asarray(chunk.y[0] - (fit.intercept if fit_intercept else 0.0) - chunk.dense()[0] @ fit.coef)
+    predicted = product(chunk.block(np.float64), fit.coef)[0] + (fit.intercept if fit_intercept else 0.0)
+    return np.asarray(chunk.y[0] - predicted)

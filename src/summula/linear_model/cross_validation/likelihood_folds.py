@@ -31,6 +31,7 @@ from summula.linear_model.cross_validation.folds import Batch
 from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve
 from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.l1.likelihood import at_once, solve_l1
+from summula.linear_model.linear_predictor import linear_values
 from summula.losses import Multinomial
 
 __all__ = ["Codes", "FoldRun", "Judged", "Scores", "Split", "path_of", "train_of", "with_labels"]
@@ -195,7 +196,7 @@ class Scores(Sum):
         if not len(rows):
             return cls(())
         some = chunk.take(rows)
-        scores = np.asarray(some.X @ params.coef + params.intercept, np.float64)
+        scores = np.asarray(linear_values(params.coef, params.intercept, some), np.float64)
         return cls(((scores, chunk.y[rows, 0], None if chunk.weight is None else chunk.weight[rows]),))
 
 

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import ThreadEngine
 from summula.core.errors import DataError
-from summula.core.numerics.statistics import Gram, product
+from summula.core.numerics.statistics import Gram
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.cross_validation.folds import (
     Batch,
@@ -340,11 +341,11 @@ class TestPredictions(Sum):
         """The pieces of one chunk; `params` are the splits and their models."""
         chunk = replace(chunk, dtype=np.dtype(np.float64))
         assert chunk.y is not None
-        X, pieces = chunk.X, []
+        X, pieces = chunk.block(), []
         for (batch, number), (coef, mean, _) in zip(*params, strict=True):
             times = batch.test[number][batch.of(chunk.start, chunk.stop)]
             rows, d = np.repeat(np.arange(len(times)), times), len(coef)
-            predicted = product(X[rows] - mean[:d], coef.reshape(d, -1)).reshape(len(rows), *coef.shape[1:])
+            predicted = product(aligned(X[rows] - mean[:d]), coef.reshape(d, -1)).reshape(len(rows), *coef.shape[1:])
             weight = None if chunk.weight is None else chunk.weight[rows]
             piece = (predicted + mean[d:, None], chunk.y[rows], weight)
             pieces.append((piece,) if len(rows) else ())

@@ -42,7 +42,7 @@ class AllRows(Sum):
     def map(cls, chunk: Chunk, params: None) -> Self:
         """The rows of one chunk, in double precision."""
         whole = replace(chunk, dtype=np.dtype(np.float64))
-        return cls((whole if whole.is_sparse else replace(whole, rows=whole.X),))
+        return cls((whole if whole.is_sparse else replace(whole, rows=whole.block()),))
 
 
 def all_rows(run: Run) -> Chunk:
@@ -79,7 +79,7 @@ class RowSpace(NamedTuple):
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         seen = w > 0
         assert chunk.y is not None
-        X = chunk.X
+        X: Any = chunk.X if chunk.is_sparse else chunk.block()
         mean, y_mean = np.zeros(chunk.n_features), np.zeros(chunk.y.shape[1])
         if fit_intercept:
             mean, y_mean = np.asarray(X.T @ w).ravel() / w.sum(), w @ chunk.y / w.sum()
@@ -91,7 +91,7 @@ class RowSpace(NamedTuple):
             inner = basis.T @ (K[np.ix_(seen, seen)] * np.outer(root, root)) @ basis
             values, V = np.linalg.eigh(inner)
             return cls(basis @ V, np.maximum(values, 0.0), seen, root, None, K, chunk.y - y_mean)
-        Xc = (X.toarray() if chunk.is_sparse else X) - mean
+        Xc = chunk.block(origin=mean)
         V, sigma, _ = np.linalg.svd(basis.T @ (root[:, None] * Xc[seen]), full_matrices=False)
         return cls(basis @ V, sigma**2, seen, root, Xc, None, chunk.y - y_mean)
 

@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.numerics.exponentials import exponential, sigmoid
-from summula.core.numerics.statistics import product
 from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.sums import At, block_of, linear_predictor, weighted_rows
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared

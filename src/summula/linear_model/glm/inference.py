@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
+from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run
@@ -209,9 +210,9 @@ def _derivatives(loss: Loss, y: Array, eta: Array) -> tuple[Array, Array, Array 
 def coordinates(chunk: Chunk, at: At, F: Array) -> Iterator[Array]:
     """z_i'F_k of each row, output by output."""
     first, outputs = int(at.intercept), at.theta.shape[1]
-    X = chunk.X.astype(np.float64) if chunk.is_sparse else chunk.dense() - at.origin
+    X = chunk.X.astype(np.float64) if chunk.is_sparse else chunk.block(np.float64, at.origin)
     for part in F.reshape(outputs, -1, F.shape[1]):
-        u = np.asarray(X @ part[first:])
+        u = product(X, part[first:])
         if chunk.is_sparse:
             u = u - at.origin @ part[first:]
         yield u + part[0] if first else u

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
@@ -135,7 +136,7 @@ def _decided(run: Run, problem: GlmProblem) -> Found | None:
     if w is not None and not w.all():
         chunk = chunk.take(np.flatnonzero(w > 0))
     assert chunk.y is not None
-    X, y = chunk.X, chunk.y[:, 0]
+    X, y = chunk.X if chunk.is_sparse else chunk.block(), chunk.y[:, 0]
     if K == 2 and ((y > 0) & (y < 1)).any():  # a proportion stands for rows of both classes
         both = np.concatenate([np.flatnonzero(y > 0), np.flatnonzero(y < 1)])
         X, y = X[both], np.repeat([1.0, 0.0], [np.count_nonzero(y > 0), np.count_nonzero(y < 1)])
@@ -170,7 +171,9 @@ class _Margin(Sum):
         w = row_weights(chunk, class_weight)
         W, b = np.atleast_2d(np.asarray(found.coef)), np.atleast_1d(np.asarray(found.intercept))
         y = chunk.y[:, 0]
-        score, size = chunk.X @ W.T + b, abs(chunk.X) @ np.abs(W).T + np.abs(b)
+        X = chunk.X if chunk.is_sparse else chunk.block()
+        size = abs(X) if chunk.is_sparse else aligned(np.abs(X))
+        score, size = product(X, W.T) + b, product(size, np.abs(W).T) + np.abs(b)
         if len(W) == 1:
             margin = np.where(y >= 1, score[:, 0], np.where(y <= 0, -score[:, 0], -np.abs(score[:, 0])))
             margin = margin / np.where(size[:, 0] > 0, size[:, 0], 1.0)

@@ -388,7 +388,7 @@ def first_guess(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Arra
             low, high = problem.loss.eta_range
             if not low < 0.0 < high:
                 target = problem.link.link((y + mean) / 2) - offset
-                theta[0] = np.linalg.lstsq(chunk.dense(), target, rcond=None)[0]
+                theta[0] = np.linalg.lstsq(chunk.block(np.float64), target, rcond=None)[0]
     return np.where(np.isfinite(theta), theta, 0.0).ravel()
 
 

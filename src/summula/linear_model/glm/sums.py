@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned, empty_block, inner, product
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.numerics.statistics import product
 from summula.core.numerics.sums import Sum, merged_by
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
@@ -226,14 +226,14 @@ def derivatives_at(point: At, y: Array, eta: Array, w: Array | None) -> tuple[fl
 def _total(value: Array, w: Array | None) -> float:
     if w is None:
         return float(value.sum())
-    return float(value @ w)
+    return inner(value, w)
 
 
 def inner_of(curvature: Any) -> Array:
     """The block of H that belongs to the intercepts."""
     if isinstance(curvature, _Softmax):
         weighted = curvature.p * curvature.weight[:, None]
-        return np.asarray(np.diag(weighted.sum(axis=0)) - weighted.T @ curvature.p)
+        return np.diag(weighted.sum(axis=0)) - product(aligned(weighted).T, curvature.p)
     return np.array([[curvature.sum()]])
 
 
@@ -306,14 +306,17 @@ def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
     w, p = curvature
     n, width, outputs = len(block), block.shape[1], p.shape[1]
     blocks = np.zeros((outputs, width, outputs, width))
+    scaled = empty_block(n, width, block.dtype)
+    wide_rows = empty_block(min(n, _WIDE_ROWS), outputs * width, block.dtype)
     for k in range(outputs):
-        scaled = block * np.sqrt(w * p[:, k]).astype(block.dtype)[:, None]
+        np.multiply(block, np.sqrt(w * p[:, k]).astype(block.dtype)[:, None], out=scaled)
         blocks[k, :, k] = scaled.T @ scaled
     H = blocks.reshape(outputs * width, outputs * width)
     weighted = (p * np.sqrt(w)[:, None]).astype(block.dtype)
     for a in range(0, n, _WIDE_ROWS):
         rows = slice(a, min(a + _WIDE_ROWS, n))
-        wide = (weighted[rows, :, None] * block[rows, None, :]).reshape(-1, outputs * width)
+        wide = wide_rows[: rows.stop - a]
+        np.multiply(weighted[rows, :, None], block[rows, None, :], out=wide.reshape(-1, outputs, width))
         H -= wide.T @ wide
     return H
 

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from summula.core.data.blocks import empty_block, inner, product
 from summula.core.engine.engine import check_watch
+from summula.core.numerics.column_products import column_squares, in_one_order, transposed_product
 
 __all__ = ["ColumnQuadratic"]
 
@@ -38,15 +40,16 @@ class ColumnQuadratic:
     """
 
     def __init__(self, X: Any, y: Array, weight: Array | None, fit_intercept: bool) -> None:
-        self.X, self.weight = X, weight
+        self.sparse = sparse.issparse(X)
+        self.X: Any = X if self.sparse else in_one_order(X)
+        self.weight = weight
         n, d = X.shape
         self.W = float(n if weight is None else weight.sum())
-        self.sparse = sparse.issparse(X)
         y = np.asarray(y, np.float64)
-        self.mean_y = float(y.mean() if weight is None else weight @ y / self.W) if fit_intercept else 0.0
+        self.mean_y = float(y.mean() if weight is None else inner(weight, y) / self.W) if fit_intercept else 0.0
         self.mean = self._times(np.ones(n) if weight is None else weight) / self.W if fit_intercept else np.zeros(d)
         self.y = y - self.mean_y
-        self.c = float(self.y @ self._weighted(self.y)) / self.W
+        self.c = inner(self.y, self._weighted(self.y)) / self.W
         self.q = self._correlated(self.y[:, None])[:, 0]
         self._place = np.full(d, -1, np.intp)
         self._columns = np.zeros(0, np.intp)
@@ -58,8 +61,9 @@ class ColumnQuadratic:
 
     def _times(self, r: Array) -> Array:
         """X'r in float64."""
-        product = self.X.T @ (r if self.X.dtype == np.float64 else r.astype(self.X.dtype))
-        return np.asarray(product, np.float64)
+        if self.sparse:
+            return np.asarray(self.X.T @ (r if self.X.dtype == np.float64 else r.astype(self.X.dtype)), np.float64)
+        return transposed_product(self.X, r)
 
     def _correlated(self, R: Array) -> Array:
         """Xc'W R / W; one column at a time comes from a product with a vector."""
@@ -73,9 +77,9 @@ class ColumnQuadratic:
         w = np.ones(len(self.y)) if self.weight is None else self.weight
         if self.sparse:
             products = np.square(self.X.data.astype(np.float64)) * w[self.X.indices]
-            total = np.bincount(np.repeat(np.arange(len(self.q)), np.diff(self.X.indptr)), products, len(self.q))
+            total: Array = np.bincount(np.repeat(np.arange(len(self.q)), np.diff(self.X.indptr)), products, len(self.q))
         else:
-            total = np.einsum("ij,ij,i->j", self.X, self.X, w.astype(self.X.dtype)).astype(np.float64)
+            total = column_squares(self.X, w)
         return np.asarray(np.maximum(total / self.W - self.mean**2, 0.0))
 
     def _residual(self, V: Array, used: NDArray[np.intp]) -> Array:
@@ -86,7 +90,7 @@ class ColumnQuadratic:
         if self.sparse:
             return np.asarray(R - self.X[:, used] @ V[used] + self.mean[used] @ V[used])
         self._gather(used)
-        return np.asarray(R - self._Z @ V[self._columns])
+        return np.asarray(R - product(self._Z, V[self._columns]))
 
     def slope(self, v: Array, used: NDArray[np.intp]) -> Array:
         """q - G v for all columns."""
@@ -148,11 +152,13 @@ class ColumnQuadratic:
             self._columns = np.concatenate([self._columns, new])
             cross = cross - np.outer(self.mean[self._columns], mean)
         else:
-            Z = np.asarray(self.X[:, new], np.float64, order="F")
-            Z -= mean
-            joined = Z if self._Z is None else np.concatenate([self._Z.T, Z.T]).T  # stays in Fortran order
+            joined = empty_block(k + len(new), len(self.y)).T  # columns one after the other
+            if self._Z is not None:
+                joined[:, :k] = self._Z
+            Z = joined[:, k:]
+            np.subtract(self.X[:, new], mean, out=Z)
             self._columns = np.concatenate([self._columns, new])
-            cross = joined.T @ self._weighted(Z) / self.W
+            cross = product(joined.T, self._weighted(Z)) / self.W
         G = np.empty((k + len(new), k + len(new)))
         G[:k, :k], G[:, k:], G[k:, :k] = self._G, cross, cross[:k].T
         self._Z, self._G = joined, G

@@ -9,12 +9,13 @@ correction of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.statistics import product
+from summula.core.data.blocks import empty_block, product
+from summula.core.numerics.column_products import in_one_order, transposed_product
 from summula.linear_model.glm.solver import GlmProblem, Objective
 from summula.linear_model.glm.sums import Slopes, dense_sums, derivatives_at, inner_of, weighted_rows
 from summula.linear_model.least_squares.problem import solving
@@ -35,9 +36,9 @@ class HeldColumns(Objective):
         super().__init__(run, problem, origin)
         chunk = run.source.chunk(0, run.source.n_rows)
         self.chunk, self.weight = weighted_rows(chunk, problem.class_weight)
-        self.X: Array = self.chunk.X
+        self.X: Array = in_one_order(self.chunk.X)
         self._place = np.full(self.X.shape[1], -1, np.intp)
-        self._held: Array = np.empty((len(self.X), 0), self.X.dtype, order="F")
+        self._held: Array = empty_block(0, len(self.X), self.X.dtype).T
 
     def on(self, columns: Columns, moving: NDArray[np.bool_]) -> FewColumns:
         """J on some of the columns; of several outputs only the slopes that are `moving`, (K, columns), may."""
@@ -49,10 +50,13 @@ class HeldColumns(Objective):
         if len(new):
             k = self._held.shape[1]
             self._place[new] = np.arange(k, k + len(new))
-            more = np.asarray(self.X[:, new] - self.origin[new].astype(self.X.dtype), order="F")
-            self._held = np.concatenate([self._held.T, more.T]).T  # stays in Fortran order
-        order: Literal["C", "F"] = "F" if self.problem.outputs == 1 else "C"  # (softmax goes row by row)
-        block = np.empty((len(self.X), self.first + len(columns)), self.X.dtype, order=order)
+            held = empty_block(k + len(new), len(self.X), self.X.dtype).T  # columns one after the other
+            held[:, :k] = self._held
+            np.subtract(self.X[:, new], self.origin[new].astype(self.X.dtype), out=held[:, k:])
+            self._held = held
+        n, width = len(self.X), self.first + len(columns)
+        by_column = self.problem.outputs == 1  # (softmax goes row by row)
+        block = empty_block(width, n, self.X.dtype).T if by_column else empty_block(n, width, self.X.dtype)
         block[:, : self.first] = 1.0
         block[:, self.first :] = self._held[:, self._place[columns]]
         return block
@@ -69,9 +73,8 @@ class HeldColumns(Objective):
         gradient = np.empty_like(theta)
         total = slope.sum(axis=0)
         gradient[: self.first] = total
-        S = np.asfortranarray(slope.astype(self.X.dtype))
-        for k in range(S.shape[1]):  # a product with a vector reads X at the speed of memory
-            gradient[self.first :, k] = self.X.T @ S[:, k] - self.origin * total[k]
+        for k in range(slope.shape[1]):  # a product with a vector reads X at the speed of memory
+            gradient[self.first :, k] = transposed_product(self.X, slope[:, k]) - self.origin * total[k]
         return Slopes(value, gradient, None, inner_of(curvature), np.zeros(0), self.total_weight)
 
     @property
@@ -104,7 +107,8 @@ class FewColumns(Objective):
         with np.errstate(over="ignore", invalid="ignore"):
             eta = predictor(whole, self.held, point.theta)
             value, slope, curvature = derivatives_at(point, whole.target, eta, whole.weight)
-            block = self.held.copy(order="K") if order == 2 and not some else self.held  # (a Hessian scales it)
+            # (A Hessian scales the block in place; its columns follow each other.)
+            block = _copied(self.held) if order == 2 and not some else self.held
             first = point._replace(order=1) if some else point
             gradient, hessian, largest = dense_sums(whole.chunk, block, slope, curvature, first)
             if some and order == 2:
@@ -123,6 +127,13 @@ class FewColumns(Objective):
                 scaled = self.held[:, column[mine]] * np.sqrt(w * p[:, k]).astype(self.held.dtype)[:, None]
                 H[np.ix_(mine, mine)] += scaled.T @ scaled
         return H
+
+
+def _copied(block: Array) -> Array:
+    """A copy whose columns follow each other, aligned."""
+    copy = empty_block(block.shape[1], len(block), block.dtype).T
+    copy[...] = block
+    return copy
 
 
 def predictor(whole: HeldColumns, block: Array, theta: Array) -> Array:

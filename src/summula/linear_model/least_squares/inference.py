@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
@@ -53,9 +54,9 @@ class Meat(Sum):
         assert chunk.y is not None
         assert fit.half_inverse is not None
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
-        X = chunk.dense() - fit.mean_x
-        residual = chunk.y - fit.mean_y - X @ fit.coef
-        u = X @ fit.half_inverse
+        X = chunk.block(np.float64, fit.mean_x)
+        residual = chunk.y - fit.mean_y - product(X, fit.coef)
+        u = product(X, fit.half_inverse)
         if intercept:
             u = np.column_stack([np.full(len(chunk), fit.weight**-0.5), u])
         leverage = (u * u).sum(axis=1) * (w if precision else 1.0)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.engine.threads import one_blas_thread
-from summula.core.numerics.statistics import Gram, product
+from summula.core.numerics.statistics import Gram
 from summula.core.numerics.sums import Sum
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ class Residuals(Sum):
             wr = w[:, None] * r
             slope -= np.outer(origin[:d], wr.sum(axis=0))
         else:
-            X = chunk.dense().astype(number, copy=False) - origin[:d]
+            X = chunk.block(np.float64, None if number is not np.float64 else origin[:d])
+            X = X if number is np.float64 else aligned(X.astype(number) - origin[:d])
             r = y - product(X, coef.astype(number, copy=False)) - intercept
             wr = w[:, None] * r
             slope = product(X.T, wr)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.estimator.run import Run, Unnamed
@@ -82,7 +83,7 @@ def losses_and_slopes(loss: str, bend: float, y: Array, p: Array) -> tuple[Array
 def _products(X: Any, theta: Array) -> Array:
     """X'theta, one row a column of theta."""
     if not hasattr(X, "indptr"):
-        return np.asarray(X.T @ theta.astype(X.dtype), np.float64).T
+        return np.asarray(product(X.T, theta.astype(X.dtype)), np.float64).T
     from summula.linear_model.sgd.kernels import add_products
 
     out = np.zeros((theta.shape[1], X.shape[1]))
@@ -104,11 +105,11 @@ class DualSums(Sum):
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
         """The sums of one chunk."""
         problem, coef, intercept = params
-        X, y = rows_in_order(chunk), chunk.y
+        X, y = rows_in_order(chunk) if chunk.is_sparse else chunk.block(), chunk.y
         assert y is not None
         y = y[:, :1].astype(np.float64)
         weight = np.ones((len(y), len(coef))) if chunk.weight is None else np.tile(chunk.weight[:, None], len(coef))
-        p = np.asarray(X @ coef.T.astype(chunk.dtype) + intercept, np.float64)
+        p = np.asarray(product(X, coef.T.astype(chunk.dtype)) + intercept, np.float64)
         targets = np.broadcast_to(y, p.shape)
         if problem.positive[0] >= 0:
             mine = targets == problem.positive

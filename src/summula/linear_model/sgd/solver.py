@@ -26,6 +26,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
@@ -242,7 +243,8 @@ class Validation(Sum):
         if not out.any():
             return cls(0.0, 0.0, 0.0, np.zeros(len(coef)))
         assert chunk.y is not None
-        scores = np.asarray(rows_in_order(chunk)[out] @ coef.T + intercept, np.float64)
+        rows = rows_in_order(chunk)[out]
+        scores = np.asarray(product(rows if chunk.is_sparse else aligned(rows), coef.T) + intercept, np.float64)
         y = chunk.y[out, 0].astype(np.float64)
         w = np.ones(len(y)) if chunk.weight is None else chunk.weight[out]
         if positive[0] >= 0:
