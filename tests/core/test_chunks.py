@@ -164,10 +164,32 @@ def test_the_rows_of_an_array_are_not_copied(order):
     assert chunk.order == order
 
 
-def test_columns_are_filled_column_by_column():
-    chunk = MemorySource(tuple(WHOLE.T), None, None, F64).chunk(0, 9)
-    assert chunk.order == "F"
-    assert chunk.X.flags.f_contiguous
+@pytest.mark.parametrize("dtype", [F64, F32])
+def test_blocks_have_one_layout_whatever_the_source(dtype):
+    for X in forms(WHOLE).values():
+        chunk = MemorySource(X, None, None, dtype).chunk(0, 9)
+        for block in (chunk.block(), chunk.block(origin=np.zeros(3)), chunk.blank(3)):
+            assert block.flags.c_contiguous
+            assert block.dtype == dtype
+            assert block.ctypes.data % 64 == 0
+        assert np.array_equal(chunk.block(), WHOLE.astype(dtype))
+        assert np.array_equal(chunk.block(np.float64, np.arange(3.0)), WHOLE.astype(dtype) - np.arange(3.0))
+
+
+def test_targets_and_weights_have_one_layout_too():
+    pairs = np.arange(40.0).reshape(20, 2)
+    for y, weight in (
+        (pairs[:, :1], pairs[:, 1]),
+        (np.asfortranarray(pairs), pairs[::-1, 0]),
+        (pairs.astype(">f8"), pairs[:, 0]),
+    ):
+        chunk = MemorySource(np.zeros((20, 1)), y, weight, F64).chunk(3, 20)
+        assert np.array_equal(chunk.y, y[3:])
+        assert np.array_equal(chunk.weight, weight[3:])
+        for values in (chunk.y, chunk.weight):
+            assert values.flags.c_contiguous
+            assert values.dtype.isnative
+            assert values.ctypes.data % 64 == 0
 
 
 def test_reading_a_chunk_leaves_the_data_alone():

@@ -1,7 +1,7 @@
 """Instrument every matrix product of the library, on any CPU.
 
 Modules of `summula` are rewritten while they are imported: `a @ b` becomes a call of `Products.multiply`. (Kernels are left
-alone: compiled loops do not call BLAS.) Importing this module before `summula` installs the rewriting; `PRODUCTS` then
+alone: compiled loops do not call BLAS.) `install`, called before `summula` is imported, sets this up; `PRODUCTS` then
 either records the operands of each product, or computes products as a BLAS would whose summation order follows
 the memory layout of its operands, as OpenBLAS does for small matrices on CPUs with AVX-512.
 
@@ -19,10 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["PRODUCTS", "Operand", "Product"]
-
-if "summula.core" in sys.modules:
-    raise ImportError("import tests.products.instrument before summula")
+__all__ = ["PRODUCTS", "Operand", "Product", "install"]
 
 ALIGNMENT = 64  # bytes
 MANY_ROWS = 1_000  # more than a matrix of solver variables has in these tests
@@ -57,7 +54,7 @@ def _operand(value: Any) -> Operand | None:
 
 def _is_block(operand: Any) -> bool:
     """Whether an operand holds rows of the data; NumPy aligns other arrays to 16 bytes, for every source alike."""
-    return operand.ndim == 2 and max(operand.shape) >= MANY_ROWS
+    return operand.ndim == 2 and max(operand.shape) >= MANY_ROWS and min(operand.shape) > 1
 
 
 class Products:
@@ -141,9 +138,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-sys.meta_path.insert(0, _Finder())
+def install() -> None:
+    """Rewrite the modules of `summula` that are imported from now on."""
+    if "summula.core" in sys.modules:
+        raise ImportError("summula is imported already, and its products cannot be instrumented any more")
+    sys.meta_path.insert(0, _Finder())
 
 
 def pytest_configure(config: Any) -> None:
-    """Products by layout during a whole run of pytest."""
+    """Compute products by layout during a whole run of pytest."""
+    install()
     PRODUCTS.mode = "by layout"

@@ -8,6 +8,7 @@ product is aligned by `product`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ __all__ = [
 Array = NDArray[Any]
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
-_SMALL = 2**15  # values below which NumPy copies columns faster than the compiler is loaded
+_FEW = 2**13  # values below which a call of the kernel costs more than it saves
+_NARROW = 32  # columns up to which NumPy's loops over one row at a time are slow
 
 
 def empty_block(rows: int, width: int, dtype: Any = np.float64) -> Array:
@@ -75,7 +77,9 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
     shift : ndarray of shape (d,)
     out : ndarray of shape (n, d)
     """
-    addresses, step = _addresses(columns) if out.size >= _SMALL and out.dtype == np.float64 else (None, 0)
+    # The same bits either way, so a kernel is used only where the compiler is loaded already.
+    compiled = out.size >= _FEW and out.dtype == np.float64 and "numba" in sys.modules
+    addresses, step = _addresses(columns) if compiled else (None, 0)
     if addresses is not None:
         write_addresses(addresses, step, shift, out)
     elif isinstance(columns, np.ndarray):
@@ -98,7 +102,7 @@ def _addresses(columns: Any) -> tuple[NDArray[np.uint64] | None, int]:
     """Where columns of doubles start, and how many bytes lie between their rows; None for other columns."""
     if isinstance(columns, np.ndarray):
         down, across = columns.strides
-        if columns.dtype != np.float64 or abs(down) >= abs(across):  # rows in C order are copied as they are
+        if columns.dtype != np.float64 or (abs(down) >= abs(across) and columns.shape[1] > _NARROW):
             return None, 0
         return (columns.ctypes.data + across * np.arange(columns.shape[1])).astype(np.uint64), down
     steps = {column.strides[0] for column in columns}

@@ -1,0 +1,107 @@
+"""Blocks that are multiplied, and products of whole matrices: one layout and one order of summation for all sources."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from summula.core.data import column_kernels  # noqa: F401  (loads the compiler, so that columns are copied by the kernel)
+from summula.core.data.blocks import aligned, empty_block, inner, is_canonical, product, write_columns
+from summula.core.numerics.column_products import column_squares, in_one_order, transposed_product
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 5), (1_000, 3)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.longdouble])
+def test_an_empty_block_is_aligned_and_its_own(shape, dtype):
+    blocks = [empty_block(*shape, dtype) for _ in range(5)]
+    for block in blocks:
+        assert block.shape == shape
+        assert block.dtype == dtype
+        assert block.size == 0 or is_canonical(block)
+        block[...] = 1.0
+    assert not np.may_share_memory(blocks[0], blocks[1]) or blocks[0].size == 0
+
+
+def test_aligning_copies_only_what_lies_otherwise():
+    block = empty_block(9, 4)
+    block[...] = RNG.normal(size=(9, 4))
+    assert aligned(block) is block
+    for other in (np.asfortranarray(block), block[:, 1:], block[1:, :], block[::2], block.astype(">f8")):
+        copy = aligned(other, np.float64)
+        assert copy is not other
+        assert is_canonical(copy, np.float64)
+        assert np.array_equal(copy, other)
+
+
+@pytest.mark.parametrize("d", [1, 2, 17, 40])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 5_000])
+def test_columns_are_written_as_numpy_writes_them(n, d):
+    X, shift = RNG.normal(size=(n, d)), RNG.normal(size=d)
+    wide = RNG.normal(size=(2 * n, 3 * d))
+    wide[::2, 1::3] = X
+    ways = [
+        X,
+        np.asfortranarray(X),
+        wide[::2, 1::3],
+        X[::-1].copy()[::-1],
+        tuple(X.T.copy()),
+        tuple(X.T),
+        X.astype(np.float32),
+    ]
+    for columns in ways:
+        expected = (np.column_stack(columns) if isinstance(columns, tuple) else columns) - shift
+        for out in (empty_block(n, d), empty_block(n, d + 2)[:, 1:-1], np.empty((n, d), order="F")):
+            write_columns(columns, shift, out)
+            assert np.array_equal(out, expected)
+
+
+def test_products_with_vectors_and_matrices():
+    A, B = RNG.normal(size=(50, 6)), RNG.normal(size=(6, 12))[:, ::4]
+    np.testing.assert_allclose(product(aligned(A), B), A @ B, rtol=1e-13)
+    np.testing.assert_allclose(product(aligned(A).T, A[:, 0]), A.T @ A[:, 0], rtol=1e-13)
+    assert inner(A[:, 0], A[:, 1]) == pytest.approx(float(A[:, 0] @ A[:, 1]), rel=1e-13)
+
+
+# ----------------------------------------------------------------------------------------- products of whole matrices
+
+
+def by_rows(X, r):
+    """Equation (1) of `column_products.py`."""
+    out = np.zeros(X.shape[1])
+    for x, by in zip(X.astype(np.float64), r, strict=True):
+        out += x * by
+    return out
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 9), (5, 7), (64, 8), (37, 2_500)])
+def test_both_orders_have_the_bits_of_the_sum_row_by_row(shape, dtype):
+    X, r = RNG.normal(size=shape).astype(dtype), RNG.normal(size=shape[0])
+    expected = by_rows(X, r)
+    strided = np.repeat(X, 2, axis=1)[:, ::2]
+    for kept in (X, np.asfortranarray(X), in_one_order(strided)):
+        assert np.array_equal(transposed_product(kept, r), expected)
+        assert np.array_equal(transposed_product(kept, r[:, None]), expected[:, None])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_several_vectors_and_squares_have_the_same_bits_in_both_orders(dtype):
+    X, R, w = RNG.normal(size=(301, 1_500)).astype(dtype), RNG.normal(size=(301, 3)), RNG.random(301)
+    rounding = {"rtol": 1e-10 if dtype == np.float64 else 1e-3, "atol": 1e-9 if dtype == np.float64 else 1e-3}
+    for function, given, expected in (
+        (transposed_product, R, X.T.astype(float) @ R),
+        (column_squares, w, np.square(X.T.astype(float)) @ w),
+    ):
+        first = function(X, given)
+        assert np.array_equal(first, function(np.asfortranarray(X), given))
+        np.testing.assert_allclose(first, expected, **rounding)
+
+
+def test_a_contiguous_matrix_is_not_copied():
+    X = RNG.normal(size=(6, 5))
+    assert in_one_order(X) is X
+    assert in_one_order(X.T) is not None
+    assert np.shares_memory(in_one_order(X.T), X)
+    assert in_one_order(X[:, ::2]).flags.c_contiguous
