@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -116,15 +116,16 @@ def test_uncompressed_but_encoded_numbers_are_kept(tmp_path):
 
 @pytest.mark.parametrize("scattered", [False, True])
 def test_a_slow_disk_is_given_up_with_the_same_rows(rows, monkeypatch, scattered):
-    slow, writes = os.pwrite, []
+    write, writes, clock = os.pwrite, [], SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
 
-    def wait(*given):
+    def slowly(*given):
         writes.append(given[2])
-        time.sleep(0.02)
-        return slow(*given)
+        clock.now += 1.0
+        return write(*given)
 
+    monkeypatch.setattr(cache, "time", clock)  # on it decoding takes no time
     monkeypatch.setattr(cache, "_TRIAL", 2**16)
-    monkeypatch.setattr(os, "pwrite", wait)
+    monkeypatch.setattr(os, "pwrite", slowly)
     source = source_of(rows)
     kept = cache.cached(source, scattered=scattered)
     for _ in range(2):

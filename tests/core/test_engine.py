@@ -30,10 +30,13 @@ def four_cpus(monkeypatch):
 
 
 class Busy:
-    """A task that notes how many of its kind run at once, and in which threads."""
+    """A task that notes how many of its kind run at once, and in which threads.
 
-    def __init__(self, pause=0.005):
-        self.pause, self.lock = pause, threading.Lock()
+    It waits until `together` of them run, so that a loaded machine gets there too; the limit is for a test that fails.
+    """
+
+    def __init__(self, pause=0.005, together=1):
+        self.pause, self.together, self.lock, self.met = pause, together, threading.Lock(), threading.Event()
         self.now, self.most, self.started, self.threads = 0, 0, [], set()
 
     def __call__(self, part):
@@ -42,6 +45,9 @@ class Busy:
             self.most = max(self.most, self.now)
             self.started.append(part)
             self.threads.add(threading.current_thread().name)
+            if self.now == self.together:
+                self.met.set()
+        self.met.wait(60)
         time.sleep(self.pause)
         with self.lock:
             self.now -= 1
@@ -213,20 +219,20 @@ class TestThreads:
     @pytest.mark.parametrize(("n_jobs", "most"), [(None, 4), (-1, 4), (-2, 3), (3, 3), (2, 2), (1, 1), (99, 4)])
     def test_n_jobs_limits_how_many_run_at_once(self, n_jobs, most):
         for where, option in [(ThreadEngine(n_jobs), None), (ThreadEngine(), n_jobs)]:
-            busy = Busy()
+            busy = Busy(together=most)
             list(where.map_ordered(busy, range(24), n_jobs=option))
             assert busy.most == most
 
     def test_of_two_limits_the_smaller_holds(self):
         for ours, theirs in [(3, 2), (2, 3)]:
-            busy = Busy()
+            busy = Busy(together=2)
             list(ThreadEngine(ours).map_ordered(busy, range(24), n_jobs=theirs))
             assert busy.most == 2
 
     def test_a_cap_set_later_holds_although_the_pool_is_larger(self, monkeypatch):
         list(ThreadEngine().map_ordered(Busy(), range(8)))
         monkeypatch.setenv("SUMMULA_NUM_THREADS", "2")
-        busy = Busy()
+        busy = Busy(together=2)
         list(ThreadEngine().map_ordered(busy, range(24)))
         assert busy.most == 2
 
@@ -234,7 +240,7 @@ class TestThreads:
         monkeypatch.setenv("SUMMULA_NUM_THREADS", "2")
         list(ThreadEngine().map_ordered(Busy(), range(8)))
         monkeypatch.delenv("SUMMULA_NUM_THREADS")
-        busy = Busy()
+        busy = Busy(together=4)
         list(ThreadEngine().map_ordered(busy, range(24)))
         assert busy.most == 4
 
@@ -265,7 +271,7 @@ class TestThreads:
         for caller in callers:
             caller.start()
         for caller in callers:
-            caller.join(timeout=30)
+            caller.join(timeout=600)
         assert set(results.values()) == {tree([f"{k}" for k in range(20)])}
         assert len(results) == 5
 

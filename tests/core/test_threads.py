@@ -138,12 +138,12 @@ class TestOneBlasThread:
 
         def hold():
             with one_blas_thread():
-                entered.wait(10)
-                leave.wait(10)
+                entered.wait(600)
+                leave.wait(600)
 
         other = threading.Thread(target=hold)
         other.start()
-        entered.wait(10)
+        entered.wait(600)
         with one_blas_thread():
             pass
         assert set(blas_threads()) == {1}, "the other block is still open"
@@ -157,16 +157,16 @@ class TestOneBlasThread:
         def first():
             with one_blas_thread():
                 entered.set()
-                leave.wait(10)
+                leave.wait(600)
             left.set()
-            end.wait(10)  # alive: threadpoolctl listens to the thread that set the limit as long as it lives
+            end.wait(600)  # alive: threadpoolctl listens to the thread that set the limit as long as it lives
 
         other = threading.Thread(target=first)
         other.start()
-        entered.wait(10)
+        entered.wait(600)
         with one_blas_thread():
             leave.set()
-            left.wait(10)
+            left.wait(600)
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {2}
         end.set()
@@ -345,5 +345,5 @@ def test_an_error_of_a_task_is_raised_when_all_have_ended(which):
 
 
 def test_together_inside_the_pool_does_not_wait_for_itself():
-    inner = threads.pool().submit(lambda: threads.together([lambda: 1, lambda: 2])).result(timeout=20)
+    inner = threads.pool().submit(lambda: threads.together([lambda: 1, lambda: 2])).result(timeout=600)
     assert inner == [1, 2]

@@ -1,4 +1,4 @@
-"""Work that takes its time or fails, for workers to import."""
+"""Work that waits or fails, for workers to import."""
 
 from __future__ import annotations
 
@@ -7,17 +7,50 @@ import time
 from typing import Any
 
 
-def slow_block(block: Any, seconds: float = 0.0) -> Any:
-    time.sleep(seconds)
-    return block
+class Gate:
+    """Work that waits until a test lets it go on: files, because workers are other processes.
+
+    `row` is where the part begins that waits; None: every block and part does. `pause` is in seconds, for work that
+    goes on by itself.
+    """
+
+    def __init__(self, folder: Any, row: int | None = None, pause: float | None = None) -> None:
+        self.folder, self.row, self.pause = str(folder), row, pause
+
+    def wait_for(self, name: str, seconds: float = 300.0) -> None:
+        """Wait for a file; the limit ends a test that hangs."""
+        until = time.monotonic() + seconds
+        while not self.has(name):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{name} did not happen in {seconds} s")
+            time.sleep(0.01)
+
+    def has(self, name: str) -> bool:
+        return os.path.exists(os.path.join(self.folder, name))
+
+    def note(self, name: str) -> None:
+        open(os.path.join(self.folder, name), "w").close()
+
+    def open(self) -> None:
+        self.note("open")
+
+    def block(self, block: Any) -> Any:
+        if len(block):
+            self.note("reached")
+            if self.pause is None:
+                self.wait_for("open")
+            else:
+                time.sleep(self.pause)
+            self.note("passed")
+        return block
+
+    def __call__(self, part: Any) -> tuple[int, int]:
+        if self.row is None or part.start == self.row:
+            self.block([part])
+        return part.start, part.stop
 
 
 def part_range(part: Any) -> tuple[int, int]:
-    return part.start, part.stop
-
-
-def slow_range(part: Any) -> tuple[int, int]:
-    time.sleep(0.3)
     return part.start, part.stop
 
 

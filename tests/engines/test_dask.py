@@ -37,7 +37,8 @@ from summula.preprocessing import StandardScaler
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
 from tests.contract.registry import wide_sparse
 from tests.engines import slow_work
-from tests.processes import run
+from tests.engines.slow_work import Gate
+from tests.processes import TIMEOUT, run
 
 N, D = 5_003, 4
 NAMES = [f"column {j}" for j in range(D)]
@@ -59,13 +60,13 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def client(dask_client: Client) -> Iterator[Client]:
     """The cluster, with both its workers; and nothing of ours on it afterwards."""
-    dask_client.wait_for_workers(2, timeout=30)
+    dask_client.wait_for_workers(2, timeout=TIMEOUT)
     yield dask_client
     assert_nothing_left(dask_client)
 
 
 def assert_nothing_left(client: Client) -> None:
-    until = time.monotonic() + 40
+    until = time.monotonic() + TIMEOUT
     while (left := client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))) and (
         time.monotonic() < until
     ):
@@ -75,7 +76,7 @@ def assert_nothing_left(client: Client) -> None:
 
 def in_memory_of(client: Client, n: int) -> list[Any]:
     """The keys of what the cluster holds, as soon as they are n; what is released goes a little later."""
-    for _ in range(200):
+    for _ in range(6_000):
         held = [key for keys in client.has_what().values() for key in keys]
         if len(held) == n:
             break
@@ -112,7 +113,7 @@ def place(request: pytest.FixtureRequest, dask_client: Client) -> Iterator[str]:
         with summula.engine("threads", chunk_rows=300):
             yield request.param
         return
-    dask_client.wait_for_workers(2, timeout=30)
+    dask_client.wait_for_workers(2, timeout=TIMEOUT)
     with summula.engine(dask_client, chunk_rows=300):
         yield request.param
     assert_nothing_left(dask_client)
@@ -626,44 +627,60 @@ def test_an_error_while_loading_a_block_says_the_rows(client: Client, data: Any)
 
 
 @contextmanager
-def after(seconds: float, act: Callable[[], Any]) -> Iterator[None]:
-    """Do something from another thread, a while after the with-block began."""
-    timer = threading.Timer(seconds, act)
-    timer.start()
+def when_reached(gate: Gate, act: Callable[[], Any], *, opens: bool = True) -> Iterator[None]:
+    """Do something from another thread when work waits at a gate, which `opens` then, or at the end."""
+
+    def watch() -> None:
+        gate.wait_for("reached")
+        act()
+        if opens:
+            gate.open()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        gate.open()
+        watcher.join()
 
 
 def kill_one_worker(client: Client) -> None:
     os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
 
 
-def slowed(X: Any, seconds: float) -> Any:
-    return da.from_array(X, chunks=(700, D)).map_blocks(slow_work.slow_block, seconds=seconds, meta=X[:0])
+def held(X: Any, gate: Gate, rows: int = 700) -> Any:
+    """The rows in blocks that wait at a gate."""
+    return da.from_array(X, chunks=(rows, D)).map_blocks(gate.block, meta=X[:0])
+
+
+@pytest.fixture
+def gate(tmp_path: Any) -> Gate:
+    return Gate(tmp_path)
 
 
 @pytest.mark.slow
-def test_a_worker_killed_in_mid_fit_does_not_show(client: Client, data: Any) -> None:
+def test_a_worker_killed_in_mid_fit_does_not_show(client: Client, data: Any, gate: Gate) -> None:
     X, y, _ = data
     pids = set(client.run(os.getpid).values())
     with summula.engine(client, chunk_rows=300):
         expected = PolynomialRegression().fit(X, y)
-        with after(0.7, lambda: kill_one_worker(client)):
-            model = PolynomialRegression().fit(slowed(X, 0.4), da.from_array(y, chunks=700))
+        with when_reached(gate, lambda: kill_one_worker(client)):
+            model = PolynomialRegression().fit(held(X, gate), da.from_array(y, chunks=700))
     assert_same_bits(attributes(expected), attributes(model))
+    client.wait_for_workers(2, timeout=TIMEOUT)
     assert set(client.run(os.getpid).values()) != pids
 
 
 @pytest.mark.slow
-def test_a_worker_killed_while_it_computes_parts_of_an_array_does_not_show(client: Client, data: Any) -> None:
+def test_a_worker_killed_while_it_computes_parts_of_an_array_does_not_show(
+    client: Client, data: Any, gate: Gate
+) -> None:
     pids, parts = set(client.run(os.getpid).values()), parts_of(data[0], 500)
-    with after(0.5, lambda: kill_one_worker(client)):
-        values = list(DaskEngine(client).map_ordered(slow_work.slow_range, parts))
+    with when_reached(gate, lambda: kill_one_worker(client)):
+        values = list(DaskEngine(client).map_ordered(gate, parts))
     assert values == [(part.start, part.stop) for part in parts]
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=TIMEOUT)
     assert set(client.run(os.getpid).values()) != pids
 
 
@@ -675,7 +692,7 @@ def test_a_part_that_kills_its_workers_is_given_up(client: Client, data: Any) ->
             list(DaskEngine(client, retries=0).map_ordered(slow_work.Deadly(600), parts_of(data[0])))
     finally:
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
-        client.wait_for_workers(2, timeout=30)
+        client.wait_for_workers(2, timeout=TIMEOUT)
 
 
 @pytest.fixture
@@ -692,12 +709,14 @@ def lose_workers(client: Client) -> None:
     client.cluster.scale(0)
 
 
-def test_all_workers_lost_is_an_error_in_bounded_time(own_client: Client, data: Any) -> None:
-    model, began = LinearRegression(), time.monotonic()
-    with summula.engine(own_client, chunk_rows=300, worker_timeout=1.0), after(0.3, lambda: lose_workers(own_client)):
-        with pytest.raises(ClusterError, match="no workers for 1 s"):
-            model.fit(slowed(data[0], 0.2), data[1])
-    assert time.monotonic() - began < 10
+def test_all_workers_lost_is_an_error(own_client: Client, data: Any, gate: Gate) -> None:
+    model = LinearRegression()
+    with (
+        summula.engine(own_client, chunk_rows=300, worker_timeout=1.0),
+        when_reached(gate, lambda: lose_workers(own_client), opens=False),
+        pytest.raises(ClusterError, match="no workers for 1 s"),
+    ):
+        model.fit(held(data[0], gate), data[1])
     assert not fitted_attributes(model)
 
 
@@ -725,53 +744,54 @@ def test_a_cluster_lost_in_an_iteration_leaves_the_best_model(
 
 
 @pytest.mark.parametrize("how", ["cluster", "client"])
-def test_a_scheduler_closed_in_mid_fit_is_a_clear_error(how: str, own_client: Client, data: Any) -> None:
-    model, began = LinearRegression(), time.monotonic()
+def test_a_scheduler_closed_in_mid_fit_is_a_clear_error(how: str, own_client: Client, data: Any, tmp_path: Any) -> None:
+    model, gate = LinearRegression(), Gate(tmp_path, pause=0.5)  # a cluster that is closed waits for its tasks
     close = own_client.cluster.close if how == "cluster" else own_client.close
     with (
         summula.engine(own_client, chunk_rows=300),
-        after(0.4, close),
+        when_reached(gate, close, opens=False),
         pytest.raises(ClusterError, match="closed, or lost"),
     ):
-        model.fit(slowed(data[0], 0.2), data[1])
-    assert time.monotonic() - began < 10
+        model.fit(held(data[0], gate, rows=100), data[1])
     assert not fitted_attributes(model)
     with summula.engine(own_client), pytest.raises(ClusterError, match="closed, or lost"):
         model.fit(*data[:2])
 
 
-def test_cancelled_tasks_are_a_clear_error(own_client: Client, data: Any) -> None:
-    engine = DaskEngine(own_client)
-    values = engine.map_ordered(slow_work.slow_range, parts_of(data[0]))
-    next(values)
-    own_client.cancel([Future(key, own_client) for key in list(own_client.futures)])
-    with pytest.raises(ClusterError, match="cancelled"):
-        list(values)
+def test_cancelled_tasks_are_a_clear_error(own_client: Client, data: Any, tmp_path: Any) -> None:
+    gate, parts = Gate(tmp_path, row=1_500), parts_of(data[0])
+    values = DaskEngine(own_client).map_ordered(gate, parts)
+    try:
+        next(values)
+        gate.wait_for("reached")
+        own_client.cancel([Future(key, own_client) for key in list(own_client.futures)])
+        with pytest.raises(ClusterError, match="cancelled"):
+            list(values)
+    finally:
+        gate.open()
 
 
-def test_ctrl_c_ends_a_fit_and_its_tasks(client: Client, data: Any) -> None:
-    model, began = LinearRegression(), time.monotonic()
-    with summula.engine(client, chunk_rows=300), after(0.6, _thread.interrupt_main), pytest.raises(KeyboardInterrupt):
-        model.fit(slowed(data[0], 1.0), data[1])
-    assert time.monotonic() - began < 3  # eight blocks of a second on two workers would take four
+def test_ctrl_c_ends_a_fit_and_its_tasks(client: Client, data: Any, gate: Gate) -> None:
+    model = LinearRegression()
+    with summula.engine(client, chunk_rows=300), when_reached(gate, _thread.interrupt_main, opens=False):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(held(data[0], gate), data[1])
+        assert not gate.has("passed"), "the fit ended although tasks were under way"
     assert not fitted_attributes(model)
     assert_nothing_left(client)
     with summula.engine(client, chunk_rows=300):
         model.fit(*data[:2])
 
 
-def test_max_time_holds_while_a_part_is_computed(client: Client, data: Any) -> None:
-    began = time.monotonic()
-    with summula.engine(client, chunk_rows=300), pytest.raises(TimeLimitError, match="max_time=0.5"):
-        LinearRegression(max_time=0.5).fit(slowed(data[0], 3.0), data[1])
-    assert time.monotonic() - began < 2.8
-
-
-def test_max_time_holds_while_rows_are_counted(client: Client, data: Any) -> None:
-    began = time.monotonic()
-    with summula.engine(client, chunk_rows=300), pytest.raises(TimeLimitError, match="max_time=0.5"):
-        LinearRegression(max_time=0.5).fit(unknown(slowed(data[0], 3.0)), data[1])
-    assert time.monotonic() - began < 2.8
+@pytest.mark.parametrize("known", [True, False], ids=["computed", "counted"])
+def test_max_time_holds_while_rows_are(known: bool, client: Client, data: Any, gate: Gate) -> None:
+    blocks = held(data[0], gate)
+    try:
+        with summula.engine(client, chunk_rows=300), pytest.raises(TimeLimitError, match="max_time=0.5"):
+            LinearRegression(max_time=0.5).fit(blocks if known else unknown(blocks), data[1])
+        assert not gate.has("passed"), "the fit ended although tasks were under way"
+    finally:
+        gate.open()
 
 
 def test_max_time_keeps_the_best_model(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -794,7 +814,7 @@ def test_max_time_keeps_the_best_model(client: Client, monkeypatch: pytest.Monke
 
 
 def test_a_fit_inside_a_worker_keeps_to_its_thread(client: Client) -> None:
-    threads, told, pool = client.submit(slow_work.environment_of_a_fit, 50_000, pure=False).result(timeout=60)
+    threads, told, pool = client.submit(slow_work.environment_of_a_fit, 50_000, pure=False).result(timeout=TIMEOUT)
     assert (threads, told) == (1, "1")
     assert pool == 0
 
@@ -843,37 +863,52 @@ def test_a_fit_inside_a_worker_waits_for_the_connection(
         np.testing.assert_allclose(coef, [1, 0, 0, 0], atol=1e-12)
 
 
-def test_a_fit_that_ends_in_mid_transfer_takes_nothing_from_another(own_client: Client, data: Any) -> None:
+def test_a_fit_that_ends_in_mid_transfer_takes_nothing_from_another(
+    own_client: Client, data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Requests of one client that are under way together are one request to distributed.
-    gather, engine, parts = Client._gather_remote, DaskEngine(own_client), parts_of(data[0], 1_000)
+    engine, parts = DaskEngine(own_client), parts_of(data[0], 1_000)
+    transfer, gather, left, asked = Client._gather_remote, Client.gather, threading.Event(), []
 
     async def slowly(self: Client, *args: Any) -> Any:
-        await asyncio.sleep(1.3)
-        return await gather(self, *args)
+        while not left.is_set():
+            await asyncio.sleep(0.01)
+        return await transfer(self, *args)
+
+    def counted(self: Client, *args: Any, **options: Any) -> Any:
+        asked.append(threading.current_thread())
+        return gather(self, *args, **options)
 
     def stop() -> None:
-        if time.monotonic() > began + 0.8:
+        if len(asked) > 1:  # the other fit waits for the same request
             raise TimeLimitError("no time left")
 
     def impatient() -> None:
-        with pytest.raises(TimeLimitError), watched(stop):
-            list(engine.map_ordered(slow_work.part_range, parts))
+        try:
+            with pytest.raises(TimeLimitError), watched(stop):
+                list(engine.map_ordered(slow_work.part_range, parts))
+        finally:
+            left.set()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "_gather_remote", slowly)
-        began, other = time.monotonic(), threading.Thread(target=impatient)
-        other.start()
-        time.sleep(0.4)
-        values = list(engine.map_ordered(slow_work.part_range, parts))
-        other.join()
+    monkeypatch.setattr(Client, "_gather_remote", slowly)
+    monkeypatch.setattr(Client, "gather", counted)
+    other = threading.Thread(target=impatient)
+    other.start()
+    while not asked:
+        time.sleep(0.01)
+    values = list(engine.map_ordered(slow_work.part_range, parts))
+    other.join()
     assert values == [(part.start, part.stop) for part in parts]
 
 
 def test_waiting_for_tasks_does_not_change_what_dask_uses(own_client: Client, data: Any) -> None:
-    before, seen = dask.config.get("scheduler", None), set()
-    with after(0.15, lambda: seen.add(dask.config.get("scheduler", None))):
-        list(DaskEngine(own_client).map_ordered(slow_work.slow_range, parts_of(data[0], 2_000)))
-    assert seen == {before}
+    before = dask.config.get("scheduler", None)
+
+    def scheduler(part: Any) -> Any:
+        time.sleep(0.2)  # the engine waits meanwhile
+        return dask.config.get("scheduler", None)
+
+    assert list(DaskEngine(own_client).map_ordered(scheduler, parts_of(data[0], 2_000))) == [before] * 3
 
 
 def test_blas_has_one_thread_in_a_task(own_client: Client, data: Any) -> None:
