@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from summula.cli import schedule, training
 from summula.core.data.chunks import Part
-from summula.core.estimator import estimator
+from summula.core.estimator import estimator, run
 from summula.core.estimator.run import Run
 from tests.cli.commands import document
 from tests.cli.mixed_table import mixed_table
@@ -27,7 +27,7 @@ class WorkClock:
         monkeypatch.setattr(
             Run, "step", lambda run, *task: self.work(run.source, run.source.n_rows) or step(run, *task)
         )
-        for module in (schedule, training, estimator):
+        for module in (schedule, training, estimator, run):
             monkeypatch.setattr(module, "time", self)
 
     def work(self, source: Any, rows: int) -> None:
