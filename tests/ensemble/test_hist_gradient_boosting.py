@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 import summula
 from summula.core.errors import DataError, ParameterError
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from summula.ensemble.stopping import held_out_rows
 
 
 def smooth(n=1_500, seed=0):
@@ -404,3 +406,39 @@ def test_targets_that_are_missing_or_of_one_class_are_named():
         HistGradientBoostingClassifier().fit(X, np.ones(100, int))
     with pytest.raises(ParameterError, match="y_val was not provided"):
         HistGradientBoostingClassifier().fit(X, y > 0, X_val=X)
+
+
+# ----------------------------------------------------------------------------------------------------- extreme weights
+
+
+@pytest.mark.parametrize("model", [HistGradientBoostingRegressor, HistGradientBoostingClassifier])
+@pytest.mark.parametrize("heaviest", [1e39, 1e100, 1e300])
+def test_weights_that_overflow_gradients_are_refused(model: Any, heaviest: float) -> None:
+    X = np.arange(100.0)[:, None]
+    weight = np.ones(100)
+    weight[3] = heaviest
+    with pytest.raises(DataError, match=r"sample_weight holds values as large as 1e\+\d+.*divide the weights by their"):
+        model(max_iter=2).fit(X, X[:, 0] > 50, sample_weight=weight)
+
+
+def test_large_weights_are_as_good_as_small_ones() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    y = X[:, 0] * X[:, 1]
+    few = HistGradientBoostingRegressor(max_iter=5, random_state=0).fit(X, y, sample_weight=np.full(500, 2.0))
+    many = HistGradientBoostingRegressor(max_iter=5, random_state=0).fit(X, y, sample_weight=np.full(500, 2.0**110))
+    np.testing.assert_array_equal(many.predict(X), few.predict(X))
+
+
+@pytest.mark.parametrize("model", [HistGradientBoostingRegressor, HistGradientBoostingClassifier])
+def test_early_stopping_needs_weight_on_both_sides(model: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    y, weight = X[:, 0] > 0, np.zeros(500)
+    held = held_out_rows(model(early_stopping=True), y, None, 0)
+    for side, name in ((held, "left to learn from"), (~held, "held out to stop by")):
+        weight[:] = side
+        with pytest.raises(DataError, match=rf"rows {name} have a sample_weight of 0; leave out rows of weight 0"):
+            held_out_rows(model(), y, weight, 0)
+    weight[:] = 0
+    weight[:2] = 1
+    with pytest.raises(DataError, match="have a sample_weight of 0"):
+        model(early_stopping=True, max_iter=2, random_state=0).fit(X, y, sample_weight=weight)

@@ -17,11 +17,12 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.tree.binning import SAMPLE_ROWS, BinMap, counted
 
-__all__ = ["MANY_ROWS", "Survey", "binned", "survey"]
+__all__ = ["MANY_ROWS", "Survey", "binned", "check_weights", "survey"]
 
 Array = NDArray[Any]
 
 MANY_ROWS = 2**22  # beyond which targets and scores are kept in single precision
+_LARGEST_GRADIENT = 1e38
 
 
 class Survey(NamedTuple):
@@ -102,6 +103,18 @@ def _refuse_missing(run: Run, y: Array) -> None:
         f"({'NaN' if missing else 'inf'}; first at row {row}); {type(run.estimator).__name__} needs complete targets: "
         "impute or drop them."
     )
+
+
+def check_weights(y: Array, weight: Array | None, *, labelled: bool) -> None:
+    """Raise where gradients, weight times error, would overflow single precision."""
+    if weight is None:
+        return
+    heaviest, error = float(weight.max()), 1.0 if labelled else 2 * float(np.abs(y).max())
+    if heaviest > _LARGEST_GRADIENT / max(error, 1.0):
+        raise DataError(
+            f"sample_weight holds values as large as {heaviest:.2g}, whose gradients exceed single precision; divide "
+            "the weights by their mean."
+        )
 
 
 def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array, Array]:

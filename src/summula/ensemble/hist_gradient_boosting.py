@@ -35,7 +35,7 @@ from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss
-from summula.ensemble.boosting_rows import Survey, binned, survey
+from summula.ensemble.boosting_rows import Survey, binned, check_weights, survey
 from summula.ensemble.categories import Categories, check_kinds, coded_array, listed_columns
 from summula.ensemble.columns import categorical_mask, interaction_groups, monotone_signs
 from summula.ensemble.stopping import Watcher, held_out_rows
@@ -287,9 +287,10 @@ class HistGradientBoosting(Estimator):
         found = survey(run, categorical, seed)
         self._check_targets(loss, found.y)
         weight = self._row_weights(found.y, found.weight)
+        check_weights(found.y, weight, labelled=self._labelled)
         out = None
         if stops and validation is None and self.validation_fraction is not None:
-            out = held_out_rows(self, found.y, seed)
+            out = held_out_rows(self, found.y, weight, seed)
         bins = self._bins if warm else _learnt(found, weight, out, self.max_bins)
         rows, held = _divided(run, bins, found.y, weight, out)
         del found
@@ -351,6 +352,7 @@ class HistGradientBoosting(Estimator):
             run = Run(self, source, quiet=True)
             found = survey(run, np.zeros(source.n_features, bool), 0)
             self._check_targets(loss, found.y)
+            check_weights(found.y, found.weight, labelled=self._labelled)
             return binned(run, bins)[0], found.y, found.weight
         finally:
             source.release()

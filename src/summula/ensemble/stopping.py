@@ -26,8 +26,20 @@ _LISTED_ROWS = 5_000_000  # beyond which rows are held out one by one, not so ma
 _SCORED_ROWS = 10_000  # of those learnt from
 
 
-def held_out_rows(estimator: Any, y: Array, seed: int) -> Array:
+def held_out_rows(estimator: Any, y: Array, weight: Array | None, seed: int) -> Array:
     """Which rows to stop by: those scikit-learn draws, unless there are very many."""
+    mask = _drawn(estimator, y, seed)
+    if weight is not None:
+        for side, name in ((mask, "held out to stop by"), (~mask, "left to learn from")):
+            if not weight[side].any():
+                raise DataError(
+                    f"All {side.sum():,} rows {name} have a sample_weight of 0; leave out rows of weight 0, change "
+                    "validation_fraction or random_state, or set early_stopping=False."
+                )
+    return mask
+
+
+def _drawn(estimator: Any, y: Array, seed: int) -> Array:
     from sklearn.model_selection import train_test_split  # (loads for as long as a small fit takes)
 
     n, share = len(y), estimator.validation_fraction
