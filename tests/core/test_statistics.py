@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from summula.core.data.sources import MemorySource
-from summula.core.engine.engine import SerialEngine
-from summula.core.numerics.statistics import Gram, Moments, TriangularFactor, pilot_origin, sum_of_part, weight_sums
+from summula.core.engine.engine import TreeSum
+from summula.core.numerics.statistics import Gram, Moments, TriangularFactor, blocks_of_part, pilot_origin, weight_sums
 from tests.reference import sums
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -29,6 +29,15 @@ quickly = settings(max_examples=60, deadline=None)
 def chunk(X, y=None, w=None, dtype=F64):
     source = MemorySource(X, y, w, dtype)
     return source.chunk(0, source.n_rows)
+
+
+def summed(statistic, parts, params):
+    """The statistic of all parts, as a fit adds it up."""
+    tree = TreeSum(statistic.merge)
+    for part in parts:
+        for level, value in blocks_of_part(statistic, params, part):
+            tree.push(value, level)
+    return tree.result()
 
 
 @st.composite
@@ -266,9 +275,9 @@ def test_chunks_add_up_to_the_whole(data, rows):
     o = data.draw(origins(X.shape[1] + 1))
     source = MemorySource(X, y, w, F64)
     cut = source.plan(rows)
-    total = SerialEngine().map_reduce(lambda part: sum_of_part(Gram, part, o), cut, Gram.merge)
+    total = summed(Gram, cut, o)
     assert same(total, Gram.map(chunk(X, y, w), o))
-    total = SerialEngine().map_reduce(lambda part: sum_of_part(Moments, part, o[:-1]), cut, Moments.merge)
+    total = summed(Moments, cut, o[:-1])
     assert same(total, Moments.map(chunk(X, None, w), o[:-1]))
 
 
@@ -299,7 +308,7 @@ def test_far_offsets_cost_no_digits_about_the_pilot_origin(offset):
     X = rng.normal(size=(3000, 3)) + offset
     y = rng.normal(size=(3000, 1)) - offset
     source, o = MemorySource(X, y, None, F64), pilot_origin(chunk(X[:100], y[:100]))
-    total = SerialEngine().map_reduce(lambda part: sum_of_part(Gram, part, o), source.plan(100), Gram.merge)
+    total = summed(Gram, source.plan(100), o)
     want = sums.centred_products(np.hstack([X, y]))
     np.testing.assert_allclose(total.centred(), want.astype(float), rtol=1e-12, atol=1e-9)
     about = Moments.map(chunk(X), o[:3])
@@ -326,9 +335,7 @@ def test_constant_columns_are_exactly_zero(value, dtype, weighted):
     o = pilot_origin(chunk(X[:32], dtype=dtype))
     source = MemorySource(X, None, w, dtype)
     for statistic in (Gram, Moments):
-        total = SerialEngine().map_reduce(
-            lambda part, s=statistic: sum_of_part(s, part, o), source.plan(32), statistic.merge
-        )
+        total = summed(statistic, source.plan(32), o)
         assert total.total[0] == 0
         assert total.mean[0] == X[0, 0]
         if statistic is Gram:
@@ -348,7 +355,7 @@ def test_float32_is_summed_in_float64_between_chunks():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(20_000, 2)).astype(np.float32)
     source, o = MemorySource(X, None, None, F32), pilot_origin(chunk(X[:1000], dtype=F32))
-    total = SerialEngine().map_reduce(lambda part: sum_of_part(Gram, part, o), source.plan(1000), Gram.merge)
+    total = summed(Gram, source.plan(1000), o)
     assert total.products.dtype == np.float64
     # Products of 1,000 rows in float32: the error of a sum of random signs is about sqrt(1000) 6e-8.
     np.testing.assert_allclose(total.centred(), sums.centred_products(X).astype(float), rtol=1e-5, atol=0.5)

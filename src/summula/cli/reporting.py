@@ -103,7 +103,7 @@ def _of_classes(trained: Trained, predicted: Array) -> Items:
             items.append(
                 Figure("ROC", lines(curves, "false positives", "true positives", (0.0, 1.0), diagonal=True), note)
             )
-        items.append(_calibration(labels, answers, p, predicted))
+        items.append(_calibration(labels, answers, p))
     said = sorted({*map(str, answers.tolist()), *map(str, predicted.tolist())})
     place = {name: k for k, name in enumerate(said)}
     counts = np.zeros((len(said), len(said)), int)
@@ -128,7 +128,7 @@ def _curves(labels: Array, answers: Array, p: Array) -> list[Line]:
     return found
 
 
-def _calibration(labels: Array, answers: Array, p: Array, predicted: Array) -> Figure:
+def _calibration(labels: Array, answers: Array, p: Array) -> Figure:
     """Predicted probabilities against what happened, in groups of equal size."""
     if len(labels) == 2:
         said, true, name = p[:, 1], answers == labels[1], f"probability of {labels[1]}"

@@ -179,7 +179,6 @@ def train_on_files(request: Request, table: Scan, console: Console, began: float
         task,
         metric,
         table.n_rows,
-        int((~there).sum()),
         board,
         model,
         certificate,

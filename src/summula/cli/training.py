@@ -99,7 +99,6 @@ class Trained:
     task: Task
     metric: str
     rows: int
-    without_target: int
     leaderboard: Leaderboard
     model: TableModel
     certificate: Any
@@ -214,7 +213,6 @@ def _train_in_memory(request: Request, table: Any, console: Console, began: floa
         task,
         metric,
         table.n_rows,
-        int((~there).sum()),
         board,
         model,
         certificate,

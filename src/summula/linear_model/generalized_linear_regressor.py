@@ -32,7 +32,7 @@ from summula.core.estimator.parameters import (
 from summula.core.estimator.run import Run
 from summula.linear_model.glm.diagnostics import DiagnosedGlm
 from summula.linear_model.glm.model import relative_gap
-from summula.linear_model.glm.quality import Quality, d2_of, mean_of, quality_of
+from summula.linear_model.glm.quality import Quality, d2_of, quality_of
 from summula.linear_model.glm.solver import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import WeightTotal
 from summula.linear_model.glm.targets import joined_targets
@@ -157,14 +157,14 @@ class _GlmRegressor(RegressorMixin, DiagnosedGlm):
         -------
         ndarray of shape (n_samples,); batches for a scan
         """
-        family, link = self._family_and_link()
+        _, link = self._family_and_link()
         if offset is None and exposure is None:
-            return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0]).astype(eta.dtype, copy=False))
+            return self._scores(X, lambda eta: link.inverse(eta[:, 0]).astype(eta.dtype, copy=False))
         check_is_fitted(self)
         shift = joined_targets(X, 0.0, offset, exposure)
         if not isinstance(shift, np.ndarray):
             raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
-        return self._scores(X, lambda eta: mean_of(family, link, eta[:, 0] + shift[:, 1]).astype(eta.dtype, copy=False))
+        return self._scores(X, lambda eta: link.inverse(eta[:, 0] + shift[:, 1]).astype(eta.dtype, copy=False))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """D2: the share of the deviance of the mean that the model explains.
@@ -335,18 +335,7 @@ def _bound(name: str, value: Any, d: int) -> Array:
     return np.broadcast_to(bound, (d,)).copy()
 
 
-class _InScikitLearn(_GlmRegressor):
-    """The regressors scikit-learn has too: programs written for them ask for its loss object."""
-
-    def _get_loss(self) -> Any:
-        raise NotImplementedError
-
-    @property
-    def _base_loss(self) -> Any:
-        return self._get_loss()
-
-
-class PoissonRegressor(_InScikitLearn):
+class PoissonRegressor(_GlmRegressor):
     """Poisson regression with a log link, as in scikit-learn.
 
     Parameters
@@ -401,11 +390,6 @@ class PoissonRegressor(_InScikitLearn):
     def _family_and_link(self) -> tuple[Family, Link]:
         return Poisson(), link_named("log")
 
-    def _get_loss(self) -> Any:
-        from sklearn._loss import HalfPoissonLoss
-
-        return HalfPoissonLoss()
-
 
 class GammaRegressor(PoissonRegressor):
     """Gamma regression with a log link, as in scikit-learn: positive targets whose spread grows with the mean.
@@ -423,13 +407,8 @@ class GammaRegressor(PoissonRegressor):
     def _family_and_link(self) -> tuple[Family, Link]:
         return Gamma(), link_named("log")
 
-    def _get_loss(self) -> Any:
-        from sklearn._loss import HalfGammaLoss
 
-        return HalfGammaLoss()
-
-
-class TweedieRegressor(_InScikitLearn):
+class TweedieRegressor(_GlmRegressor):
     """Regression with a Tweedie family, variance mu^power, as in scikit-learn.
 
     Parameters
@@ -488,9 +467,3 @@ class TweedieRegressor(_InScikitLearn):
     def _family_and_link(self) -> tuple[Family, Link]:
         family = Tweedie(float(self.power))
         return family, link_named(family.default_link if self.link == "auto" else self.link)
-
-    def _get_loss(self) -> Any:
-        from sklearn._loss import HalfTweedieLoss, HalfTweedieLossIdentity
-
-        identity = self.link == "identity" or (self.link == "auto" and self.power <= 0)
-        return (HalfTweedieLossIdentity if identity else HalfTweedieLoss)(power=self.power)

@@ -33,7 +33,6 @@ __all__ = [
     "TriangularFactor",
     "blocks_of_part",
     "pilot_origin",
-    "sum_of_part",
     "triangle",
     "weight_sums",
 ]
@@ -56,12 +55,8 @@ class Statistic(Protocol):
         """The statistic of both sets of rows together."""
 
 
-def sum_of_part(statistic: type[S], part: Part, params: Any) -> S:
-    """The statistic of a part: its chunks, added from left to right."""
-    return _sum(statistic, part.chunks(), params)
-
-
 def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
+    """The statistic of some chunks, added from left to right."""
     total: S | None = None
     for chunk in chunks:
         one = statistic.map(chunk, params)

@@ -31,7 +31,7 @@ from summula.optimize.solvers.newton_method import Local, newton
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link
 
-__all__ = ["Quality", "d2_of", "mean_of", "quality_of", "quality_of_classes"]
+__all__ = ["Quality", "d2_of", "quality_of", "quality_of_classes"]
 
 Array = NDArray[Any]
 
@@ -47,11 +47,6 @@ class Quality(NamedTuple):
     n_rows: int
     weight: float
     df: float
-
-
-def mean_of(family: Family, link: Link, eta: Array) -> Array:
-    """mu at linear predictors, inside the range of the family's means."""
-    return np.asarray(link.inverse(eta))
 
 
 # log p(y; mu, phi) = a(phi) + b log y - d(y, mu) / (2 phi): the power b, by family. The likelihood then needs no pass.
@@ -93,7 +88,7 @@ class _Fitted(Sum):
         if not len(y):
             return cls(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0.0)
         with np.errstate(all="ignore"):
-            mu = mean_of(family, link, linear_predictor(chunk, at)[:, 0])
+            mu = link.inverse(linear_predictor(chunk, at)[:, 0])
             likelihood = np.nan
             if np.isfinite(dispersion):
                 likelihood = float(family.log_likelihood(y, mu, dispersion, frequency=w))

@@ -194,11 +194,12 @@ class Objective:
         if hessian is not None:
             hessian = hessian + np.diag(problem.penalty * self.penalised(np.ones(len(x)))[self.free])
             if not np.isfinite(hessian).all():
-                return Local(np.inf, gradient, hessian)
+                return Local(np.inf, gradient, hessian, None if self.curved is None else self.curved.factor)
             self.largest = sums.largest if self.largest is None else self.largest
             if not problem.l1:
                 self.curved = Curved(x.copy(), hessian, self.factor(hessian), self.largest)
-        here = Local(value, gradient, hessian)
+        known = None if hessian is None or self.curved is None else self.curved.factor
+        here = Local(value, gradient, hessian, known)
         self.seen = x.copy(), here
         return here
 
@@ -223,11 +224,6 @@ class Objective:
         theta = x.reshape(self.problem.outputs, self.p).copy()
         theta[:, : self.first] = 0.0
         return theta.ravel()
-
-    def known(self, H: Array) -> Factor:
-        """The factor of the Hessian computed last."""
-        assert self.curved is not None
-        return self.curved.factor
 
     def factor(self, H: Array) -> Factor:
         """Factor a Hessian; directions that softmax cannot see get a curvature, so that nothing moves along them."""
@@ -277,7 +273,6 @@ def solve(
                 tolerance=problem.tolerance,
                 max_steps=problem.max_steps,
                 bounds=bounds,
-                factor=objective.known,
                 rounding=_ROUNDING[source.dtype.name],
                 on_step=told,
             )
@@ -328,10 +323,10 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
     q = p * problem.outputs
     fewer = min(rows // _LEVEL, int(_LEADING_VALUES / max(run.source.width, 1.0)))
     if q > WIDE or fewer < max(_FEWEST, _ROWS_PER_PARAMETER * q) or not problem.max_steps:
-        return first_guess(run, problem, origin, min(rows, 65_536)), None
+        return first_guess(run, problem, min(rows, 65_536)), None
     few = run.leading(fewer)
     if not representative(few, problem):
-        return first_guess(run, problem, origin, min(rows, 65_536)), None
+        return first_guess(run, problem, min(rows, 65_536)), None
     x, rough = _start(run, problem, origin, fewer)
     share = rows / fewer
     part = problem._replace(penalty=problem.penalty / share, tolerance=_ROUGH, max_steps=8, family=None)
@@ -343,7 +338,6 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
             tolerance=_ROUGH,
             max_steps=8,
             bounds=_bounds(problem, int(problem.intercept)),
-            factor=objective.known,
             rounding=_ROUNDING[run.source.dtype.name],
         )
     else:
@@ -369,7 +363,7 @@ def representative(few: Run, problem: GlmProblem) -> bool:
     return len(values) >= classes and bool(counts.min() >= 10)
 
 
-def first_guess(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
+def first_guess(run: Run, problem: GlmProblem, rows: int) -> Array:
     """No slopes, and an intercept that fits the mean; through the origin, a least-squares fit of the link of y."""
     p = int(problem.intercept) + run.source.n_features
     theta = np.zeros((problem.outputs, p))

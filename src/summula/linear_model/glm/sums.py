@@ -172,8 +172,12 @@ class Slopes(Sum):
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
             value, slope, curvature = derivatives_at(point, chunk.y[:, 0], eta, w)
-            sums = _sparse_sums if chunk.is_sparse else _factor_sums if chunk.has_factors else dense_sums
-            gradient, hessian, largest = sums(chunk, block, slope, curvature, point)
+            if block is None:
+                gradient, hessian, largest = _sparse_sums(chunk, slope, curvature, point)
+            elif chunk.has_factors:
+                gradient, hessian, largest = _factor_sums(chunk, block, slope, curvature, point)
+            else:
+                gradient, hessian, largest = dense_sums(block, slope, curvature, point)
             inner = inner_of(curvature)
         return cls(value, gradient, hessian, inner, largest, float(len(chunk) if w is None else w.sum()))
 
@@ -248,11 +252,8 @@ def _pairs(curvature: Any, outputs: int) -> Any:
             yield k, m, w * p[:, k] * (float(k == m) - p[:, m])
 
 
-def dense_sums(
-    chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
-) -> tuple[Array, Array | None, Array]:
+def dense_sums(block: Array, slope: Array, curvature: Any, point: At) -> tuple[Array, Array | None, Array]:
     """Slope, Hessian and largest values of the columns of a block of rows, which order 2 scales in place."""
-    assert block is not None
     outputs = slope.shape[1]
     gradient = product(block.T, slope.astype(block.dtype)).astype(np.float64, copy=False)
     largest = np.zeros(0)
@@ -269,16 +270,15 @@ def dense_sums(
 
 
 def _factor_sums(
-    chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
+    chunk: Chunk, block: Array, slope: Array, curvature: Any, point: At
 ) -> tuple[Array, Array | None, Array]:
     """Dense columns as they are; the rest of slope and Hessian by the codes of the factors."""
     from summula.linear_model.glm.kernels import add_by_level, add_level_products
 
-    assert block is not None
     rows, first, width, outputs = chunk.rows, int(point.intercept), block.shape[1], slope.shape[1]
     if outputs > 1:  # softmax: written out, a few rows at a time
         plain = replace(chunk, rows=chunk.dense(chunk.dtype))
-        return dense_sums(plain, block_of(plain, point.origin, point.intercept), slope, curvature, point)
+        return dense_sums(block_of(plain, point.origin, point.intercept), slope, curvature, point)
     p = first + chunk.n_features
     gradient = np.zeros((p, 1))
     gradient[:width] = product(block.T, slope.astype(block.dtype))
@@ -321,9 +321,7 @@ def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
     return H
 
 
-def _sparse_sums(
-    chunk: Chunk, block: Array | None, slope: Array, curvature: Any, point: At
-) -> tuple[Array, Array | None, Array]:
+def _sparse_sums(chunk: Chunk, slope: Array, curvature: Any, point: At) -> tuple[Array, Array | None, Array]:
     from summula.linear_model.glm.kernels import add_transposed
 
     rows, first, outputs = chunk.rows, int(point.intercept), slope.shape[1]

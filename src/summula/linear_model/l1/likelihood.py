@@ -420,7 +420,7 @@ def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
 
 def _constant(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     """No slopes, and intercepts that fit the mean, or the classes."""
-    x = first_guess(run, problem, origin, min(rows, 65_536))
+    x = first_guess(run, problem, min(rows, 65_536))
     if problem.outputs > 1 and problem.intercept and problem.max_steps:
         totals = run.leading(min(rows, 65_536)).sum(ClassTotals, problem.outputs).totals
         totals = totals if problem.class_weight is None else totals * problem.class_weight

@@ -110,7 +110,7 @@ class FewColumns(Objective):
             # (A Hessian scales the block in place; its columns follow each other.)
             block = _copied(self.held) if order == 2 and not some else self.held
             first = point._replace(order=1) if some else point
-            gradient, hessian, largest = dense_sums(whole.chunk, block, slope, curvature, first)
+            gradient, hessian, largest = dense_sums(block, slope, curvature, first)
             if some and order == 2:
                 hessian = self._hessian(*curvature)
         return Slopes(value, gradient, hessian, inner_of(curvature), largest, whole.total_weight)

@@ -103,4 +103,4 @@ def _wide_gap(run: Run, problem: Problem, residuals: Residuals, coef: Array) -> 
     d = run.source.n_features
     sums = run.sum(ColumnSums, np.zeros(run.source.n_targets))
     mean = sums.total / sums.weight if problem.fit_intercept else np.zeros(d)
-    return sparse_gap(run, problem, residuals, mean, coef)
+    return sparse_gap(problem, residuals, mean, coef)

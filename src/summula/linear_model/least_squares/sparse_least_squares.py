@@ -257,7 +257,7 @@ def _gaps(slope: Array, coef: Array, problem: Problem) -> Array:
         return np.asarray(2 * (multiplier * coef).sum(axis=0) + np.where(rest > 0, rest / problem.alpha, 0.0))
 
 
-def sparse_gap(run: Run, problem: Problem, residuals: Residuals, mean: Array, coef: Array) -> float:
+def sparse_gap(problem: Problem, residuals: Residuals, mean: Array, coef: Array) -> float:
     """Equation (2) at a point, from the sums of its residuals; infinite without a penalty."""
     slope = centred_slope(residuals, mean, problem) - problem.alpha * coef
     return float(_gaps(slope, coef, problem).sum())

@@ -37,11 +37,12 @@ _RANK = 1e-11  # eigenvalues of the scaled Hessian below it are taken for zero
 
 
 class Local(NamedTuple):
-    """An objective at a point."""
+    """An objective at a point; `factor` is that of the Hessian, where whoever evaluates it has one."""
 
     value: float
     gradient: Array
     hessian: Array | None = None
+    factor: Factor | None = None
 
 
 class Bounds(NamedTuple):
@@ -140,7 +141,6 @@ def newton(
     tolerance: float = 1e-12,
     max_steps: int = 100,
     bounds: Bounds | None = None,
-    factor: Callable[[Array], Factor] = Factor.of,
     rounding: float = _ROUNDING,
     on_step: Callable[[Array, Local, float], bool] | None = None,
 ) -> Solution:
@@ -149,13 +149,11 @@ def newton(
     Parameters
     ----------
     evaluate : callable
-        (x, order) -> Local; with order 2 including the Hessian (positive semidefinite).
+        (x, order) -> Local; with order 2 including the Hessian (positive semidefinite), and its factor if it is known.
     x : ndarray
     tolerance, max_steps
         When to stop; steps are counted without the halvings.
     bounds : Bounds, optional
-    factor : callable
-        How a Hessian is factored.
     rounding : float
         Relative differences of values below it are noise.
     on_step : callable, optional
@@ -170,11 +168,10 @@ def newton(
     here, trace, status = evaluate(x, 2), [], "max_iter"
     if not np.isfinite(here.value):
         return Solution(x, here.value, np.inf, "unbounded", False, 0)
-    assert here.hessian is not None
-    H, inverse = here.hessian, factor(here.hessian)
+    inverse = _factor(here)
     steps = 0
     while True:
-        step = _step(x, here.gradient, H, inverse, bounds)
+        step = _step(x, here.gradient, inverse, bounds)
         decrement = -float(here.gradient @ step) / 2
         trace.append(decrement)
         size = abs(here.value)
@@ -190,8 +187,7 @@ def newton(
         found = _backtrack(evaluate, x, here, step, decrement, order, bounds, rounding)
         if found is None and here.hessian is None:  # the old Hessian misleads: take a new one
             here = evaluate(x, 2)
-            assert here.hessian is not None
-            H, inverse = here.hessian, factor(here.hessian)
+            inverse = _factor(here)
             continue
         if found is None:
             status = "converged" if decrement <= 1e-9 * size else "stalled"
@@ -199,26 +195,31 @@ def newton(
         steps += 1
         x, there = found
         if there.hessian is not None:
-            H, inverse = there.hessian, factor(there.hessian)
-        elif not _falls(there, H, inverse, x, bounds, decrement):
+            inverse = _factor(there)
+        elif not _falls(there, inverse, x, bounds, decrement):
             # Rounding, or the chord is too coarse: one true step tells.
             there = evaluate(x, 2)
-            assert there.hessian is not None
-            H, inverse = there.hessian, factor(there.hessian)
-            if -float(there.gradient @ _step(x, there.gradient, H, inverse, bounds)) / 2 > decrement / 2:
+            inverse = _factor(there)
+            if -float(there.gradient @ _step(x, there.gradient, inverse, bounds)) / 2 > decrement / 2:
                 here, status = there, "converged" if decrement <= 1e-9 * size else "stalled"
                 break
         here = there
     return Solution(x, here.value, trace[-1], status, status == "converged", steps, tuple(trace))
 
 
-def _falls(there: Local, H: Array, inverse: Factor, x: Array, bounds: Bounds | None, decrement: float) -> bool:
+def _factor(here: Local) -> Factor:
+    """The factor of the Hessian: the one that was given, or a new one."""
+    assert here.hessian is not None
+    return Factor.of(here.hessian) if here.factor is None else here.factor
+
+
+def _falls(there: Local, inverse: Factor, x: Array, bounds: Bounds | None, decrement: float) -> bool:
     """Whether a chord step took at least nine tenths off the decrement."""
-    step = _step(x, there.gradient, H, inverse, bounds)
+    step = _step(x, there.gradient, inverse, bounds)
     return bool(-float(there.gradient @ step) / 2 <= decrement / 10)
 
 
-def _step(x: Array, g: Array, H: Array, inverse: Factor, bounds: Bounds | None) -> Array:
+def _step(x: Array, g: Array, inverse: Factor, bounds: Bounds | None) -> Array:
     if bounds is None:
         return -inverse.solve(g)
     from scipy.optimize import lsq_linear
