@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from summula.core.engine import threads
+from summula.core.engine.random import stream_key
 from summula.ensemble.quantising import quantised
 from summula.tree import growing
 from summula.tree.nodes import Bins, Rules
@@ -30,7 +31,7 @@ def grown(n, rules, *, flat=False, members=1, monkeypatch, both=True, few=64):
     tops = (float(np.abs(g).max()), float(h.max()) if len(h) else 0.0)
     tree = None
     for number in range(2):  # the second finds the space that the first has left
-        tree = grower.grow(quantised(g, h, tops, (7, number), np.empty(n, np.int64), 1), seed=3 + number)
+        tree = grower.grow(quantised(g, h, tops, 700 + number, np.empty(n, np.int64), 1), key=3 + number)
     return tree
 
 
@@ -89,8 +90,8 @@ def test_of_a_share_of_columns_each_is_drawn_as_often(monkeypatch):
     g = np.random.default_rng(1).normal(size=n).astype(np.float32)
     columns = Columns(np.full(10, 50), np.zeros(10, np.int64), np.zeros(10, np.int64))
     grower = growing.Grower(Bins.of(bins), columns, Rules(max_leaves=2, share=0.3), 1)
-    slopes = quantised(g, g[:0], (float(np.abs(g).max()), 0.0), (0, 0), np.empty(n, np.int64), 1)
-    used = [int(grower.grow(slopes, seed).tree.column[0]) for seed in range(300)]
+    slopes = quantised(g, g[:0], (float(np.abs(g).max()), 0.0), 7, np.empty(n, np.int64), 1)
+    used = [int(grower.grow(slopes, stream_key(0, k)).tree.column[0]) for k in range(300)]
     order = np.argsort(np.bincount(used, minlength=10))[::-1]
     # The best of three drawn from ten: the best of all 3 times of 10, the next 7/30, then 7/40 ...
     assert np.bincount(used, minlength=10)[order[0]] == pytest.approx(90, abs=30)
@@ -115,7 +116,7 @@ def test_small_trees_are_the_same_by_a_team_that_stays_and_by_one(monkeypatch):
     for members in (1, 3):
         grower, packed = growing.Grower(Bins.of(bins), columns, Rules(), members), np.empty(n, np.int64)
         assert (grower.threads, grower._members) == (1, members)
-        trees.append([grower.grow(quantised(g, h, tops, (7, k), packed, 1)).tree for k in range(22)])
+        trees.append([grower.grow(quantised(g, h, tops, 700 + k, packed, 1)).tree for k in range(22)])
         assert set(grower._teams) == {1, members}
     for one, other in zip(*trees, strict=True):
         np.testing.assert_array_equal(one.column, other.column)
@@ -140,7 +141,7 @@ def test_a_cancelled_grower_stops_at_the_next_node(monkeypatch):
     rng, n = np.random.default_rng(3), 3_000
     bins, columns = rng.integers(0, 40, (n, 6)).astype(np.uint8), Columns(np.full(6, 40), *np.zeros((2, 6), np.int64))
     g = rng.normal(size=n).astype(np.float32)
-    slopes = quantised(g, g[:0], (float(np.abs(g).max()), 0.0), (7, 0), np.empty(n, np.int64), 1)
+    slopes = quantised(g, g[:0], (float(np.abs(g).max()), 0.0), 7, np.empty(n, np.int64), 1)
     monkeypatch.setattr(growing, "_LONG", 0)
     grower = growing.Grower(Bins.of(bins), columns, Rules(), 1)
     assert grower.is_long
@@ -155,6 +156,6 @@ def test_a_gain_that_is_rounding_is_none():
     n = 2_000
     bins = np.random.default_rng(0).integers(0, 200, (n, 4)).astype(np.uint8)
     g, h = np.full(n, -0.3, np.float32), np.full(n, 0.21, np.float32)
-    slopes = quantised(g, h, (0.3, 0.21), (0, 0), np.empty(n, np.int64), 1)
+    slopes = quantised(g, h, (0.3, 0.21), 7, np.empty(n, np.int64), 1)
     columns = Columns(np.full(4, 200), np.zeros(4, np.int64), np.zeros(4, np.int64))
     assert len(growing.Grower(Bins.of(bins), columns, Rules(), 1).grow(slopes).tree) == 1

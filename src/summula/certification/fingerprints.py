@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from summula.core.data.frames import is_frame, opened
 from summula.core.data.numbers import array_of, column_values
 from summula.core.data.sparse_format import check_sparse
+from summula.core.engine.random import GOLDEN, mix64
 from summula.core.errors import ParameterError
 
 __all__ = ["betting_order", "data_hash", "model_hash", "repeated", "row_hashes", "share_seen"]
 
 Hashes = NDArray[np.uint64]
 
-_GOLDEN = 0x9E3779B97F4A7C15
 _ROWS = 1 << 16
 # What scikit-learn keeps with an estimator that says nothing about the fit.
 _NOT_FITTED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
@@ -105,12 +105,12 @@ def row_hashes(X: Any, y: Any = None) -> Hashes:
         columns = _columns(X)
         total = np.zeros(len(columns[0]) if columns else len(X), np.uint64)
         for j, column in enumerate(columns):
-            _add(total, column, (j + 1) * _GOLDEN)
+            _add(total, column, (j + 1) * GOLDEN)
     if y is not None:
         targets = array_of(y)
         for k in range(1 if targets.ndim == 1 else targets.shape[1]):
-            _add(total, targets if targets.ndim == 1 else targets[:, k], -(k + 1) * _GOLDEN, zeros=True)
-    return _mixed(total)
+            _add(total, targets if targets.ndim == 1 else targets[:, k], -(k + 1) * GOLDEN, zeros=True)
+    return np.asarray(mix64(total))
 
 
 def _columns(X: Any) -> list[Any]:
@@ -125,7 +125,7 @@ def _add(total: Hashes, column: Any, offset: int, zeros: bool = False) -> None:
     for start in range(0, len(total), _ROWS):
         rows = slice(start, start + _ROWS)
         bits = _bits(np.asarray(column[rows]))
-        here = _mixed(bits + step)
+        here = mix64(bits + step)
         total[rows] += here if zeros else np.where(bits == 0, np.uint64(0), here)
 
 
@@ -133,8 +133,8 @@ def _sparse(X: Any) -> Hashes:
     X = X.copy() if not X.has_canonical_format else X
     X.sum_duplicates()
     bits = _bits(X.data)
-    steps = (X.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(np.where(bits == 0, np.uint64(0), _mixed(bits + steps)))])
+    steps = (X.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(GOLDEN)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(np.where(bits == 0, np.uint64(0), mix64(bits + steps)))])
     return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
 
 
@@ -161,13 +161,6 @@ def _of_numbers(values: Any) -> Hashes:
     return np.asarray((values.astype(np.float64) + 0.0).view(np.uint64))  # adding 0 turns -0 into 0
 
 
-def _mixed(z: Hashes) -> Hashes:
-    """The finishing function of SplitMix64 (Steele, Lea and Flood, 2014): every bit of z in every bit of the result."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
 def data_hash(rows: Hashes) -> str:
     """One hash of all rows, in whatever order they come."""
     return hashlib.sha256(np.sort(rows).tobytes()).hexdigest()
@@ -181,7 +174,7 @@ def betting_order(rows: Hashes, *bound_to: str) -> NDArray[np.intp]:
     first = np.concatenate([[True], rows[order][1:] != rows[order][:-1]])
     copies = np.empty(len(rows), np.uint64)
     copies[order] = place - np.maximum.accumulate(np.where(first, place, 0))
-    return np.argsort(_mixed(rows + np.uint64(salt) + copies * np.uint64(_GOLDEN)), kind="stable")
+    return np.argsort(mix64(rows + np.uint64(salt) + copies * np.uint64(GOLDEN)), kind="stable")
 
 
 # ------------------------------------------------------------------------------------------------------------ re-use

@@ -21,6 +21,7 @@ from summula.cli.dialects import open_texts
 from summula.core.data.files import spells_number
 from summula.core.data.frames import no_such_column
 from summula.core.data.scan import Scan
+from summula.core.engine.random import GOLDEN, mix64
 from summula.core.errors import DataError, RowError
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 
@@ -192,10 +193,7 @@ def fold_of(rows: int, folds: int, seed: int) -> NDArray[np.int8]:
 
 
 def _hashes(rows: int, seed: int) -> NDArray[np.uint64]:
-    z = np.arange(rows, dtype=np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    return z ^ (z >> np.uint64(31))
+    return np.asarray(mix64(np.arange(rows, dtype=np.uint64) + np.uint64(seed * GOLDEN % 2**64)))
 
 
 def rows_of(blocks: Blocks, chosen: NDArray[np.bool_]) -> Blocks:

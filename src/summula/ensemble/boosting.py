@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.random import stream_key
 from summula.core.engine.threads import inside_pool, together
 from summula.core.engine.worker_group import run_supervised
 from summula.ensemble.boosting_losses import Loss, weighted_quantile
@@ -36,6 +37,7 @@ __all__ = ["Booster", "Rows", "keep_order"]
 Array = NDArray[Any]
 
 _BLOCK = 2**14  # rows whose slopes are computed at once: they stay in the second cache
+_ROUNDING, _COLUMNS = 1, 2  # streams of random numbers
 _TWO_ORDERS = 2**29  # bytes of bins up to which there is a copy column by column
 
 
@@ -148,11 +150,9 @@ class Booster:
 
     def _tree(self, number: int, k: int, tops: Array, grower: Grower, packed: Array) -> Tree:
         """The next tree of score k, which the scores are raised by."""
-        slopes = quantised(
-            self._g[k], self._h[k], tuple(tops[:, k].tolist()), (self.seed, number), packed, grower.threads
-        )
-        draws = np.random.SeedSequence((self.seed, 2, number)) if self.rules.share < 1.0 else None
-        grown = grower.grow(slopes, 0 if draws is None else int(draws.generate_state(1)[0]))
+        rounding, columns = (stream_key(self.seed, (purpose, number)) for purpose in (_ROUNDING, _COLUMNS))
+        slopes = quantised(self._g[k], self._h[k], tuple(tops[:, k].tolist()), rounding, packed, grower.threads)
+        grown = grower.grow(slopes, columns)
         if self.loss.level is not None:
             self._take_quantiles(grown, self.loss.level)
         grower.add_to(self.rows.z[k], grown)

@@ -6,8 +6,8 @@ A row's gradient g and curvature h become
 
 with m and c what the packing of `tree.histogram_kernels` has room for, s and t the largest |g| and h, and u, v uniform
 on [0, 1), so that q and r are right on average. Where a few rows are far from all others, s is m / 64 times the 99 %
-quantile instead: one outlier must not round everybody else to nothing. u and v are a hash of the row's number,
-the tree's and the seed: chunks and threads are nothing to them. Leaf values never see q and r.
+quantile instead: one outlier must not round everybody else to nothing. u and v are counter-based random numbers of
+(seed, tree, row), independent of chunks and threads. Leaf values never see q and r.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.engine.hash_kernels import hashed
+from summula.core.engine.random_kernels import random_bits
 from summula.core.engine.threads import together
 from summula.core.numerics.compile import kernel
 from summula.tree.histogram_kernels import COUNT_BITS, Packing
@@ -54,7 +54,7 @@ def pack(
     """
     part = 1.0 / 4294967296.0
     for i in range(start, stop):
-        random = hashed(np.uint64(i) + np.uint64(key))
+        random = random_bits(key, i)
         u = np.float64(random >> np.uint64(32)) * part
         q = np.floor(np.float64(gradients[i]) * factors[0] + u)
         q = min(max(q, -most[0]), most[0])
@@ -69,7 +69,7 @@ def pack(
 
 
 def quantised(
-    gradients: Array, curvatures: Array, tops: tuple[float, float], key: tuple[int, int], packed: Array, threads: int
+    gradients: Array, curvatures: Array, tops: tuple[float, float], key: int, packed: Array, threads: int
 ) -> Slopes:
     """What a tree is grown for.
 
@@ -79,8 +79,8 @@ def quantised(
         No curvatures mean that all are 1.
     tops : tuple of float
         The largest |g| and the largest h.
-    key : tuple of int
-        Seed and number of the tree.
+    key : int
+        Of the stream of random numbers for this tree (`core.engine.random.stream_key`).
     packed : ndarray of shape (n,), int64
         Space.
     threads : int
@@ -95,12 +95,11 @@ def quantised(
     most = 2.0**gradient_bits - 1, 2.0**bits - 1
     scales = _scale(gradients, tops[0], most[0]), _scale(curvatures, tops[1], most[1])
     factors = most[0] / scales[0], most[1] / scales[1]
-    number = int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
     pieces = threads if n > _SPLIT_AMONG_THREADS else 1
     cuts = [n * k // pieces for k in range(pieces + 1)]
     together(
         [
-            functools.partial(pack, gradients, curvatures, a, b, number, factors, most, count_bits, bits, packed)
+            functools.partial(pack, gradients, curvatures, a, b, key, factors, most, count_bits, bits, packed)
             for a, b in itertools.pairwise(cuts)
         ]
     )

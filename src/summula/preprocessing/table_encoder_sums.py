@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.random import mix64
 from summula.core.errors import DataError, RowError
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 
@@ -114,7 +115,7 @@ class ColumnSums:
             return cls(kind, rows, missing)
         if whole is None:
             whole = bool((seen == np.floor(seen)).all())
-        hashes = _smallest(_mixed((seen + 0.0).view(np.uint64)))
+        hashes = _smallest(mix64((seen + 0.0).view(np.uint64)))
         moments = _moments(seen, None if weight is None else weight[there])
         return cls(kind, rows, missing, *moments, whole=whole, hashes=hashes)
 
@@ -212,13 +213,6 @@ def _no_time(moments: Array) -> bool:
 
 def _hash_of(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
-
-
-def _mixed(z: Array) -> Array:
-    """The finishing function of SplitMix64: every bit of z in every bit of the result."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 def _smallest(hashes: Array) -> Array:

@@ -101,11 +101,11 @@ class Grower:
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
-    def grow(self, slopes: Slopes, seed: int = 0) -> Grown:
-        """A tree for these gradients; `seed` draws columns where not all are looked at."""
+    def grow(self, slopes: Slopes, key: int = 0) -> Grown:
+        """A tree for these gradients; `key` is that of the random numbers that draw columns (`core.engine.random`)."""
         self._room.state[COUNT] = 0
         self._turn.units[:] = slopes.gradient_unit, slopes.curvature_unit
-        self._turn.seed[0] = seed
+        self._turn.key[0] = key
         if slopes.packed is not self._given:
             self._given = slopes.packed
             self._teams.clear()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from summula.core.engine.hash_kernels import hashed
+from summula.core.engine.random_kernels import random_bits
 from summula.core.engine.worker_group import LINE, barrier_wait, is_cancelled, wait_for_round
 from summula.core.numerics.compile import kernel, piece
 from summula.tree.histogram_kernels import BLOCK, Packing, accumulate
@@ -96,7 +96,7 @@ class Turn(NamedTuple):
     """What changes from tree to tree; in arrays, which a team that stays looks into again."""
 
     units: Any  # what an integer is worth, of gradients and curvatures
-    seed: Any
+    key: Any  # of the random numbers that draw columns
 
 
 class Work(NamedTuple):
@@ -145,7 +145,7 @@ def _histogram(room: Any, packed: bool, number: int) -> Any:
 
 @piece
 def _allow(node: int, stop: Any, turn: Any, room: Any, allowed: Any) -> None:
-    """Which columns a node may be split on; a share of them is drawn by a hash of the tree and the node."""
+    """Which columns a node may be split on; a share of them is drawn by counters of node and column."""
     share, groups, member = stop.share, stop.groups, room.member
     count, d = len(groups), len(allowed)
     if count == 0 and share >= 1.0:
@@ -160,10 +160,9 @@ def _allow(node: int, stop: Any, turn: Any, room: Any, allowed: Any) -> None:
     if share >= 1.0:
         return
     wanted = max(1, int(np.ceil(share * candidates)))
-    random = hashed(np.uint64(turn.seed[0]) + np.uint64(node))
     for f in range(d):
         if allowed[f]:
-            random = hashed(random + np.uint64(f + 1))
+            random = random_bits(turn.key[0], node * d + f)
             if np.float64(random >> np.uint64(11)) * candidates >= 2.0**53 * wanted:
                 allowed[f] = 0
             else:
