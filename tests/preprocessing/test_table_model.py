@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
 import summula
-from summula.core.errors import DataError
+from summula.core.errors import DataError, ParameterError
 from summula.linear_model import LinearRegression, LogisticRegression
 from summula.preprocessing import TableEncoder, TableModel
 
@@ -78,3 +78,23 @@ def test_scikit_learn_knows_what_it_is() -> None:
     assert repr(clone(species())) == repr(species())
     with pytest.raises(NotFittedError):
         species().predict(summula.datasets.load("penguins"))
+
+
+def test_scores_and_written_predictions(tmp_path: Path) -> None:
+    penguins = summula.datasets.load("penguins")
+    model = species().fit(penguins)
+    parquet.write_table(penguins, tmp_path / "p.parquet")
+    files = summula.scan(tmp_path / "p.parquet")
+    right = model.predict(penguins) == penguins["species"].to_numpy()
+    assert model.score(penguins) == model.score(files) == right.mean()
+    assert model.score(penguins, penguins["species"].to_numpy()[::-1]) < 0.7
+    assert model.predict_to(files, tmp_path / "out.parquet") == len(penguins)
+    assert parquet.read_table(tmp_path / "out.parquet").column_names == ["species"]
+    model.predict_to(files, tmp_path / "out.parquet", proba=True)
+    names = ["species[Adelie]", "species[Chinstrap]", "species[Gentoo]"]
+    assert parquet.read_table(tmp_path / "out.parquet").column_names == names
+    table = pa.table({"x": [0.0, 1.0, 2.0, 3.5], "y": [0.0, 1.0, 2.0, 3.0]})
+    numbers = TableModel(TableEncoder(), LinearRegression(), "y").fit(table)
+    assert numbers.score(table) == pytest.approx(np.corrcoef(table["x"], table["y"])[0, 1] ** 2)
+    with pytest.raises(ParameterError, match="'y' holds numbers"):
+        numbers.predict_to(table, tmp_path / "out.csv", proba=True)

@@ -7,7 +7,6 @@ with the sum of weights W, of one class W_k, and of the target about an origin s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -17,8 +16,9 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
-from summula.core.estimator.estimator import Estimator
-from summula.core.estimator.scoring import AccuracyScore, R2Score
+from summula.core.estimator.classifier import ProbabilisticClassifier
+from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.rows import RowFunction
 from summula.core.numerics.sums import Sum
 
 __all__ = ["BaselineClassifier", "BaselineRegressor"]
@@ -49,7 +49,7 @@ def _repeated(value: Array, chunk: Chunk) -> Array:
     return np.repeat(value, len(chunk), axis=0)
 
 
-class BaselineRegressor(R2Score, Estimator):
+class BaselineRegressor(Regressor):
     """The mean of the target, whatever the row.
 
     Attributes
@@ -72,16 +72,11 @@ class BaselineRegressor(R2Score, Estimator):
             self.mean_ = origin + float(sums.total[0]) / sums.weight
         return self
 
-    def predict(self, X: Any) -> Any:
-        """The mean, once a row."""
-        source = self._reading(X)
-        return self._map_rows(partial(_repeated, np.array([self.mean_])), source, complete=False)
-
-    def _row_function(self) -> Callable[[Chunk], Array]:
+    def _row_function(self) -> RowFunction:
         return partial(_repeated, np.array([self.mean_]))
 
 
-class BaselineClassifier(AccuracyScore, Estimator):
+class BaselineClassifier(ProbabilisticClassifier):
     """The most frequent class, whatever the row.
 
     Attributes
@@ -97,8 +92,6 @@ class BaselineClassifier(AccuracyScore, Estimator):
     ['b']
     """
 
-    _labelled = True
-
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaselineClassifier:
         """Count the classes."""
@@ -107,16 +100,14 @@ class BaselineClassifier(AccuracyScore, Estimator):
             self.shares_ = sums.total / sums.weight
         return self
 
-    def predict(self, X: Any) -> Any:
-        """The most frequent class, once a row."""
-        source = self._reading(X)
-        best = self.classes_[[int(self.shares_.argmax())]]
-        return self._map_rows(partial(_repeated, best), source, complete=False)
+    def _score_function(self) -> RowFunction:
+        return partial(_repeated, self.shares_[None, :])
 
-    def predict_proba(self, X: Any) -> Any:
-        """The share of each class, once a row."""
-        source = self._reading(X)
-        return self._map_rows(partial(_repeated, self.shares_[None, :]), source, complete=False)
+    @staticmethod
+    def _probabilities(scores: Array) -> Array:
+        return scores
 
-    def _row_function(self) -> Callable[[Chunk], Array]:
-        return partial(_repeated, np.array([float(self.shares_.argmax())]))
+    @staticmethod
+    def _log_probabilities(scores: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(scores))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,6 @@ from summula.cli.tables import open_table
 from summula.cli.training_overlap import refuse_training_rows
 from summula.cli.verdicts import certified_sentence
 from summula.core.data.frames import no_such_column
-from summula.core.data.output import write_batches
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, ParameterError
 from summula.preprocessing import TableModel
@@ -75,15 +73,11 @@ def predict_file(model_path: str, table_path: str, out: str, console: Console, *
     extra = [name for name in table.columns if name not in known and name != model.target]
     if extra:
         console.remark(f"Not used, since the model does not know them: {', '.join(map(repr, extra[:8]))}.")
-    if proba:
-        if not hasattr(model, "predict_proba"):
-            raise ParameterError(f"--proba is for classes, and {model.target!r} holds numbers: leave it out.")
-        names = [f"{model.target}[{label}]" for label in model.classes_.tolist()]
-        batches: Iterator[Any] = model.predict_proba(table)
-    else:
-        names, batches = [model.target], model.predict(table)
+    if proba and not hasattr(model, "predict_proba"):
+        raise ParameterError(f"--proba is for classes, and {model.target!r} holds numbers: leave it out.")
     with located_in(table):
-        rows = write_batches(batches, names, out, raw_text=raw_text)
+        rows = model.predict_to(table, out, proba=proba, raw_text=raw_text)
+    names = list(model._class_names() if proba else model._output_names())
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
 

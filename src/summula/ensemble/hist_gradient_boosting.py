@@ -6,7 +6,7 @@ The algorithm is in `boosting.py`, binning and trees in `summula.tree`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,6 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -31,6 +30,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source
 from summula.ensemble.boosting import Booster, Rows
@@ -114,10 +114,11 @@ def leaves_of(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
     return out
 
 
-class HistGradientBoosting(Estimator):
+class HistGradientBoosting(RowwiseEstimator):
     """Boosted trees on binned rows."""
 
     _accepts_sparse = False
+    _allows_nan = True
     _factored = True  # text is categories
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
 
@@ -359,21 +360,35 @@ class HistGradientBoosting(Estimator):
 
     # ------------------------------------------------------------------------------------------------------ predicting
 
-    def _scores(self, X: Any, finish: Any) -> Any:
-        """A function of the raw scores, shape (scores, rows), of the rows: stacked or batch by batch."""
-        source = self._reading(X)
-        given = functools.partial(raw_scores, self._nodes, self._bins, self._start)
-        found = self._map_rows(given, source, complete=False)
-        return finish(found.T) if isinstance(found, np.ndarray) else (finish(batch.T) for batch in found)
+    def _score_function(self) -> RowFunction:
+        return functools.partial(raw_scores, self._nodes, self._bins, self._start)
 
-    def _staged(self, X: Any, finish: Any) -> Iterator[Any]:
-        """The same after each iteration."""
+    def _staged(self, X: Any, finish: Callable[[Array], Array]) -> Iterator[Array]:
+        """A function of the scores, shape (n, n_scores), after each iteration."""
         source = self._in_memory(X, "A staged prediction")
         X = self._bins.with_bins(source.chunk(0, source.n_rows).X)
         out = np.tile(self._start, (len(X), 1))
         for k in range(self.n_iter_):
             add_scores(X, self._nodes, k * out.shape[1], (k + 1) * out.shape[1], out)
-            yield finish(out.T.copy())
+            yield finish(out.copy())
+
+    def _from_scores(self, scores: Array) -> Array:
+        """Predictions for raw scores, shape (n, n_scores)."""
+        raise NotImplementedError
+
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """Predictions after each iteration.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self._staged(X, self._from_scores)
 
     def apply(self, X: Any) -> Any:
         """The leaf of each tree that rows end in.
@@ -386,8 +401,8 @@ class HistGradientBoosting(Estimator):
         -------
         ndarray of shape (n_samples, n_trees) of node numbers within the tree; batches for a scan
         """
-        source = self._reading(X)
-        return self._map_rows(functools.partial(leaves_of, self._nodes, self._bins), source, complete=False)
+        check_is_fitted(self)
+        return self._by_row(X, functools.partial(leaves_of, self._nodes, self._bins))
 
     def explain(self, X: Any) -> Explanation:
         """What each column contributes to the raw score of each row: exact Shapley values of the trees.
@@ -406,7 +421,7 @@ class HistGradientBoosting(Estimator):
         source = self._in_memory(X, "explain")
         scores = self.n_trees_per_iteration_
         given = functools.partial(shapley_rows, self._nodes, Paths.of(self._nodes, scores), scores, self._bins)
-        values = self._map_rows(given, source, complete=False)
+        values = self._map_rows(given, source)
         base = np.tile(expected_scores(self._nodes, self._start), (len(values), 1))
         names = None if source.names is None else tuple(source.names)
         if scores == 1:
@@ -486,11 +501,6 @@ class HistGradientBoosting(Estimator):
         """The gains of the splits on each column, as shares of all."""
         gains = self.importances("gain")
         return gains / gains.sum() if gains.any() else gains
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _learnt(found: Survey, weight: Array | None, out: Array | None, max_bins: int) -> BinMap:

@@ -6,7 +6,6 @@ are the probabilities. The losses are in `boosting_losses.py`, the algorithm in 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -16,28 +15,18 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
+from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
-from summula.core.estimator.scoring import AccuracyScore, RowFunction
 from summula.ensemble.boosting_losses import Binary, Loss, Multiclass
-from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting, raw_scores
+from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
 
 __all__ = ["HistGradientBoostingClassifier"]
 
 Array = NDArray[Any]
 
 
-def _winners(z: Array) -> Array:
-    """The number of the class with the largest score; a single score of exactly 0 is the first class."""
-    return np.asarray((z[0] > 0).astype(np.intp) if len(z) == 1 else z.argmax(axis=0))
-
-
-def _codes(given: tuple[Any, Any, Array], chunk: Chunk) -> Array:
-    return _winners(raw_scores(*given, chunk).T)
-
-
-class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
+class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifier, ScoreClassifier):
     """Gradient boosting of classification trees on binned columns.
 
     Parameters
@@ -125,7 +114,6 @@ class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
     array(['low', 'high'], dtype='<U4')
     """
 
-    _labelled = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "loss": (one_of("log_loss"),),
         **SHARED_PARAMETERS,
@@ -229,86 +217,14 @@ class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
         expanded = np.asarray(compute_sample_weight(by_class, y.astype(np.intp)))
         return expanded if weight is None else weight * expanded
 
-    def _predicted(self, z: Array) -> Array:
-        """Labels for raw scores."""
-        return np.asarray(self.classes_[_winners(z)])
+    def _from_scores(self, scores: Array) -> Array:
+        return np.asarray(self.classes_[self._winners(scores)])
 
-    def _probabilities(self, z: Array) -> Array:
-        """Probabilities for raw scores."""
-        return np.ascontiguousarray(self._make_loss().mean(z).T)
+    def _probabilities(self, scores: Array) -> Array:  # type: ignore[override]
+        return np.ascontiguousarray(self._make_loss().mean(scores.T).T)
 
-    def _decided(self, z: Array) -> Array:
-        return np.asarray(z[0] if len(z) == 1 else z.T)
-
-    def predict(self, X: Any) -> Any:
-        """The most probable class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) of labels; batches for a scan, a Dask array for a Dask collection
-        """
-        check_is_fitted(self)
-        return self._scores(X, self._predicted)
-
-    def predict_proba(self, X: Any) -> Any:
-        """The probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._scores(X, self._probabilities)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """The logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._scores(X, lambda z: np.log(self._probabilities(z)))
-
-    def decision_function(self, X: Any) -> Any:
-        """The raw scores: positive for the second of two classes, or one a class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._scores(X, self._decided)
-
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Labels after each iteration.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return self._staged(X, self._predicted)
+    def _log_probabilities(self, scores: Array) -> Array:  # type: ignore[override]
+        return np.asarray(np.log(self._probabilities(scores)))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Probabilities after each iteration.
@@ -337,6 +253,3 @@ class HistGradientBoostingClassifier(AccuracyScore, HistGradientBoosting):
         """
         check_is_fitted(self)
         return self._staged(X, self._decided)
-
-    def _row_function(self) -> RowFunction:
-        return functools.partial(_codes, (self._nodes, self._bins, self._start))

@@ -6,31 +6,29 @@ The losses are in `boosting_losses.py`, the algorithm in `boosting.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, none, one_of, real
-from summula.core.estimator.scoring import R2Score, RowFunction
+from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.rows import RowFunction, composed
 from summula.ensemble.boosting_losses import LOSSES, Loss, Pinball
-from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting, raw_scores
+from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
 
 __all__ = ["HistGradientBoostingRegressor"]
 
 Array = NDArray[Any]
 
 
-def _means(loss: Loss, given: tuple[Any, Any, Array], chunk: Chunk) -> Array:
-    return np.asarray(loss.mean(raw_scores(*given, chunk).T)[0])
+def _means(loss: Loss, scores: Array) -> Array:
+    return np.asarray(loss.mean(scores.T)[0])
 
 
-class HistGradientBoostingRegressor(R2Score, HistGradientBoosting):
+class HistGradientBoostingRegressor(HistGradientBoosting, Regressor):
     """Gradient boosting of regression trees on binned columns.
 
     Parameters
@@ -213,37 +211,8 @@ class HistGradientBoostingRegressor(R2Score, HistGradientBoosting):
             return Pinball(float(self.quantile))
         return LOSSES[self.loss]()
 
-    def _predicted(self, z: Array) -> Array:
-        """Predictions for raw scores."""
-        return np.asarray(self._make_loss().mean(z)[0])
-
-    def predict(self, X: Any) -> Any:
-        """Predict the target.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,); batches for a scan, a Dask array for a Dask collection
-        """
-        check_is_fitted(self)
-        return self._scores(X, self._predicted)
-
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after each iteration.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return self._staged(X, self._predicted)
+    def _from_scores(self, scores: Array) -> Array:
+        return _means(self._make_loss(), scores)
 
     def _row_function(self) -> RowFunction:
-        return functools.partial(_means, self._make_loss(), (self._nodes, self._bins, self._start))
+        return composed(functools.partial(_means, self._make_loss()), self._score_function())

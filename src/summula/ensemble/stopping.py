@@ -75,7 +75,7 @@ class _Present(BaseEstimator):
 
     def _scores(self, X: Array) -> Array:
         """The scores of the rows in question are known; those of others (some of them, changed ones) are computed."""
-        return np.asarray(self.z if X is self.X else self.watcher.scores_of(X))
+        return np.asarray(self.z if X is self.X else self.watcher.scores_of(X)).T
 
     def fit(self, X: Any, y: Any = None) -> Any:
         return self
@@ -84,7 +84,7 @@ class _Present(BaseEstimator):
         return True
 
     def predict(self, X: Array) -> Array:
-        return np.asarray(self.watcher.owner._predicted(self._scores(X)))
+        return np.asarray(self.watcher.owner._from_scores(self._scores(X)))
 
 
 class _PresentRegressor(RegressorMixin, _Present):

@@ -17,15 +17,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
-from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none
-from summula.core.estimator.validation import complain_of_missing
+from summula.core.estimator.transformer import Transformer
 
 __all__ = ["PolynomialLift", "lift", "monomials", "n_monomials"]
 
@@ -62,7 +60,7 @@ def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -
     return out
 
 
-class PolynomialLift(TransformerMixin, Estimator):
+class PolynomialLift(Transformer):
     """All monomials of the features up to a degree; no constant column (the model has its intercept).
 
     Parameters
@@ -121,34 +119,16 @@ class PolynomialLift(TransformerMixin, Estimator):
         terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
         return np.array([np.bincount(term, minlength=self.n_features_in_) for term in terms])
 
-    def transform(self, X: Any) -> Any:
-        """Compute the monomials.
+    def _n_outputs(self) -> int:
+        return int(self.n_output_features_)
 
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+    def _write_rows(self, chunk: Chunk, out: Array) -> None:
+        lift(chunk.X, self.degree, out, interaction_only=self.interaction_only)
 
-        Returns
-        -------
-        ndarray or CSR matrix of shape (n_samples, n_output_features_)
-        """
-        source = self._reading(X)
-        if source.is_sparse:
-            from summula.features.sparse_lift import lift_sparse
+    def _transform_sparse(self, X: Any) -> Any:
+        from summula.features.sparse_lift import lift_sparse
 
-            return lift_sparse(
-                source.chunk(0, source.n_rows).X, self.degree, self.n_output_features_, self.interaction_only
-            )
-
-        def fill(chunk: Chunk, rows: Array) -> None:
-            block = chunk.X
-            if not np.isfinite(block).all():
-                complain_of_missing(source, type(self).__name__)
-            lift(block, self.degree, rows, interaction_only=self.interaction_only)
-
-        if source.streams:
-            return self._fill_batches(fill, source, self.n_output_features_)
-        return self._fill_rows(fill, source, np.empty((source.n_rows, self.n_output_features_), source.dtype))
+        return lift_sparse(X, self.degree, self.n_output_features_, self.interaction_only)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the monomials, such as "x0^2 x1"."""

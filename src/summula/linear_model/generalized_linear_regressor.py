@@ -9,15 +9,16 @@ without a penalty this is maximum likelihood, by iteratively reweighted least sq
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import (
     Allowed,
@@ -29,6 +30,8 @@ from summula.core.estimator.parameters import (
     one_of,
     real,
 )
+from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.linear_model.glm.diagnostics import DiagnosedGlm
 from summula.linear_model.glm.model import relative_gap
@@ -50,7 +53,7 @@ _FAMILIES = ["normal", "bernoulli", "binomial", "poisson", "gamma", "inverse_gau
 _LINKS = ["identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared"]
 
 
-class _GlmRegressor(RegressorMixin, DiagnosedGlm):
+class _GlmRegressor(DiagnosedGlm, Regressor):
     """Fitting, predicting and scoring for a family and a link."""
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
@@ -157,14 +160,16 @@ class _GlmRegressor(RegressorMixin, DiagnosedGlm):
         -------
         ndarray of shape (n_samples,); batches for a scan
         """
-        _, link = self._family_and_link()
-        if offset is None and exposure is None:
-            return self._scores(X, lambda eta: link.inverse(eta[:, 0]).astype(eta.dtype, copy=False))
         check_is_fitted(self)
+        if offset is None and exposure is None:
+            return self._by_row(X, self._row_function())
         shift = joined_targets(X, 0.0, offset, exposure)
         if not isinstance(shift, np.ndarray):
             raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
-        return self._scores(X, lambda eta: link.inverse(eta[:, 0] + shift[:, 1]).astype(eta.dtype, copy=False))
+        return self._by_row(X, functools.partial(self._row_function(), shift=shift[:, 1]))
+
+    def _row_function(self) -> Any:
+        return functools.partial(_means, self._family_and_link()[1], self._score_function())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """D2: the share of the deviance of the mean that the model explains.
@@ -195,6 +200,13 @@ class _GlmRegressor(RegressorMixin, DiagnosedGlm):
             return self._family_and_link()[0]
         except ValueError:
             return None
+
+
+def _means(link: Link, score: RowFunction, chunk: Chunk, shift: Array | None = None) -> Array:
+    """The means of the rows of a chunk; `shift` is added to the linear predictors of all rows."""
+    eta = score(chunk)[:, 0]
+    shifted = eta if shift is None else eta + shift[chunk.start : chunk.stop]
+    return np.asarray(link.inverse(shifted)).astype(eta.dtype, copy=False)
 
 
 def _support(family: Family | None) -> int:

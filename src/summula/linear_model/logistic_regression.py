@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError, warn
+from summula.core.estimator.classifier import weights_of_labels
 from summula.core.estimator.parameters import (
     Allowed,
     boolean,
@@ -31,7 +32,7 @@ from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.quality import quality_of_classes
 from summula.linear_model.glm.solver import GlmProblem
 from summula.linear_model.glm.sums import ClassTotals
-from summula.linear_model.linear_classifier import ProbabilityClassifier, weights_of_labels
+from summula.linear_model.linear_classifier import ProbabilityClassifier
 from summula.linear_model.linear_predictor import SparseCoefficients
 from summula.losses import Logistic, Multinomial
 from summula.stats.exponential_family import Family

@@ -24,8 +24,8 @@ from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MappedSource, Source
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
+from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
-from summula.core.estimator.scoring import RowFunction
 from summula.core.estimator.validation import as_source, complain_of_overflow
 from summula.core.numerics.statistics import Gram, Moments
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
@@ -211,20 +211,6 @@ class PolynomialRegression(LeastSquaresModel):
         names = super()._names()
         terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
         return Names(names.model, tuple(_monomial_name(t, list(names.terms)) for t in terms), *_rest(names))
-
-    def predict(self, X: Any) -> Any:
-        """Predict the target, in the scaled monomials the model was fitted in.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-        """
-        source = self._reading(X)
-        return self._map_rows(self._row_function(), source)
 
     def _row_function(self) -> RowFunction:
         lift = functools.partial(

@@ -8,6 +8,8 @@ class) and -1 (any other), and the class with the largest score wins. Of classes
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.classifier import weights_of_labels
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
 from summula.core.estimator.validation import as_source
-from summula.linear_model.linear_classifier import LinearClassifier, weights_of_labels
+from summula.linear_model.linear_classifier import LinearClassifier
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
 from summula.linear_model.sgd.rule import LOSSES
@@ -329,7 +332,7 @@ class SGDClassifier(StochasticClassifier):
             Of several classes: the probabilities of each against the rest, divided by their sum.
         """
         check_is_fitted(self)
-        return self._scores(X, _logistic if self.loss == "log_loss" else _clipped)
+        return self._by_row(X, self._score_function(), self._shares())
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
@@ -344,13 +347,16 @@ class SGDClassifier(StochasticClassifier):
         ndarray of shape (n_samples, n_classes); batches for a scan
         """
         check_is_fitted(self)
-        shares = _logistic if self.loss == "log_loss" else _clipped
+        return self._by_row(X, self._score_function(), functools.partial(_logarithms, self._shares()))
 
-        def logarithms(scores: Array) -> Array:
-            with np.errstate(divide="ignore"):  # a share may be 0
-                return np.asarray(np.log(shares(scores)))
+    def _shares(self) -> Callable[[Array], Array]:
+        """What turns scores into probabilities."""
+        return _logistic if self.loss == "log_loss" else _clipped
 
-        return self._scores(X, logarithms)
+
+def _logarithms(shares: Callable[[Array], Array], scores: Array) -> Array:
+    with np.errstate(divide="ignore"):  # a share may be 0
+        return np.asarray(np.log(shares(scores)))
 
 
 def _logistic(scores: Array) -> Array:

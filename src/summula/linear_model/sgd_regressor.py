@@ -22,8 +22,8 @@ from sklearn.exceptions import DataConversionWarning
 
 from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, one_of
+from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
-from summula.core.estimator.scoring import RowFunction
 from summula.linear_model.linear_predictor import LinearPredictor, dense, linear_values
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel

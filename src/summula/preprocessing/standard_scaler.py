@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
@@ -20,7 +20,8 @@ from summula.core.errors import DataError
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.parameters import Allowed, boolean, none, real
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import complain_of_infinite, complain_of_overflow
+from summula.core.estimator.transformer import Transformer
+from summula.core.estimator.validation import complain_of_missing, complain_of_overflow
 from summula.core.numerics.statistics import Moments
 
 __all__ = ["StandardScaler"]
@@ -28,7 +29,7 @@ __all__ = ["StandardScaler"]
 Array = NDArray[Any]
 
 
-class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
+class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
     """Scale every column to mean 0 and variance 1.
 
     Parameters
@@ -63,6 +64,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
     """
 
     _needs_y = False
+    _allows_nan = True
     _fitted_mark = "n_samples_seen_"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "copy": (boolean,),
@@ -144,45 +146,40 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
         """
         source = self._reading(X)
         if source.is_sparse:
-            _refuse_centring(self.with_mean)
             return self._scaled_sparse(source, invert=True)
         shift, divisor = self._shift_and_divisor(source)
 
-        def fill(chunk: Chunk, out: Array) -> None:
+        def scale(chunk: Chunk, out: Array) -> None:
             chunk.write(out, shift)
             if divisor is not None:
                 np.divide(out, divisor, out=out)
-            if np.isinf(out).any():
-                complain_of_infinite(source, type(self).__name__)
 
-        if source.streams:
-            return self._fill_batches(fill, source, source.n_features)
-        return self._fill_rows(fill, source, self._output(X, source, copy))
+        return self._filled(scale, source, self._output(X, source, copy))
 
     def inverse_transform(self, X: Any, copy: bool | None = None) -> Any:
         """Undo `transform`."""
         source = self._reading(X)
         if source.is_sparse:
-            _refuse_centring(self.with_mean)
             return self._scaled_sparse(source, invert=False)
         shift, divisor = self._shift_and_divisor(source)
 
-        def fill(chunk: Chunk, out: Array) -> None:
+        def unscale(chunk: Chunk, out: Array) -> None:
             chunk.write(out)
             if divisor is not None:
                 np.multiply(out, divisor, out=out)
             if shift is not None:
                 np.add(out, shift, out=out)
 
-        if source.streams:
-            return self._fill_batches(fill, source, source.n_features)
-        return self._fill_rows(fill, source, self._output(X, source, copy))
+        return self._filled(unscale, source, self._output(X, source, copy))
 
     def _shift_and_divisor(self, source: Source) -> tuple[Array | None, Array | None]:
         shift = self.mean_.astype(source.dtype) if self.with_mean and self.mean_ is not None else None
         return shift, None if self.scale_ is None else self.scale_.astype(source.dtype)
 
-    def _output(self, X: Any, source: Source, copy: bool | None) -> Array:
+    def _output(self, X: Any, source: Source, copy: bool | None) -> Array | None:
+        """Where the result goes: X itself, or a new array in the order that X fills fastest; None for files."""
+        if source.streams:
+            return None
         in_place = not (self.copy if copy is None else copy)
         if in_place and isinstance(X, np.ndarray) and X.dtype == source.dtype and X.flags.writeable:
             return X
@@ -190,6 +187,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
         return np.empty((source.n_rows, source.n_features), source.dtype, order=first.order)
 
     def _scaled_sparse(self, source: Source, *, invert: bool) -> Any:
+        _refuse_centring(self.with_mean)
         X = source.chunk(0, source.n_rows).X.copy()
         if self.scale_ is not None:
             scale = self.scale_.astype(X.dtype)[X.indices]
@@ -198,7 +196,6 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, AdditiveEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.input_tags.sparse = not self.with_mean
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -209,7 +206,7 @@ def _moments(run: Run, with_mean: bool) -> Moments:
         _refuse_centring(with_mean)
     sums = run.sum(Moments, run.origin())
     if not np.isfinite(sums.square).all():
-        complain_of_infinite(run.source, "StandardScaler")
+        complain_of_missing(run.source, "StandardScaler", allow_nan=True)
     return sums
 
 

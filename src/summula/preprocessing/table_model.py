@@ -9,17 +9,20 @@ With costs, the predicted class is the one whose expected cost under the model's
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.frames import is_frame, pop_columns
-from summula.core.errors import DataError
+from summula.core.data.frames import is_frame, no_such_column, pop_columns
+from summula.core.data.scan import Scan
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.rows import ProbabilityWriter
 from summula.preprocessing.table_encoder import TableEncoder
 
 __all__ = ["TableModel"]
@@ -27,11 +30,22 @@ __all__ = ["TableModel"]
 Array = NDArray[Any]
 
 
+def _column(X: Any, name: str) -> Array:
+    """A column of a frame or of files."""
+    if isinstance(X, Scan):
+        if name not in X.kinds:
+            raise DataError(no_such_column(name, X.columns))
+        return np.concatenate([np.asarray(batch[0]) for batch in X.read(0, X.n_rows, [name])])
+    if not is_frame(X):
+        raise DataError(f"X is no frame with a column {name!r}: give a frame, or the target as y.")
+    return np.asarray(pop_columns(X, [name])[1][0].to_numpy())
+
+
 def _has_probabilities(self: Any) -> bool:
     return hasattr(self.model, "predict_proba")
 
 
-class TableModel(BaseEstimator):
+class TableModel(ProbabilityWriter, BaseEstimator):
     """An encoder, a model of the encoded rows, and what the target is called.
 
     Parameters
@@ -98,10 +112,8 @@ class TableModel(BaseEstimator):
         self
         """
         if y is None:
-            if not is_frame(X):
-                raise DataError(f"X is no frame with a column {self.target!r}: give a frame, or the target as y.")
-            X, (column,) = pop_columns(X, [self.target])
-            y = column.to_numpy()
+            y = _column(X, self.target)
+            X = pop_columns(X, [self.target])[0]
         encoder = clone(self.encoder).fit(X)
         self.model = clone(self.model).fit(encoder.transform(X), y)
         self.encoder = encoder
@@ -150,6 +162,56 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self)
         return self.encoder.then(X, self.model.predict_proba)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The accuracy of classes, or R2 of numbers.
+
+        Parameters
+        ----------
+        X : {frame, scan}
+        y : array-like, optional
+            The true values; the column `target` of X when None.
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score, r2_score
+
+        if y is None:
+            y = _column(X, self.target)
+        predicted = self.predict(X)
+        predicted = predicted if isinstance(predicted, np.ndarray) else np.concatenate(list(predicted))
+        return float((accuracy_score if is_classifier(self.model) else r2_score)(y, predicted))
+
+    def _output_names(self) -> tuple[str, ...]:
+        return (self.target,)
+
+    def _class_names(self) -> tuple[str, ...]:
+        return tuple(f"{self.target}[{label}]" for label in np.asarray(self.classes_).tolist())
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False, raw_text: bool = False) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : {frame, scan}
+        path : path
+            Ends in .parquet or .csv. The column is called after the target; with `proba` there is one per class,
+            "target[class]".
+        proba : bool, default=False
+            Whether to write probabilities instead of labels.
+        raw_text : bool, default=False
+            Whether to write text to CSV unchanged, also where a spreadsheet would take it for a formula.
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        if proba and not hasattr(self, "predict_proba"):
+            raise ParameterError(f"Probabilities are for classes, and {self.target!r} holds numbers: use proba=False.")
+        return super().predict_to(X, path, proba=proba, raw_text=raw_text)
 
     def _predicted(self, rows: Array) -> Array:
         if self.costs is not None:

@@ -12,54 +12,30 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.chunks import Chunk, Part
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
-from summula.core.engine.engine import current_engine, local_engine, map_batches, watched
-from summula.core.errors import TimeLimitError, warn
+from summula.core.engine.engine import watched
+from summula.core.errors import DataError, TimeLimitError, warn
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.run import OutOfTime, Run, check_clock
-from summula.core.estimator.validation import as_source, collection_reader, complain_of_missing
+from summula.core.estimator.validation import as_source
 from summula.core.numerics.statistics import Statistic
 
 __all__ = ["Estimator"]
 
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
-
-
-# What is computed row by row.
-_BY_ROW = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform")
-
-
-def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that is put off until asked for when the rows are a collection of a cluster library."""
-
-    @functools.wraps(method)
-    def by_row(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        reader = collection_reader(X)
-        if reader is None:
-            return method(self, X, *args, **options)
-        return reader.lazily(self, method.__name__, X, *args, **options)
-
-    return by_row
-
-
-def _map_chunks(fn: Callable[[Chunk], Any], part: Part) -> list[Any]:
-    with np.errstate(invalid="ignore"):  # missing values are complained of afterwards, by name
-        return [fn(chunk) for chunk in part.chunks()]
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator):
@@ -74,17 +50,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     # Whether columns of categories become factors.
     _factored: ClassVar[bool] = False
     factor_levels_: dict[str, tuple[Any, ...]]
+    # Whether NaN is a value like any other, in fits and in results for rows.
+    _allows_nan: ClassVar[bool] = False
+    # Models that need their rows in memory say here what to use for files and Dask collections.
+    _streaming_alternative: ClassVar[str | None] = None
     # Attributes that do not outlive the process: dropped by pickle, copy and save.
     _transient: ClassVar[tuple[str, ...]] = ("_training",)
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in _BY_ROW:
-            method: Any = vars(cls).get(name)
-            if hasattr(method, "fn"):  # scikit-learn's available_if around the method
-                method.fn = _lazy_on_collections(method.fn)
-            elif method is not None:
-                setattr(cls, name, _lazy_on_collections(method))
 
     @contextmanager
     def _fitting(
@@ -157,6 +128,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             labels=labels,
             factors=factors,
         )
+        self._check_memory(source)
         if factors is not None and reset:
             self.factor_levels_ = dict(factors.levels)
         if labels is not None:
@@ -181,13 +153,23 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.__dict__.clear()
         self.__dict__.update(before | theirs)
 
-    def _reading(self, X: Any, **options: Any) -> Source:
+    def _reading(self, X: Any) -> Source:
         """Features to predict from or to transform, checked against those of the fit."""
         check_is_fitted(self)
         X = self._without_others(X, ())
-        accept_sparse = options.pop("accept_sparse", self._accepts_sparse)
         factors = Factors(type(self).__name__, self.factor_levels_) if self._factored else None
-        return as_source(self, X, needs_y=False, reset=False, accept_sparse=accept_sparse, factors=factors)
+        source = as_source(self, X, needs_y=False, reset=False, accept_sparse=self._accepts_sparse, factors=factors)
+        self._check_memory(source)
+        return source
+
+    def _check_memory(self, source: Source) -> None:
+        """Refuse files and collections where the model needs its rows in memory."""
+        if source.streams and self._streaming_alternative is not None:
+            source.release()
+            raise DataError(
+                f"{type(self).__name__} needs its rows in memory, and X is in files or a Dask collection: "
+                f"use {self._streaming_alternative}, or give an array of some of the rows."
+            )
 
     def _without_others(self, X: Any, wanted: Iterable[Any]) -> Any:
         """A frame without the columns that were target or weight at fit time, but for those wanted now."""
@@ -202,47 +184,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         present = [c for c in dropped if c in there]
         return pop_columns(X, present)[0] if present else X
 
-    def _map_rows(self, fn: Callable[[Chunk], Array], source: Source, *, complete: bool = True) -> Any:
-        """A function of every row: stacked, or batch by batch where the rows come from files.
-
-        `complete` complains of NaN and infinities among the features.
-        """
-        batches = self._batches(fn, source, complete=complete)
-        if source.streams:
-            return batches
-        results = list(batches)
-        return results[0] if len(results) == 1 else np.concatenate(results)
-
-    def _batches(self, fn: Callable[[Chunk], Array], source: Source, *, complete: bool) -> Iterator[Array]:
-        engine = current_engine()
-        task, parts = functools.partial(_map_chunks, fn), source.plan(engine.chunk_rows)
-        with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
-            for values in results:
-                batch = values[0] if len(values) == 1 else np.concatenate(values)
-                if complete and not np.isfinite(batch).all():
-                    complain_of_missing(source, type(self).__name__)
-                yield batch
-
-    def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:
-        """The same for rows from files: a block of results for each chunk, one after the other."""
-        for part in source.plan(current_engine().chunk_rows):
-            for chunk in part.chunks():
-                out = chunk.blank(width)
-                fill(chunk, out)
-                yield out
-
-    def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: Source, out: Array) -> Array:
-        """Let a function write its result for every row into its place of `out`."""
-        engine = local_engine()
-
-        def write(part: Part) -> None:
-            for chunk in part.chunks():
-                fill(chunk, out[chunk.start : chunk.stop])
-
-        for _ in engine.map_ordered(write, source.plan(engine.chunk_rows), n_jobs=getattr(self, "n_jobs", None)):
-            pass
-        return out
-
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         for name in self._transient:
@@ -252,4 +193,5 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._accepts_sparse
+        tags.input_tags.allow_nan = self._allows_nan
         return tags

@@ -10,13 +10,13 @@ Values in memory go to scikit-learn's own metrics, so that scores of arrays are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,7 +28,7 @@ from summula.core.estimator.run import Run
 from summula.core.estimator.validation import collection_reader
 from summula.core.numerics.sums import Sum
 
-__all__ = ["AccuracyScore", "Hits", "R2Score", "RowFunction", "SquaredErrors", "values_in_memory"]
+__all__ = ["Hits", "SquaredErrors", "accuracy", "r2", "values_in_memory"]
 
 Array = NDArray[Any]
 RowFunction = Callable[[Chunk], Array]
@@ -119,75 +119,38 @@ def _without(X: Any, dropped: tuple[str, ...], *named: Any) -> Any:
     return X.drop(columns=gone) if gone else X
 
 
-class R2Score(RegressorMixin):
-    """`score` of regressors: the coefficient of determination."""
-
-    def _row_function(self) -> RowFunction:
-        """What predicts the rows of a chunk; it can be sent to another process."""
-        raise NotImplementedError
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination R2: the share of the spread of y that the predictions explain.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
-            The true targets.
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        float
-            The mean over the targets.
-        """
-        if _in_memory(X):
-            return float(super().score(*_values(X, y, sample_weight)))
-        run, sums = _summed(self, X, y, sample_weight, SquaredErrors)
+def r2(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weight: Any) -> float:
+    """R2 of a regressor, by scikit-learn (`in_memory`) or from sums over files and collections."""
+    if _in_memory(X):
+        return float(in_memory(*_values(X, y, sample_weight)))
+    with _scored(model, X, y, sample_weight) as run:
+        params = (model._row_function(), run.origin()[run.source.n_features :])
+        sums = run.sum(SquaredErrors, params, "score")
         if not np.isfinite(sums.residual + sums.square).all():
             run.complain_of_missing()
-        if sums.count < 2:
-            warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning)
-            return float("nan")
-        return float(sums.r2)
+    if sums.count < 2:
+        warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning)
+        return float("nan")
+    return float(sums.r2)
 
 
-class AccuracyScore(ClassifierMixin):
-    """`score` of classifiers: the share of rows told right."""
-
-    def _row_function(self) -> RowFunction:
-        """What predicts the codes of the classes of a chunk; it can be sent to another process."""
-        raise NotImplementedError
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy: the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), or name of a column of X
-            The true labels; one that the fit has not seen is never predicted.
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        float
-        """
-        if _in_memory(X):
-            return float(super().score(*_values(X, y, sample_weight)))
-        _, sums = _summed(self, X, y, sample_weight, Hits)
-        return float(sums.hits / sums.weight)
+def accuracy(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weight: Any) -> float:
+    """The accuracy of a classifier, in the same way."""
+    if _in_memory(X):
+        return float(in_memory(*_values(X, y, sample_weight)))
+    with _scored(model, X, y, sample_weight) as run:
+        sums = run.sum(Hits, model._code_function(), "score")
+    return float(sums.hits / sums.weight)
 
 
-def _summed(model: Any, X: Any, y: Any, sample_weight: Any, statistic: Any) -> tuple[Run, Any]:
+@contextmanager
+def _scored(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Run]:
+    """A run over rows with their targets; a label that the fit has not seen has the code -1."""
     check_is_fitted(model)
     if not isinstance(X, Scan):
         X = _without(X, getattr(model, "_not_features", ()), y, sample_weight)
     source = model._source(X, y, sample_weight, unknown=-1.0)
     try:
-        run, params = Run(model, source, quiet=True), model._row_function()
-        if statistic is SquaredErrors:
-            params = (params, run.origin()[source.n_features :])
-        return run, run.sum(statistic, params, "score")
+        yield Run(model, source, quiet=True)
     finally:
         source.release()

@@ -45,10 +45,10 @@ from summula.core.numerics.sums import Sum, merged_by
 __all__ = [
     "as_source",
     "collection_reader",
-    "complain_of_infinite",
     "complain_of_missing",
     "complain_of_overflow",
     "feature_rows",
+    "has_bad_values",
 ]
 
 Array = NDArray[Any]
@@ -473,6 +473,13 @@ class _Bad(Sum):
         return cls(np.bincount(columns, minlength=X.shape[1]), first)
 
 
+def has_bad_values(chunk: Chunk, *, allow_nan: bool = False) -> bool:
+    """Whether the features or targets of a chunk hold NaN or infinities (infinities alone with `allow_nan`)."""
+    is_bad = np.isinf if allow_nan else _not_finite
+    X = chunk.X.data if chunk.is_sparse else chunk.X
+    return bool(is_bad(X).any() or (chunk.y is not None and is_bad(chunk.y).any()))
+
+
 def complain_of_overflow(source: Source, square: Array) -> None:
     """Raise a sentence that names the first column whose squares are too large to be summed."""
     for j in np.flatnonzero(~np.isfinite(square)):
@@ -480,11 +487,6 @@ def complain_of_overflow(source: Source, square: Array) -> None:
             f"{source.column(int(j))} holds values so large that their squares exceed the largest float64; "
             "divide it by a constant first."
         )
-
-
-def complain_of_infinite(source: Source, estimator: str) -> None:
-    """Raise a sentence that names the first column with infinities, where NaN is allowed."""
-    complain_of_missing(source, estimator, allow_nan=True)
 
 
 def complain_of_missing(source: Source, estimator: str, *, allow_nan: bool = False) -> None:

@@ -1,0 +1,121 @@
+"""Base classes of clusterings and densities: everything that follows from one method of a chunk of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClusterMixin, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.chunks import Chunk
+from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEstimator
+from summula.core.estimator.run import Run
+from summula.core.numerics.sums import Sum
+
+__all__ = ["Clusterer", "Density"]
+
+Array = NDArray[Any]
+
+
+class Clusterer(ClusterMixin, PredictionWriter, RowwiseEstimator):
+    """Rows assigned to the nearest of some clusters. An author writes `_distances`, a method of a chunk."""
+
+    def _distances(self, chunk: Chunk) -> Array:
+        """The distance, or anything that grows with it, of every row to every cluster, shape (n, n_clusters)."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Any:
+        """The nearest cluster of each row; of several equally near the first.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) of cluster numbers; batches for a scan, a Dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, self._distances, _nearest)
+
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit, and give the cluster of each row.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+        **params
+            Passed to `fit`.
+
+        Returns
+        -------
+        As `predict`.
+        """
+        return self.fit(X, **params).predict(X)
+
+
+def _nearest(distances: Array) -> Array:
+    return np.asarray(distances.argmin(axis=1))
+
+
+class Density(DensityMixin, RowwiseEstimator):
+    """A probability density of rows. An author writes `_log_density`, a method of a chunk."""
+
+    def _log_density(self, chunk: Chunk) -> Array:
+        """The logarithm of the density at the rows of a chunk, shape (n,)."""
+        raise NotImplementedError
+
+    def score_samples(self, X: Any) -> Any:
+        """The logarithm of the density at each row.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); batches for a scan, a Dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, self._log_density)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The mean of the logarithm of the density over the rows.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        source = self._source(X, None, sample_weight, needs_y=False)
+        try:
+            sums = Run(self, source, quiet=True).sum(LogDensity, self._log_density, "score")
+        finally:
+            source.release()
+        return sums.total / sums.weight
+
+
+@dataclass(frozen=True)
+class LogDensity(Sum):
+    """The sum of a log density over weighted rows; `params` is the density of a chunk."""
+
+    total: float
+    weight: float
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: RowFunction) -> Self:
+        """The sum of one chunk."""
+        values = np.asarray(params(chunk), np.float64)
+        if chunk.weight is None:
+            return cls(float(values.sum()), float(len(values)))
+        return cls(float(chunk.weight @ values), float(chunk.weight.sum()))

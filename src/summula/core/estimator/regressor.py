@@ -1,0 +1,79 @@
+"""Base class of regressors: everything that follows from the predictions for a chunk of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.chunks import Chunk
+from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEstimator
+from summula.core.estimator.scoring import r2
+
+__all__ = ["Regressor"]
+
+Array = NDArray[Any]
+
+
+class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
+    """Numbers predicted row by row.
+
+    An author writes `_predicted`, a method of a chunk; `_row_function` may be overridden by a function that is smaller
+    to send to another process than the estimator.
+    """
+
+    def _predicted(self, chunk: Chunk) -> Array:
+        """The predictions for the rows of a chunk, shape (n,) or (n, n_targets)."""
+        raise NotImplementedError
+
+    def _row_function(self) -> RowFunction:
+        """What predicts the rows of a chunk; it can be sent to another process."""
+        return self._predicted
+
+    def predict(self, X: Any) -> Any:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets); an iterator of such batches for a scan; a Dask array,
+        not yet computed, for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, self._row_function())
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination R2: the share of the spread of y that the predictions explain.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
+            The true targets.
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+            The mean over the targets.
+        """
+        return r2(self, super().score, X, y, sample_weight)
+
+    def _n_outputs(self) -> int:
+        """How many targets are predicted."""
+        return 1
+
+    def _named_targets(self) -> tuple[str, ...] | None:
+        """What the targets are called; None when they have no names."""
+        return None
+
+    def _output_names(self) -> tuple[str, ...]:
+        t = self._n_outputs()
+        default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
+        return self._named_targets() or default

@@ -1,0 +1,196 @@
+"""What estimators compute row by row: stacked for rows in memory, batch by batch for files, lazily for Dask.
+
+An author writes one function of a chunk. Whether a NaN or an infinity is to be refused is judged in the rows of the
+chunk, not in its results: a class with prior probability 0 has a log joint of minus infinity, and that is right.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.chunks import Chunk, Part
+from summula.core.data.output import write_batches
+from summula.core.data.sources import Source
+from summula.core.engine.engine import current_engine, local_engine, map_batches
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.validation import collection_reader, complain_of_missing, has_bad_values
+
+__all__ = ["PredictionWriter", "ProbabilityWriter", "RowFunction", "RowwiseEstimator", "composed"]
+
+Array = NDArray[Any]
+RowFunction = Callable[[Chunk], Array]
+
+_BY_ROW = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "predict_joint_log_proba",
+    "decision_function",
+    "score_samples",
+    "transform",
+    "inverse_transform",
+)
+
+
+def composed(finish: Callable[[Array], Array], compute: RowFunction) -> RowFunction:
+    """finish(compute(chunk)), as a function that can be sent to another process."""
+    return functools.partial(_composed, finish, compute)
+
+
+def _composed(finish: Callable[[Array], Array], compute: RowFunction, chunk: Chunk) -> Array:
+    return finish(compute(chunk))
+
+
+def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that is put off until asked for when the rows are a collection of a cluster library."""
+
+    @functools.wraps(method)
+    def by_row(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        reader = collection_reader(X)
+        if reader is None:
+            return method(self, X, *args, **options)
+        return reader.lazily(self, method.__name__, X, *args, **options)
+
+    return by_row
+
+
+def _map_chunks(
+    compute: RowFunction, finish: Callable[[Array], Array] | None, nan: bool, part: Part
+) -> tuple[list[Array], bool]:
+    """The results of the chunks of a part, and whether some of its rows hold values that are to be refused."""
+    results, refused = [], False
+    with np.errstate(invalid="ignore"):
+        for chunk in part.chunks():
+            values = compute(chunk)
+            refused = refused or (not nan and not np.isfinite(values).all() and has_bad_values(chunk))
+            results.append(values if finish is None else finish(values))
+    return results, refused
+
+
+class RowwiseEstimator(Estimator):
+    """An estimator with results for every row."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _BY_ROW:
+            method: Any = vars(cls).get(name)
+            if hasattr(method, "fn"):  # scikit-learn's available_if around the method
+                method.fn = _lazy_on_collections(method.fn)
+            elif method is not None:
+                setattr(cls, name, _lazy_on_collections(method))
+
+    def _by_row(self, X: Any, compute: RowFunction, finish: Callable[[Array], Array] | None = None) -> Any:
+        """A function of the rows a user gives; `finish` turns its results, once they are judged, into what is asked."""
+        return self._map_rows(compute, self._reading(X), finish)
+
+    def _map_rows(self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None = None) -> Any:
+        """The same for the rows of a source."""
+        batches = self._batches(compute, source, finish)
+        if source.streams:
+            return batches
+        results = list(batches)
+        return results[0] if len(results) == 1 else np.concatenate(results)
+
+    def _batches(
+        self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None
+    ) -> Iterator[Array]:
+        engine = current_engine()
+        task = functools.partial(_map_chunks, compute, finish, self._allows_nan)
+        parts = source.plan(engine.chunk_rows)
+        with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
+            for values, refused in results:
+                if refused:
+                    complain_of_missing(source, type(self).__name__)
+                yield values[0] if len(values) == 1 else np.concatenate(values)
+
+    def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:
+        """For rows from files: a block of results for each chunk, one after the other."""
+        for part in source.plan(current_engine().chunk_rows):
+            for chunk in part.chunks():
+                out = chunk.blank(width)
+                fill(chunk, out)
+                yield out
+
+    def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: Source, out: Array) -> Array:
+        """Let a function write its result for every row into its place of `out`."""
+        engine = local_engine()
+
+        def write(part: Part) -> None:
+            for chunk in part.chunks():
+                fill(chunk, out[chunk.start : chunk.stop])
+
+        for _ in engine.map_ordered(write, source.plan(engine.chunk_rows), n_jobs=getattr(self, "n_jobs", None)):
+            pass
+        return out
+
+
+class PredictionWriter:
+    """`predict_to` for whatever has a `predict`."""
+
+    def _output_names(self) -> tuple[str, ...]:
+        """The columns that predictions are written to."""
+        return ("prediction",)
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str], *, raw_text: bool = False) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. Columns are called after the targets, or "prediction" when these have no names.
+        raw_text : bool, default=False
+            Whether to write text to CSV unchanged. By default text that a spreadsheet would take for a formula (it
+            begins with =, +, -, @, a tab or a line break, and is no number) gets an apostrophe before it.
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        return _written(self.predict(X), self._output_names(), path, raw_text)  # type: ignore[attr-defined]
+
+
+class ProbabilityWriter(PredictionWriter):
+    """`predict_to` for whatever has `predict` and `predict_proba`."""
+
+    def _class_names(self) -> tuple[str, ...]:
+        """The columns that probabilities are written to."""
+        return tuple(str(label) for label in self.classes_)  # type: ignore[attr-defined]
+
+    def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False, raw_text: bool = False) -> int:
+        """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        X : scan, or anything `predict` takes
+        path : path
+            Ends in .parquet or .csv. The column is called "prediction"; with `proba` there is one per class.
+        proba : bool, default=False
+            Whether to write probabilities instead of labels.
+        raw_text : bool, default=False
+            Whether to write text to CSV unchanged, also where a spreadsheet would take it for a formula.
+
+        Returns
+        -------
+        int
+            Rows written.
+        """
+        if not proba:
+            return super().predict_to(X, path, raw_text=raw_text)
+        return _written(self.predict_proba(X), self._class_names(), path, raw_text)  # type: ignore[attr-defined]
+
+
+def _written(results: Any, names: tuple[str, ...], path: str | os.PathLike[str], raw_text: bool) -> int:
+    """Write what a prediction gave, batch by batch; returns the number of rows."""
+    if (reader := collection_reader(results)) is not None:
+        results = reader.batches(results)
+    batches = [results] if isinstance(results, np.ndarray) else results
+    return write_batches(batches, names, path, raw_text=raw_text)
