@@ -7,7 +7,7 @@ import pytest
 
 from summula.core.data import column_kernels  # noqa: F401  (loads the compiler, so that columns are copied by the kernel)
 from summula.core.data.blocks import aligned, empty_block, inner, is_canonical, product, write_columns
-from summula.core.numerics.column_products import column_squares, in_one_order, transposed_product
+from summula.core.data.fixed_order import _row_products, column_squares, in_one_order, row_products, transposed_product
 
 RNG = np.random.default_rng(0)
 
@@ -68,22 +68,24 @@ def test_products_with_vectors_and_matrices():
 
 
 def by_rows(X, r):
-    """Equation (1) of `column_products.py`."""
-    out = np.zeros(X.shape[1])
-    for x, by in zip(X.astype(np.float64), r, strict=True):
-        out += x * by
-    return out
+    """Equation (1) of `fixed_order.py`."""
+    sums = np.zeros((4, X.shape[1]))
+    for i, (x, by) in enumerate(zip(X.astype(np.float64), r, strict=True)):
+        sums[i % 4] += x * by
+    return (sums[0] + sums[1]) + (sums[2] + sums[3])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 9), (5, 7), (64, 8), (37, 2_500)])
-def test_both_orders_have_the_bits_of_the_sum_row_by_row(shape, dtype):
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (3, 9), (5, 7), (64, 8), (38, 2_501), (1_100, 2_000)])
+def test_both_orders_have_the_bits_of_the_four_sums(shape, dtype):
     X, r = RNG.normal(size=shape).astype(dtype), RNG.normal(size=shape[0])
     expected = by_rows(X, r)
     strided = np.repeat(X, 2, axis=1)[:, ::2]
     for kept in (X, np.asfortranarray(X), in_one_order(strided)):
         assert np.array_equal(transposed_product(kept, r), expected)
         assert np.array_equal(transposed_product(kept, r[:, None]), expected[:, None])
+        assert np.array_equal(row_products(kept.T, r), expected)
+        assert np.array_equal(_row_products(kept.T, r), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -189,7 +189,7 @@ def test_targets_and_weights_have_one_layout_too():
         for values in (chunk.y, chunk.weight):
             assert values.flags.c_contiguous
             assert values.dtype.isnative
-            assert values.ctypes.data % 64 == 0
+            assert values.ctypes.data % 16 == 0
 
 
 def test_reading_a_chunk_leaves_the_data_alone():

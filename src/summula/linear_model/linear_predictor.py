@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
@@ -22,9 +21,7 @@ Array = NDArray[Any]
 
 def linear_values(coef: Array, intercept: Any, chunk: Chunk) -> Array:
     """The linear function of every row of a chunk."""
-    if chunk.is_sparse:
-        return np.asarray(chunk.X @ coef + intercept)
-    return np.asarray(product(chunk.block(np.result_type(chunk.dtype, coef)), coef) + intercept)
+    return np.asarray(chunk.times(coef) + intercept)
 
 
 def dense(coef: Any) -> Array:

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, empty_block, is_canonical, write_addresses, write_columns
+from summula.core.data.blocks import (
+    aligned,
+    empty_block,
+    is_canonical,
+    is_plain,
+    product,
+    scratch_block,
+    write_addresses,
+    write_columns,
+)
+from summula.core.data.fixed_order import is_contiguous, row_products
 
 if TYPE_CHECKING:
     from summula.core.data.sources import Source
@@ -27,6 +37,7 @@ Array = NDArray[Any]
 
 _CHUNK_ELEMENTS = 2**18  # about 2 MB of float64: a block and its copy stay in the second cache
 _PART_ELEMENTS = 2**21
+_LONG_ELEMENTS = 2**17  # from which products with a vector are not left to BLAS, which would need a copy of the rows
 
 
 def chunk_rows_for(width: float) -> int:
@@ -185,8 +196,8 @@ class Chunk:
     def __post_init__(self) -> None:
         for name in ("y", "weight"):  # their products depend on the layout as those of the features do
             values = getattr(self, name)
-            if values is not None and values.dtype.kind == "f" and not is_canonical(values):
-                object.__setattr__(self, name, aligned(values, values.dtype.newbyteorder("=")))
+            if values is not None and values.dtype.kind == "f" and not is_plain(values):
+                object.__setattr__(self, name, np.array(values, values.dtype.newbyteorder("="), order="C"))
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -244,6 +255,23 @@ class Chunk:
         if origin is None and isinstance(self.rows, np.ndarray) and is_canonical(self.rows, dtype):
             return self.rows
         return self.write(self.blank(self.n_features, dtype), origin)
+
+    def times(self, B: Array) -> Array:
+        """Compute X B for B of shape (d,) or (d, k)."""
+        if self.is_sparse:
+            return np.asarray(self.X @ B)
+        dtype, rows = np.result_type(self.dtype, B), self.rows
+        if len(self) * self.n_features < _LONG_ELEMENTS or B.size != len(B):
+            canonical = isinstance(rows, np.ndarray) and is_canonical(rows, dtype)
+            return product(rows if canonical else self._scratch(dtype), B.astype(dtype, copy=False))
+        # Rows in memory are read where they are: copying them would take longer than the product.
+        in_place = isinstance(rows, np.ndarray) and rows.dtype == self.dtype and is_contiguous(rows)
+        values = row_products(rows if in_place else self._scratch(self.dtype), B.reshape(-1))
+        return np.asarray(values, dtype).reshape(len(self), *B.shape[1:])
+
+    def _scratch(self, dtype: Any) -> Array:
+        """All rows as a block that is valid until the next one."""
+        return self.write(scratch_block("rows", len(self), self.n_features, dtype))
 
     def dense(self, dtype: Any = np.float64) -> Array:
         """The features as a dense array of another dtype, in some layout."""

@@ -40,6 +40,35 @@ def _store(typing: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
+def _transpose(typing: Any, a: Any, b: Any, c: Any, d: Any, shift: Any, out: Any, row_bytes: Any) -> Any:
+    """Write four rows of four columns of doubles, given by addresses, less four shifts, as rows: a 4 x 4 transpose."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        four = ir.VectorType(ir.DoubleType(), 4)
+
+        def pointer(address: Any) -> Any:
+            return builder.inttoptr(address, four.as_pointer())
+
+        def load(address: Any) -> Any:
+            return builder.load(pointer(address), align=8)
+
+        def mix(x: Any, y: Any, places: tuple[int, ...]) -> Any:
+            return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), 4), places))
+
+        columns, by = [load(address) for address in given[:4]], load(given[4])
+        even = [mix(columns[k], columns[k + 1], (0, 4, 2, 6)) for k in (0, 2)]
+        odd = [mix(columns[k], columns[k + 1], (1, 5, 3, 7)) for k in (0, 2)]
+        rows = [mix(pair[0], pair[1], places) for places in ((0, 1, 4, 5), (2, 3, 6, 7)) for pair in (even, odd)]
+        target = given[5]
+        for row in rows:
+            builder.store(builder.fsub(row, by), pointer(target), align=8)
+            target = builder.add(target, given[6])
+        return context.get_dummy_value()
+
+    return types.void(*[types.uint64] * 6, types.int64), generate
+
+
+@intrinsic
 def _word(typing: Any, address: Any, index: Any) -> Any:
     """The word of 64 bits number `index` of those from an address on."""
 
@@ -53,8 +82,9 @@ def _word(typing: Any, address: Any, index: Any) -> Any:
 read: Any = _read  # the typing context is Numba's to give
 word: Any = _word
 store: Any = _store
+transpose: Any = _transpose
 
-TILE = 16  # rows: two cache lines of each column
+TILE_VALUES = 2**16  # of a tile that stays in the second-level cache
 
 
 @kernel
@@ -75,6 +105,16 @@ def column_addresses(array: int, places: Any, out: Any) -> bool:
 
 
 @kernel
+def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first: int, last: int) -> None:
+    """Copy rows `first` to `last` of one column, less its shift."""
+    source, target = address + np.uint64(step * first), out + np.uint64(row_bytes * first)
+    for _ in range(first, last):
+        store(target, read(source, 0) - shift)
+        source += np.uint64(step)
+        target += np.uint64(row_bytes)
+
+
+@kernel
 def copy_columns(addresses: Any, step: int, shift: Any, out: int, strides: Any, n: int) -> None:
     """Copy n rows of columns of doubles, less `shift`, side by side into a block.
 
@@ -83,15 +123,26 @@ def copy_columns(addresses: Any, step: int, shift: Any, out: int, strides: Any, 
     out, strides : where the block starts, and the bytes between its rows and between its columns.
     """
     row_bytes, column_bytes = strides
-    for first in range(0, n, TILE):  # a few rows of all columns at once: neither side leaves the cache
-        last = min(first + TILE, n)
-        for j in range(len(addresses)):
-            by, source = shift[j], addresses[j] + np.uint64(step * first)
-            target = out + np.uint64(row_bytes * first + column_bytes * j)
-            for _ in range(first, last):
-                store(target, read(source, 0) - by)
-                source += np.uint64(step)
-                target += np.uint64(row_bytes)
+    d = len(addresses)
+    tile = max(16, TILE_VALUES // max(d, 1) // 4 * 4)  # rows of all columns at once: neither side leaves the cache
+    shifts = shift.ctypes.data
+    for first in range(0, n, tile):
+        last = min(first + tile, n)
+        whole = first + (last - first) // 4 * 4 if step == 8 and column_bytes == 8 else first
+        j = 0
+        while j + 4 <= d:
+            begin, target = np.uint64(8 * first), out + np.uint64(row_bytes * first + 8 * j)
+            a, b = addresses[j] + begin, addresses[j + 1] + begin
+            c, e = addresses[j + 2] + begin, addresses[j + 3] + begin
+            for i in range(0, whole - first, 4):
+                by = np.uint64(8 * i)
+                rows = target + np.uint64(row_bytes * i)
+                transpose(a + by, b + by, c + by, e + by, np.uint64(shifts + 8 * j), rows, row_bytes)
+            for k in range(j, j + 4):
+                _copy(addresses[k], step, shift[k], out + np.uint64(column_bytes * k), row_bytes, whole, last)
+            j += 4
+        for k in range(j, d):
+            _copy(addresses[k], step, shift[k], out + np.uint64(column_bytes * k), row_bytes, first, last)
 
 
 def warmup() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import load_kernel
 from summula.core.data.chunks import Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
 from summula.core.engine.engine import Engine, current_engine
 
@@ -159,6 +160,12 @@ class MemorySource(Source):
         if isinstance(self.rows, FactorRows):
             return float(self.rows.dense.shape[1] + self.rows.codes.shape[1])
         return self.rows.nnz / max(self.n_rows, 1) if self.is_sparse else float(self.n_features)
+
+    def plan(self, chunk_rows: int | None = None) -> list[Part]:
+        """The parts, on the global row grid; they depend on the data and `chunk_rows` only."""
+        if isinstance(self.rows, tuple) or (isinstance(self.rows, np.ndarray) and not self.rows.flags.c_contiguous):
+            load_kernel(self.n_rows * self.n_features)
+        return super().plan(chunk_rows)
 
     def _rows(self, a: int, b: int) -> Any:
         if isinstance(self.rows, tuple):

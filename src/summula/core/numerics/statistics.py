@@ -13,7 +13,6 @@ the condition number) but rows cannot be taken out of it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -21,7 +20,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import empty_block, product
+from summula.core.data.blocks import product, scratch_block
 from summula.core.data.chunks import Chunk, Part
 from summula.core.engine.engine import TreeSum
 from summula.core.numerics.sums import Sum, merged_by
@@ -38,8 +37,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-_SCRATCH_ELEMENTS = 2**20  # up to which a thread keeps a block: what chunks of all but very wide data take
 
 S = TypeVar("S", bound="Statistic")
 
@@ -267,31 +264,13 @@ class Gram(Sum):
         return replace(self, origin=M @ self.origin + offset, total=M @ self.total, products=products)
 
 
-class _Scratch(threading.local):
-    """A block of each thread that chunk after chunk is written into: memory that is in its cache already."""
-
-    _numbers: NDArray[Any] | None = None
-
-    def block(self, chunk: Chunk, width: int) -> NDArray[Any]:
-        """An empty block for the rows of a chunk; valid until the next call."""
-        count = len(chunk) * width
-        if count > _SCRATCH_ELEMENTS:
-            return chunk.blank(width)
-        if self._numbers is None or len(self._numbers) < count or self._numbers.dtype != chunk.dtype:
-            self._numbers = empty_block(1, count, chunk.dtype)[0]
-        return self._numbers[:count].reshape(len(chunk), width)
-
-
-_scratch = _Scratch()
-
-
 def _width(chunk: Chunk) -> int:
     """How many columns [X, Y] has."""
     return chunk.n_features + (0 if chunk.y is None else chunk.y.shape[1])
 
 
 def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
-    block = _shifted(chunk, origin, lead=True, block=_scratch.block(chunk, 1 + _width(chunk)))
+    block = _shifted(chunk, origin, lead=True, block=scratch_block("Gram", len(chunk), 1 + _width(chunk), chunk.dtype))
     with np.errstate(over="ignore", invalid="ignore"):
         # NumPy sees a matrix times its own transpose and computes one half (syrk), outside the GIL.
         products = (block.T @ block).astype(np.float64, copy=False)

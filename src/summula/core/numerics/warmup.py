@@ -10,7 +10,7 @@ __all__ = ["warmup"]
 # The files with kernels; each has a `warmup` function that calls them with the types people use.
 _KERNELS = (
     "summula.core.data.column_kernels",
-    "summula.core.numerics.column_product_kernels",
+    "summula.core.data.fixed_order_kernels",
     "summula.core.numerics.exponential_kernels",
     "summula.core.engine.random_kernels",
     "summula.core.engine.worker_group",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, empty_block, inner, product
+from summula.core.data.blocks import aligned, empty_block, inner, product, scratch_block
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.numerics.sums import Sum, merged_by
@@ -84,13 +84,13 @@ def weighted_rows(chunk: Chunk, class_weight: Array | None) -> tuple[Chunk, Arra
     return chunk.take(kept), w[kept]
 
 
-def block_of(chunk: Chunk, origin: Array, intercept: bool) -> Array:
-    """The rows z_i, dense; without the indicators of factors."""
+def block_of(chunk: Chunk, origin: Array, intercept: bool, use: str | None = None) -> Array:
+    """The rows z_i, dense; without the indicators of factors. `use` names a scratch block to write them into."""
     first = int(intercept)
     if chunk.has_factors:
         chunk = replace(chunk, rows=chunk.rows.dense)
     d = chunk.n_features
-    block = chunk.blank(first + d)
+    block = chunk.blank(first + d) if use is None else scratch_block(use, len(chunk), first + d, chunk.dtype)
     chunk.write(block[:, first:], origin[:d].astype(chunk.dtype))
     if intercept:
         block[:, 0] = 1.0
@@ -168,7 +168,7 @@ class Slopes(Sum):
             _check_support(chunk, point.support)
         chunk, w = weighted_rows(chunk, point.class_weight)
         assert chunk.y is not None
-        block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept)
+        block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept, "likelihood")
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
             value, slope, curvature = derivatives_at(point, chunk.y[:, 0], eta, w)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from summula.core.data.blocks import empty_block, inner, product
+from summula.core.data.fixed_order import column_squares, in_one_order, transposed_product
 from summula.core.engine.engine import check_watch
-from summula.core.numerics.column_products import column_squares, in_one_order, transposed_product
 
 __all__ = ["ColumnQuadratic"]
 
