@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.kernels import delete_stale_kernels
 from tests.processes import accept_ctrl_c
-
-SRC = Path(__file__).parents[1] / "src"
 
 # The same examples in every run, on every machine; `make explore` draws new ones, and a find becomes a plain test.
 settings.register_profile("fixed", deadline=None, derandomize=True, database=None, print_blob=False)
@@ -22,32 +19,11 @@ settings.register_profile("explore", deadline=None, derandomize=False, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
-# ------------------------------------------------------------------------------------------------- compiled kernels
-
-
-def hash_of_source() -> str:
-    """One hash over every Python file of the library."""
-    digest = hashlib.sha256()
-    for path in sorted(SRC.rglob("*.py")):
-        digest.update(str(path.relative_to(SRC)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def delete_stale_kernels(cache: Any) -> None:
-    """Numba notices an edit of the file a kernel is in, not of one it calls: after any edit all are compiled anew."""
-    now = hash_of_source()
-    if cache.get("summula/source", None) == now:
-        return
-    for kernel in (*SRC.rglob("*.nbi"), *SRC.rglob("*.nbc")):
-        kernel.unlink(missing_ok=True)
-    cache.set("summula/source", now)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     accept_ctrl_c()
     # Workers of xdist start when this is done; only the process that starts them may delete.
-    if not hasattr(config, "workerinput") and getattr(config, "cache", None) is not None:
-        delete_stale_kernels(config.cache)
+    if not hasattr(config, "workerinput"):
+        delete_stale_kernels()
 
 
 # ----------------------------------------------------------------------------------------------------------- frames
@@ -66,6 +42,22 @@ def polars_frame(columns: Columns) -> Any:
 def pyarrow_frame(columns: Columns) -> Any:
     return pytest.importorskip("pyarrow").table({name: np.ascontiguousarray(c) if isinstance(c, np.ndarray) else c
                                                  for name, c in columns.items()})  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------- processors
+
+
+@pytest.fixture
+def four_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with four processors and no caps, whatever this one has."""
+    from summula.core.engine import threads
+    from summula.core.environment import FOUND
+
+    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
+    monkeypatch.setattr(threads, "_cpu_count", lambda: 4)
+    monkeypatch.setattr(threads, "_pool", None)
+    monkeypatch.setattr(threads, "_pool_size", 0)
 
 
 # ---------------------------------------------------------------------------------------------------------- clusters

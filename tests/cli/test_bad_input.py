@@ -23,7 +23,7 @@ def trained_on(content: str | bytes, tmp_path: Path, target: str = "y", *more: A
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     out = tmp_path / "out"
     sentence = failure(3, "train", path, "-t", target, "-o", out, *more)
-    assert not out.exists() or not list(out.iterdir())
+    assert not list(out.glob("*"))
     return sentence
 
 
@@ -223,7 +223,7 @@ def test_tables_without_rows_or_columns_of_the_model(command: str, species: Trai
     header = species.fresh.read_text().splitlines()[0]
     (tmp_path / "none.csv").write_text(header + "\n")
     said = failure(3, command, species.folder, tmp_path / "none.csv", *out)
-    assert "has no rows" in said or "No row has a value of 'species'" in said
+    assert ("has no rows" if command == "predict" else "No row has a value of 'species'") in said
     (tmp_path / "empty.csv").write_text("")
     assert "is empty; a CSV file begins with a line" in failure(
         3, command, species.folder, tmp_path / "empty.csv", *out

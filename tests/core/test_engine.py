@@ -14,19 +14,8 @@ from hypothesis import strategies as st
 import summula
 from summula.core.engine import threads
 from summula.core.engine.engine import Engine, SerialEngine, ThreadEngine, TreeSum, current_engine, engine
-from summula.core.environment import FOUND
 from summula.core.errors import ParameterError
 from summula.linear_model import LinearRegression
-
-
-@pytest.fixture
-def four_cpus(monkeypatch):
-    """A machine with four processors and no caps, whatever this one has."""
-    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
-    monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
-    monkeypatch.setattr(threads, "_cpu_count", lambda: 4)
-    monkeypatch.setattr(threads, "_pool", None)
-    monkeypatch.setattr(threads, "_pool_size", 0)
 
 
 class Busy:

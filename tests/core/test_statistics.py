@@ -357,8 +357,14 @@ def test_float32_is_summed_in_float64_between_chunks():
     source, o = MemorySource(X, None, None, F32), pilot_origin(chunk(X[:1000], dtype=F32))
     total = summed(Gram, source.plan(1000), o)
     assert total.products.dtype == np.float64
-    # Products of 1,000 rows in float32: the error of a sum of random signs is about sqrt(1000) 6e-8.
-    np.testing.assert_allclose(total.centred(), sums.centred_products(X).astype(float), rtol=1e-5, atol=0.5)
+    # Products of 1,000 rows in float32: the error of each is at most about sqrt(1000) 6e-8 of its 1,000 terms.
+    np.testing.assert_allclose(total.centred(), sums.centred_products(X).astype(float), rtol=0, atol=2e-6 * len(X))
+    # Whole numbers below 2^24 in each chunk are exact; their sum has more digits than float32.
+    X = rng.integers(1, 100, (20_000, 2))
+    source = MemorySource(X.astype(np.float32), None, None, F32)
+    exact = X.T @ X
+    assert exact.min() > 2**25
+    np.testing.assert_array_equal(summed(Gram, source.plan(1000), np.zeros(2)).products[:2, :2], exact)
     assert TriangularFactor.map(chunk(X, dtype=F32), (o, True)).R.dtype == np.float64
 
 

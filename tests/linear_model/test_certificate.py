@@ -83,6 +83,7 @@ def test_with_signs_the_gap_bounds_the_distance_and_closes_at_the_answer(alpha, 
         check = there.verify(X, y)
         distance = objective(X, y, there.coef[:, 0], there.intercept[0], alpha) - least
         assert check.gap >= distance * (1 - 1e-9) - 1e-10
+        assert np.isfinite(check.gap) == (alpha > 0 or shape[0] > shape[1])
 
 
 COLLINEAR = {
@@ -94,9 +95,10 @@ COLLINEAR = {
 
 
 @pytest.mark.filterwarnings("ignore::summula.CollinearityWarning")
-@pytest.mark.parametrize("columns", COLLINEAR.values(), ids=COLLINEAR)
-def test_with_signs_and_collinear_columns_no_false_bound_is_given(columns):
+@pytest.mark.parametrize("name", COLLINEAR)
+def test_with_signs_and_collinear_columns_no_false_bound_is_given(name):
     """H has no inverse, and the part of the slope the multipliers leave need not be among its products."""
+    columns, gaps = COLLINEAR[name], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X = columns(rng.normal(size=(20, 2)))
@@ -109,7 +111,10 @@ def test_with_signs_and_collinear_columns_no_false_bound_is_given(columns):
             v = np.maximum(model.coef_ + size * rng.normal(size=X.shape[1]), 0)
             b = y.mean() - X.mean(axis=0) @ v
             there = replace(model.certificate_, coef=v[:, None], intercept=np.array([b]))
-            assert there.verify(X, y).gap >= (objective(X, y, v, b) - least) * (1 - 1e-9) - 1e-12
+            gaps.append(there.verify(X, y).gap)
+            assert gaps[-1] >= (objective(X, y, v, b) - least) * (1 - 1e-9) - 1e-12
+    # A column and its opposite: both may grow for ever, so that no slope of theirs has a multiplier.
+    assert (np.isfinite(gaps).sum() > 10) == (not name.startswith("opposite"))
 
 
 def test_the_intercept_alone_being_off_is_seen():
@@ -237,7 +242,7 @@ def test_sparse_fits(width, positive):
     for size in (0.0, 0.1):
         there = moved(model, size * np.ones(12), size)
         distance = objective(X.toarray(), y, there.coef[:, 0], there.intercept[0], 0.5, w) - least
-        assert there.verify(X, y, w).gap >= distance * (1 - 1e-9) - 1e-9
+        assert distance * (1 - 1e-9) - 1e-9 <= there.verify(X, y, w).gap < np.inf
     assert not moved(model, 0.01 * np.ones(12)).verify(X, y, w)
 
 
@@ -247,5 +252,5 @@ def test_wide_sparse_least_squares_without_penalty_has_no_bound_and_says_so():
     X = sparse.random_array((80, 12), density=0.3, format="csr", rng=rng)
     y = X @ rng.normal(size=12) + rng.normal(size=80)
     c = LinearRegression().fit(X, y).certificate_
-    assert c.gap == np.inf or c.gap < 1e-9 * c.primal
+    assert c.gap == np.inf
     assert c.verify(X, y)

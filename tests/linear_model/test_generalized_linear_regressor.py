@@ -297,7 +297,7 @@ def test_the_gap_is_a_true_bound(family: str, seed: int) -> None:
             model = GeneralizedLinearRegressor(family, "log", alpha=alpha, tol=0.1, max_iter=steps).fit(X, y, weight)
             loose = model.certificate_
             if loose.kind == "global":
-                assert loose.primal - tight.primal <= loose.gap * (1 + 1e-9) + 1e-12 * abs(loose.primal)
+                assert loose.primal - tight.primal <= loose.gap * (1 + 1e-9) + 1e-12 * abs(loose.primal) < np.inf
             assert loose.verify(X, y, weight)
     assert tight.kind == "global"
     assert tight.gap <= 1e-9 * tight.primal

@@ -221,7 +221,7 @@ def test_the_gap_is_a_true_bound(seed: int) -> None:
         for steps in (1, 2, 3, 5):
             loose = LogisticRegression(C=C, tol=1e-1, max_iter=steps).fit(X, y, weight).certificate_
             if loose.kind == "global":
-                assert loose.primal - tight.primal <= loose.gap * (1 + 1e-9) + 1e-12 * abs(loose.primal)
+                assert loose.primal - tight.primal <= loose.gap * (1 + 1e-9) + 1e-12 * abs(loose.primal) < np.inf
             assert loose.verify(X, y, weight)
     if np.isfinite(C):
         assert tight.kind == "global"

@@ -61,7 +61,7 @@ def test_the_gap_of_a_strongly_convex_function_is_a_bound():
     lowest = -q @ np.linalg.solve(P, q) / 2
     for steps in (1, 3, 10, 30):
         found = gradient_descent(f, np.ones(4), gradient=g, lipschitz=20.0, strong_convexity=1.0, max_steps=steps)
-        assert found.value - lowest <= found.gap
+        assert found.value - lowest <= found.gap < 1e3
     assert np.isnan(gradient_descent(f, np.ones(4), gradient=g).gap)
 
 
@@ -88,7 +88,7 @@ def test_divergence_is_seen_and_names_a_safe_step():
 def test_divergence_to_infinity_is_silent_but_for_the_message():
     found = gradient_descent(lambda x: x**4, 10.0, gradient=lambda x: 4 * x**3, step=1.0)
     assert found.status == "diverged"
-    assert "smaller step" in found.message or "is safe" in found.message
+    assert "is safe" in found.message
     assert found.x == 10.0
 
 
