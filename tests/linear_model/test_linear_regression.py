@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from summula import CollinearityWarning, engine
-from summula.linear_model import LinearRegression
+from summula.core.errors import DataError
+from summula.linear_model import LinearRegression, Ridge, RidgeCV
 from summula.linear_model.least_squares import solver as least_squares
 from tests.reference import exact
 
@@ -607,3 +608,25 @@ class TestPositive:
         model = fit(x, -x[:, 0], positive=True)
         assert model.coef_[0] == 0
         assert model.intercept_ == -4.5
+
+
+@pytest.mark.parametrize("rows", [200, 50_000])
+@pytest.mark.parametrize(("dtype", "size"), [("float64", 1e-310), ("float64", 5e-324), ("float32", 1e-40)])
+def test_a_column_whose_coefficient_would_be_infinite_is_refused(rows, dtype, size):
+    X, y = data(rows)
+    X = (X * [1.0, size, 1.0]).astype(dtype)
+    for positive in (False, True):
+        with pytest.raises(DataError, match=rf"Column 1 holds values so small.*exceeds the largest {dtype}; multiply"):
+            LinearRegression(positive=positive).fit(X, y.astype(dtype))
+    assert np.isfinite(Ridge().fit(X, y.astype(dtype)).coef_).all()
+
+
+@pytest.mark.parametrize("rows", [200, 50_000])
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_targets_whose_squares_overflow_have_a_certificate_that_knows_nothing(rows, size):
+    X, y = data(rows)
+    for model in (LinearRegression(), LinearRegression(positive=True), Ridge(), Ridge(positive=True), RidgeCV(cv=3)):
+        model.fit(X, y * size)
+        assert model.certificate_.gap == np.inf
+        assert model.certificate_.verify(X, y * size)
+        np.testing.assert_allclose(model.coef_ / size, model.fit(X, y).coef_, rtol=1e-9, atol=1e-12)

@@ -84,8 +84,8 @@ def test_the_statistics_made_of_them_add_up(table):
     source = MemorySource(Z, Y, w, F64)
     X, n = Z.toarray().astype(float), Z.shape[0]
     chunks = [source.chunk(i, min(i + 2, n)) for i in range(0, n, 2)]
-    product = added([NormalProduct.map(chunk, V[:, 0].copy()) for chunk in chunks])
-    sums = added([ColumnSums.map(chunk, np.zeros(Y.shape[1])) for chunk in chunks])
+    product = added([NormalProduct.map(chunk, (np.zeros(len(V)), V[:, 0].copy())) for chunk in chunks])
+    sums = added([ColumnSums.map(chunk, np.zeros(X.shape[1] + Y.shape[1])) for chunk in chunks])
     u = ones(w, n)
     np.testing.assert_array_equal(product.value, sparse_sums.normal_product(X, u, V[:, 0]))
     total, square, *cross = sparse_sums.column_sums(X, u, Y).T

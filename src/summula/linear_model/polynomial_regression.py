@@ -177,6 +177,9 @@ class PolynomialRegression(LeastSquaresModel):
         spread = np.sqrt(moments.variance + (0.0 if self.fit_intercept else moments.mean**2))
         return centre, np.where(spread > 0, 2 * spread, 1.0)
 
+    def _returned_in(self, dtype: Any) -> Any:
+        return np.float64  # scaled monomials predict, and their coefficients stay as they are
+
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         """Replace the coefficients in t by those in x, and complete the certificate."""
         super()._name_results(given, problem, fit)

@@ -383,7 +383,8 @@ class RidgeCV(LeastSquaresModel):
         source = run.source
         given = Given(source.dtype.name, source.one_target, source.weighted, source.target_names)
         chosen = alphas[choice.place]
-        problem = Problem(self.fit_intercept, np.broadcast_to(chosen, (source.n_targets,)).copy(), False)
+        alpha = np.broadcast_to(chosen, (source.n_targets,)).copy()
+        problem = Problem(self.fit_intercept, alpha, False, self._returned_in(source.dtype))
 
         def name(fit: Fit) -> None:
             self._name_results(given, problem, replace(fit, sums=None))

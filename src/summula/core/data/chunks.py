@@ -91,6 +91,16 @@ class SparseRows:
         whole = self.start == 0 and self.stop == self.matrix.shape[0]
         return self.matrix if whole else self.matrix[self.start : self.stop]
 
+    def about(self, origin: Array) -> SparseRows:
+        """These rows less an origin, which is 0 but for columns that have (almost) no zeros."""
+        far = np.flatnonzero(origin)
+        if not len(far):
+            return self
+        X, (n, d) = self.csr(), self.shape
+        columns, ends = np.tile(far, n), np.arange(0, n * len(far) + 1, len(far))
+        shift = type(X)((np.tile(-np.asarray(origin, np.float64)[far], n), columns, ends), shape=(n, d))
+        return SparseRows(X.astype(np.float64) + shift, 0, n)
+
 
 @dataclass(frozen=True)
 class ColumnPieces:

@@ -170,6 +170,8 @@ class ThreadEngine(SerialEngine):
     def parts_ahead(self, n_jobs: int | None = None) -> int:
         """How many parts are computed or queued at the same time."""
         threads = self._threads(n_jobs)
+        if threads == 1:
+            return 1
         # One part waits in the queue for each that runs: threads never idle, few results are alive.
         # (Who may use fewer threads than the pool has gets them by submitting fewer.)
         return 2 * threads if threads == pool()._max_workers else threads

@@ -38,6 +38,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+_FAR = 1e3  # distance of a sparse column from 0, over its spread, from which sums are taken about its mean
+
 S = TypeVar("S", bound="Statistic")
 
 
@@ -73,12 +75,13 @@ def blocks_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[in
 def pilot_origin(chunk: Chunk) -> Array:
     """An origin near the mean of [X, Y]: the mean of the leading rows that have a weight.
 
-    A column that is constant there gets that constant itself, so that constant columns are exactly zero about it;
-    sparse features and indicators of factors keep the origin 0. Values are rounded to the dtype of the products.
+    A column that is constant there gets that constant itself, so that constant columns are exactly zero about it.
+    Sparse features keep the origin 0, unless they have no zeros and lie so far from 0 that sums of squares lose digits;
+    so do indicators of factors. Values are rounded to the dtype of the products.
     """
     blocks = [] if chunk.y is None else [np.asarray(chunk.y)]
     if chunk.is_sparse:
-        x_origin = np.zeros(chunk.n_features)
+        x_origin = _far_origin(chunk)
     elif chunk.has_factors:
         x_origin = np.zeros(chunk.n_features)
         x_origin[: chunk.rows.dense.shape[1]] = _mean_or_constant(chunk.rows.dense, chunk.weight)
@@ -86,6 +89,23 @@ def pilot_origin(chunk: Chunk) -> Array:
         x_origin = _mean_or_constant(chunk.X, chunk.weight)
     parts = [x_origin] + [_mean_or_constant(block, chunk.weight) for block in blocks]
     return np.concatenate(parts).astype(chunk.dtype).astype(np.float64)
+
+
+def _far_origin(chunk: Chunk) -> Array:
+    """Means of the sparse columns that lie far from 0, beside their spread; 0 for all others."""
+    if chunk.weight is not None and not chunk.weight.all():
+        chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
+    origin = np.zeros(chunk.n_features)
+    X = chunk.rows.csr()
+    full = np.flatnonzero(np.bincount(X.indices, minlength=chunk.n_features) >= max(len(chunk), 1))
+    if not len(full):
+        return origin
+    few = X[:, full].toarray().astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean, spread = _mean_or_constant(few, None), few.std(axis=0)
+        far = (few != 0).all(axis=0) & (np.abs(mean) > _FAR * spread) & ((spread > 0) | (np.abs(mean) > _FAR))
+    origin[full[far]] = mean[far]
+    return origin
 
 
 def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
@@ -173,7 +193,7 @@ class Moments(Sum):
 
     @classmethod
     def _of_sparse(cls, chunk: Chunk, params: Array) -> Self:
-        X = chunk.X
+        X = chunk.rows.about(params).csr()
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         gone = np.isnan(X.data)
         count, weight = np.full(X.shape[1], len(chunk)), np.full(X.shape[1], w.sum())
@@ -183,8 +203,7 @@ class Moments(Sum):
             weight = weight - np.bincount(X.indices[gone], weights=w[rows], minlength=X.shape[1])
         kept = type(X)((np.where(gone, 0.0, X.data).astype(np.float64), X.indices, X.indptr), shape=X.shape)
         total, square = kept.T @ w, kept.multiply(kept).T @ w
-        stored = cls(count, weight, np.zeros(X.shape[1]), np.asarray(total).ravel(), np.asarray(square).ravel())
-        return stored.recentre(params)
+        return cls(count, weight, params, np.asarray(total).ravel(), np.asarray(square).ravel())
 
     @property
     def mean(self) -> Array:
@@ -278,7 +297,8 @@ def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
 
 
 def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
-    X, d = chunk.X, chunk.n_features
+    d = chunk.n_features
+    X = chunk.rows.about(origin[:d]).csr()
     w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
     Y = np.empty((len(chunk), 0)) if chunk.y is None else chunk.y - origin[d:]
     Yw = Y * w[:, None]
@@ -293,10 +313,7 @@ def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
     products[d:, :d] = products[:d, d:].T
     products[d:, d:] = Y.T @ Yw
     total = np.concatenate([np.asarray(X.T @ w, dtype=np.float64), Yw.sum(axis=0)])
-    # Features are stored about 0; the origin of a sparse source is 0 there (see `pilot_origin`).
-    stored = Gram(len(chunk), float(w.sum()), 0.0, np.concatenate([np.zeros(d), origin[d:]]), total, products)
-    moved = stored.recentre(origin)
-    return moved.total, moved.products
+    return total, products
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from summula.core.data.sources import Source
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.exact import leads
 from summula.core.numerics.statistics import TriangularFactor, triangle
 from summula.linear_model.least_squares.orthogonal import EXTENDED_ELEMENTS, lengths, solve_factor
 from summula.linear_model.least_squares.problem import Point, Problem, Residuals, penalty, solving
@@ -50,7 +51,7 @@ class LeastSquaresCertificate(Certificate):
         problem = Problem(self.fit_intercept, self.alpha, self.positive)
         primal, gap = objective_and_gap(run, problem, self.coef, self.intercept)
         rounding = self.unit * (self.scale + self.primal)
-        same = abs(primal - self.primal) <= rounding + 1e-9 * self.primal
+        same = primal == self.primal or abs(primal - self.primal) <= rounding + 1e-9 * self.primal
         return Verification(primal, gap, bool(same and gap <= self.gap * (1 + 1e-6) + rounding))
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
@@ -65,7 +66,7 @@ def objective_and_gap(run: Run, problem: Problem, coef: Array, intercept: Array)
     # Where it is cheap residuals are summed in extended precision: the check should not be the less exact of the two.
     cheap = run.source.n_rows * d <= EXTENDED_ELEMENTS and not run.source.is_sparse
     number: Any = np.longdouble if cheap else np.float64
-    about = intercept.astype(number) + origin[:d].astype(number) @ coef - origin[d:]
+    about = leads(coef.T, origin[:d], intercept, -origin[d:]).astype(number)
     residuals = run.sum(Residuals, Point(origin, coef, about, number))
     primal = float(residuals.squares.sum()) + penalty(problem, coef)
     # Optimise the intercept exactly first: what it can still give is known in closed form.
@@ -73,10 +74,11 @@ def objective_and_gap(run: Run, problem: Problem, coef: Array, intercept: Array)
     if problem.positive and (coef < 0).any():
         gap = np.inf  # no point of the problem at all
     elif run.source.is_sparse and d > SPARSE_GRAM_COLUMNS:
-        gap = _wide_gap(run, problem, residuals, coef)
+        gap = _wide_gap(run, problem, residuals, origin, coef)
     else:
         gap = _factor_gap(run, problem, residuals, origin, coef)
-    return primal, float(gap + by_intercept)
+    whole = float(gap + by_intercept)
+    return primal, whole if whole >= 0 else np.inf  # (not a number: squares overflow)
 
 
 def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array, coef: Array) -> float:
@@ -97,10 +99,10 @@ def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array,
     return gap
 
 
-def _wide_gap(run: Run, problem: Problem, residuals: Residuals, coef: Array) -> float:
+def _wide_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array, coef: Array) -> float:
     from summula.linear_model.least_squares.sparse_least_squares import ColumnSums, sparse_gap
 
     d = run.source.n_features
-    sums = run.sum(ColumnSums, np.zeros(run.source.n_targets))
+    sums = run.sum(ColumnSums, origin)
     mean = sums.total / sums.weight if problem.fit_intercept else np.zeros(d)
     return sparse_gap(problem, residuals, mean, coef)

@@ -14,6 +14,7 @@ from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError,
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source
+from summula.core.numerics.certificate import rounded_up
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
 from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, Names, summarise
@@ -58,17 +59,31 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         """Solve the problem on the rows of a run and name the answer."""
         source = run.source
         given = Given(source.dtype.name, source.one_target, source.weighted, source.target_names)
-        problem = self._problem(source.n_targets)
+        problem = self._problem(source.n_targets)._replace(dtype=self._returned_in(source.dtype))
         self._keep_training(run, X, y, sample_weight)
         self.__dict__.pop("_squares", None)
         fit = solve(run, problem, lambda fit: run.offer(lambda: self._name_results(given, problem, fit)))
+        self._check_finite(run, fit)
         self._name_results(given, problem, fit)
         if not problem.alpha.any():
             self._warn_of_collinear(run, fit)
 
+    def _returned_in(self, dtype: Any) -> Any:
+        """The dtype of the coefficients that predict."""
+        return dtype
+
+    def _check_finite(self, run: Run, fit: Fit) -> None:
+        """Raise where a column is so small that its coefficient overflows."""
+        bad = np.flatnonzero(~np.isfinite(fit.coef).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"{run.source.column(int(bad[0]))} holds values so small, beside the target, that its coefficient "
+                f"exceeds the largest {run.source.dtype.name}; multiply the column by a constant first."
+            )
+
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         """Give the answer scikit-learn's names; shapes and dtype follow y and X."""
-        coef, intercept = fit.coef.T.astype(given.dtype), fit.intercept.astype(given.dtype)
+        coef, intercept = fit.coef.T.astype(given.dtype), fit.intercept_in(given.dtype).astype(given.dtype)
         self.coef_ = coef[0] if given.one_target else coef
         self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
         self.certificate_ = _certificate(fit, problem, given.dtype)
@@ -101,7 +116,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         return sums
 
     def _use_sums(self, sums: Gram, weighted: bool) -> None:
-        problem = self._problem(len(self._fit.rss))
+        problem = self._problem(len(self._fit.rss))._replace(dtype=self._returned_in(np.dtype(self._given.dtype)))
         d, before = len(self._fit.coef), self._fit.sums
         # What was ever subtracted has left its rounding behind, in proportion to the largest squares there were.
         assert before is not None
@@ -251,14 +266,18 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ParameterError(f"The {name!r} of summary must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _certificate(fit: Fit, problem: Problem, dtype: str) -> LeastSquaresCertificate:
-    primal = float(fit.rss.sum()) + penalty(problem, fit.coef)
+    """Judge the point that is returned: its intercept may have lost digits of the optimal one."""
+    shift = fit.shift_in(problem.dtype) if problem.fit_intercept else np.zeros(1)
+    by_intercept = fit.weight * float((shift**2).sum())
+    primal = float(fit.rss.sum()) + penalty(problem, fit.coef) + by_intercept
     return LeastSquaresCertificate(
         kind="exact" if fit.n_iter is None else "global",
         primal=primal,
-        gap=float(max(fit.gap.sum(), 0.0)),
+        gap=rounded_up(float(max(fit.gap.sum(), 0.0)) + by_intercept + fit.noise, primal),
         coef=fit.coef,
-        intercept=fit.intercept if problem.fit_intercept else np.zeros(len(fit.rss)),
+        intercept=fit.intercept_in(problem.dtype) if problem.fit_intercept else np.zeros(len(fit.rss)),
         alpha=problem.alpha,
         fit_intercept=problem.fit_intercept,
         positive=problem.positive,

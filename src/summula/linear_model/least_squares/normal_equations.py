@@ -11,7 +11,14 @@ from scipy import linalg
 
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.least_squares.orthogonal import solve_factor
-from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, quadratic_gap, residual_pass
+from summula.linear_model.least_squares.problem import (
+    Fit,
+    Problem,
+    centred_slope,
+    hidden,
+    quadratic_gap,
+    residual_pass,
+)
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
@@ -78,13 +85,14 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
             return None, np.inf
         kappa = max(kappa, factor.kappa)
         ways = factor.nonnegative if problem.positive else factor.solve
-        coef[:, mine] = ways(Sxy[:, mine])
+        coef[:, mine] = problem.held(ways(Sxy[:, mine]))
         slope = Sxy[:, mine] - Sxx @ coef[:, mine] - alpha * coef[:, mine]
         gap[mine] = quadratic_gap(slope, coef[:, mine], factor.solve, problem.positive)
     rss = Syy - ((Sxy + (Sxy - Sxx @ coef)) * coef).sum(axis=0)
     mean = gram.mean if problem.fit_intercept else np.zeros(len(gram.origin))
     plain = factor is not None and not problem.positive and not problem.alpha.any()
     constant = np.flatnonzero(~alive)
+    kappa *= np.sqrt(max(loss, 1.0))
     fit = Fit(
         coef=_spread(coef, alive),
         mean_x=mean[:d],
@@ -101,8 +109,11 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
         undetermined=constant,
         method="cholesky",
         intercept_free=bool(mean[constant].any()),
+        origin=gram.origin if problem.fit_intercept else np.zeros(len(gram.origin)),
+        drift=gram.total / gram.weight if problem.fit_intercept else np.zeros(len(gram.origin)),
+        noise=hidden(kappa, Syy, float(np.finfo(problem.dtype).eps)),
     )
-    return fit, kappa * np.sqrt(max(loss, 1.0))
+    return fit, kappa
 
 
 def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
@@ -141,7 +152,9 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
     explained = (B**2).sum(axis=0) - ((B - A @ answer.coef) ** 2).sum(axis=0)
     fit = answer.fit(problem, mean, gram, np.maximum(tss - explained, 0.0), tss)
     spread = float(values[-1] / values[kept][0]) if kept.any() else 1.0
-    return fit, float(np.sqrt(spread * loss))
+    kappa = float(np.sqrt(spread * loss))
+    drift = gram.total / gram.weight if problem.fit_intercept else np.zeros(len(mean))
+    return replace(fit, drift=drift, noise=hidden(kappa, tss, float(np.finfo(problem.dtype).eps))), kappa
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:
@@ -196,21 +209,25 @@ def scaled_cholesky(S: Array, alpha: float) -> ScaledCholesky | None:
 def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:
     """The true residuals at the Gram solution, one correction, and the residual sum of squares they give."""
     d = run.source.n_features
-    residuals = residual_pass(run, fit, gram.origin)
+    residuals = residual_pass(run, fit)
     S = (gram.centred() if problem.fit_intercept else gram.products)[:d, :d]
     alive = np.setdiff1d(np.arange(d), fit.dependent)
     slope = centred_slope(residuals, gram.mean[:d] - gram.origin[:d], problem)
-    step, gap = np.zeros_like(fit.coef), np.empty(len(fit.gap))
+    step, gap, kappa = np.zeros_like(fit.coef), np.empty(len(fit.gap)), 1.0
     for alpha in np.unique(problem.alpha):
         mine = problem.alpha == alpha
         factor = scaled_cholesky(S[np.ix_(alive, alive)], float(alpha))
         assert factor is not None
+        kappa = max(kappa, factor.kappa)
         g = (slope - problem.alpha * fit.coef)[np.ix_(alive, mine)]
         if not problem.positive:
-            step[np.ix_(alive, mine)] = change = factor.solve(g)
+            before = fit.coef[np.ix_(alive, mine)]
+            step[np.ix_(alive, mine)] = change = problem.held(before + factor.solve(g)) - before
             g = g - S[np.ix_(alive, alive)] @ change - alpha * change
         at = (fit.coef + step)[np.ix_(alive, mine)]
         gap[mine] = quadratic_gap(g, at, factor.solve, problem.positive)
     squares = residuals.squares - (residuals.total**2 / residuals.weight if problem.fit_intercept else 0.0)
     rss = squares - (step * (2 * slope - S @ step)).sum(axis=0)
-    return replace(fit, coef=fit.coef + step, rss=np.maximum(rss, 0.0), gap=gap)
+    # Residuals and their products are float64; the products of columns only change a small step.
+    unit = _EPS + float(np.finfo(problem.dtype).eps) ** 2
+    return replace(fit, coef=fit.coef + step, rss=np.maximum(rss, 0.0), gap=gap, noise=hidden(kappa, fit.tss, unit))

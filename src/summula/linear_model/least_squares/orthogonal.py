@@ -14,6 +14,7 @@ from summula.linear_model.least_squares.problem import (
     Fit,
     Problem,
     centred_slope,
+    hidden,
     quadratic_gap,
     residual_pass,
     solving,
@@ -29,6 +30,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
+_EXTENDED = float(np.finfo(np.longdouble).eps) / _EPS  # 1 where there is no extended precision
 EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 _MOST_POLISH = 5
 _FACTORED_ROWS = 4_096  # rows factored at once, about: rounding grows with these, not with all rows
@@ -54,30 +56,35 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
         removed = np.sqrt(factor.weight) * np.abs(mean[:d])
         answer = solve_factor(A, B, problem, factor.count, removed)
     rss, tss = ((B - A @ answer.coef) ** 2).sum(axis=0), (B**2).sum(axis=0)
-    fit = answer.fit(problem, mean, factor, rss, tss)
+    drift = R[0, 1:] / R[0, 0] if problem.fit_intercept else np.zeros(len(factor.origin))
+    fit = replace(
+        answer.fit(problem, mean, factor, rss, tss), drift=drift, noise=hidden(answer.condition(A), tss, _EPS)
+    )
     small = run.source.n_rows * d <= EXTENDED_ELEMENTS and not problem.positive
     small = small and len(np.unique(problem.alpha)) == 1  # the inverse at hand is that of one alpha
-    return _polished(run, problem, fit, answer.half_inverse, factor.origin) if small else fit
+    return _polished(run, problem, fit, answer) if small else fit
 
 
-def _polished(run: Run, problem: Problem, fit: Fit, F: Array, origin: Array) -> Fit:
+def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit:
     """Refinement with residuals in extended precision, while each step is at most half the one before."""
-    d, last = len(fit.coef), np.full(len(fit.rss), np.inf)
-    for _ in range(_MOST_POLISH):
-        residuals = residual_pass(run, fit, origin, np.longdouble)
+    assert fit.drift is not None
+    d, last, F = len(fit.coef), np.full(len(fit.rss), np.inf), answer.half_inverse
+    noise = fit.noise * _EXTENDED**2
+    for step_number in range(_MOST_POLISH + 1):
+        residuals = residual_pass(run, fit, np.longdouble)
         total, weight = (residuals.total, residuals.weight) if problem.fit_intercept else (0.0, 1.0)
         squares = np.asarray(residuals.squares - total**2 / weight, dtype=np.float64)
-        slope = centred_slope(residuals, fit.mean_x - origin[:d], problem) - problem.alpha * fit.coef
+        slope = centred_slope(residuals, fit.drift[:d], problem) - problem.alpha * fit.coef
         half = F.T @ slope
         size = np.sqrt((half**2).sum(axis=0))
         if not np.isfinite(size).all():  # squares overflow: no yardstick
             break
         correction = fit.correction + np.asarray(total / weight, dtype=np.float64)
-        fit = replace(fit, rss=squares, gap=size**2, correction=correction)
-        step = F @ half * (size <= last / 2)
-        if (fit.coef + step == fit.coef).all():
+        fit = replace(fit, rss=squares, gap=size**2, correction=correction, noise=noise)
+        better = problem.held(fit.coef + F @ half * (size <= last / 2))
+        if step_number == _MOST_POLISH or (better == fit.coef).all():
             break
-        fit, last = replace(fit, coef=fit.coef + step), size
+        fit, last = replace(fit, coef=better), size
     return fit
 
 
@@ -117,7 +124,14 @@ class FactorAnswer(NamedTuple):
             undetermined=self.undetermined,
             method="svd",
             intercept_free=self.moves(mean[:d]),
+            origin=sums.origin if problem.fit_intercept else np.zeros(len(mean)),
+            drift=mean - sums.origin if problem.fit_intercept else np.zeros(len(mean)),
         )
+
+    def condition(self, A: Array) -> float:
+        """About the condition number of H for columns of length one."""
+        scaled = self.half_inverse * lengths(A)[:, None]
+        return max(float(np.sqrt((scaled**2).sum())), 1.0)
 
     def apply_inverse(self, g: Array) -> Array:
         """H^+ g."""
@@ -132,8 +146,9 @@ class FactorAnswer(NamedTuple):
 
     def bound(self, A: Array, slope: Array, coef: Array, positive: bool, size: Array) -> Array:
         """Bounds (6) and (7); `size` is the length of the targets, against which rounding is judged."""
-        gap = quadratic_gap(slope, coef, self.apply_inverse, positive)
-        if positive and self.rank < A.shape[1] and len(self.dependent):
+        regular = self.rank == A.shape[1] or not len(self.dependent)
+        gap = quadratic_gap(slope, coef, self.apply_inverse, positive, regular=regular)
+        if positive and not regular:
             # H has no inverse: (7) holds only if what the multipliers leave of the slope is among its products.
             rest = np.maximum(slope, 0.0)
             outside = np.abs(rest - A.T @ (A @ self.apply_inverse(rest)))
@@ -153,6 +168,7 @@ def solve_factor(A: Array, B: Array, problem: Problem, n_rows: int, removed: Arr
         at = answer.coef
         if problem.positive:
             at = nonnegative_least_squares(*_with_penalty(A, B[:, mine], float(alpha)))
+        at = problem.held(at)
         slope = A.T @ (B[:, mine] - A @ at) - alpha * at
         coef[:, mine], gap[mine] = at, answer.bound(A, slope, at, problem.positive, lengths(B[:, mine]))
     return answer._replace(coef=coef, gap=gap)

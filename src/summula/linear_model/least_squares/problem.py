@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.engine.threads import one_blas_thread
+from summula.core.numerics.exact import intercepts, leads
 from summula.core.numerics.statistics import Gram
 from summula.core.numerics.sums import Sum
 
@@ -28,6 +29,7 @@ __all__ = [
     "Problem",
     "Residuals",
     "centred_slope",
+    "hidden",
     "penalty",
     "quadratic_gap",
     "residual_pass",
@@ -37,6 +39,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _ONE_THREAD_BELOW = 1_000
+_ROUNDINGS = 16.0  # that add up in a slope, generously: sums are over blocks
 
 
 class Problem(NamedTuple):
@@ -45,6 +48,14 @@ class Problem(NamedTuple):
     fit_intercept: bool
     alpha: Array  # one a target
     positive: bool
+    dtype: Any = np.float64  # of the coefficients that are returned: those that are judged
+
+    def held(self, coef: Array) -> Array:
+        """Coefficients as they are returned, in float64."""
+        if self.dtype == np.float64:
+            return coef
+        with np.errstate(over="ignore"):
+            return coef.astype(self.dtype).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,10 @@ class Fit:
         Whether the intercept moves with them.
     sums : Gram, or None
         The sums the fit can be had from again, with rows added or taken away; None for more than 2,048 columns.
+    origin, drift : ndarray of shape (n_features + n_targets,)
+        A point near the means, and how far they are from it: digits that `mean_x` and `mean_y` cannot hold.
+    noise : float
+        What rounding may hide of the gaps.
     """
 
     coef: Array
@@ -92,11 +107,35 @@ class Fit:
     correction: Array | float = 0.0
     intercept_free: bool = True
     sums: Gram | None = None
+    origin: Array | None = None
+    drift: Array | None = None
+    noise: float = 0.0
+
+    @property
+    def lead(self) -> Array:
+        """The optimal intercept about the origin."""
+        assert self.drift is not None
+        d = len(self.coef)
+        return np.asarray(self.drift[d:] - self.drift[:d] @ self.coef + self.correction)
 
     @property
     def intercept(self) -> Array:
-        """b = ybar - xbar'v, with what the rounding of the means took from it."""
-        return self.mean_y - self.mean_x @ self.coef + self.correction
+        """b = ybar - xbar'v, rounded once."""
+        return self.intercept_in(np.float64)
+
+    def intercept_in(self, dtype: Any) -> Array:
+        """The intercept as it is returned in a dtype."""
+        if self.origin is None:  # from a file of version 0.1
+            return np.asarray(self.mean_y - self.mean_x @ self.coef + self.correction)
+        d = len(self.coef)
+        return intercepts(self.coef.T, self.origin[:d], self.lead, self.origin[d:], dtype=dtype)
+
+    def shift_in(self, dtype: Any) -> Array:
+        """How far the returned intercept lies above the optimal one."""
+        if self.origin is None:
+            return np.zeros(len(self.rss))
+        d = len(self.coef)
+        return leads(self.coef.T, self.origin[:d], self.intercept_in(dtype), -self.origin[d:], -self.lead)
 
 
 class Point(NamedTuple):
@@ -129,11 +168,10 @@ class Residuals(Sum):
         if chunk.is_sparse and number is np.float64:
             from summula.linear_model.least_squares.sparse_kernels import residual_sums
 
-            X, slope = chunk.rows, np.zeros(coef.shape)
-            r = np.ascontiguousarray(y + (origin[:d] @ coef - intercept))
+            X, slope = chunk.rows.about(origin[:d]), np.zeros(coef.shape)
+            r = np.ascontiguousarray(y - intercept)
             residual_sums(X.indptr, X.indices, X.data, w if chunk.weight is not None else np.empty(0), r, coef, slope)
             wr = w[:, None] * r
-            slope -= np.outer(origin[:d], wr.sum(axis=0))
         else:
             X = chunk.block(np.float64, None if number is not np.float64 else origin[:d])
             X = X if number is np.float64 else aligned(X.astype(number) - origin[:d])
@@ -148,11 +186,23 @@ def solving(n_features: int) -> AbstractContextManager[None]:
     return one_blas_thread() if n_features < _ONE_THREAD_BELOW else nullcontext()
 
 
-def quadratic_gap(slope: Array, coef: Array, solve_h: Callable[[Array], Array], positive: bool) -> Array:
-    """Bounds (6) and (7), one a target: `slope` is g, `solve_h` applies H^+."""
-    multiplier = np.maximum(-slope, 0.0) if positive else np.zeros_like(slope)  # m / 2
-    rest = slope + multiplier
-    return np.asarray(2 * (multiplier * coef).sum(axis=0) + (rest * solve_h(rest)).sum(axis=0))
+def quadratic_gap(
+    slope: Array, coef: Array, solve_h: Callable[[Array], Array], positive: bool, *, regular: bool = True
+) -> Array:
+    """Bounds (6) and (7), one a target: `slope` is g, `solve_h` applies H^+, an inverse where H is `regular`."""
+    if not positive:
+        return np.asarray((slope * solve_h(slope)).sum(axis=0))
+    everywhere = np.maximum(-slope, 0.0)  # m / 2
+    # Any m >= 0 will do. At the optimum coefficients that are not zero have none, which costs second orders only.
+    choices = (everywhere, np.where(coef == 0, everywhere, 0.0)) if regular else (everywhere,)
+    found = [2 * (m * coef).sum(axis=0) + ((slope + m) * solve_h(slope + m)).sum(axis=0) for m in choices]
+    return np.asarray(np.min(found, axis=0))
+
+
+def hidden(kappa: float, tss: Array, unit: float) -> float:
+    """What rounding of relative size `unit` may hide of (6): slopes are wrong by as much of the variation of y."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float((_ROUNDINGS * unit * kappa) ** 2 * tss.sum())
 
 
 def penalty(problem: Problem, coef: Array) -> float:
@@ -161,11 +211,10 @@ def penalty(problem: Problem, coef: Array) -> float:
     return float((problem.alpha[mine] * (coef[:, mine] ** 2).sum(axis=0)).sum())
 
 
-def residual_pass(run: Run, fit: Fit, origin: Array, number: Any = np.float64) -> Residuals:
-    """One pass that sums the residuals of a fit."""
-    d = len(fit.coef)
-    intercept = fit.intercept.astype(number) + origin[:d].astype(number) @ fit.coef - origin[d:]
-    return run.sum(Residuals, Point(origin, fit.coef, intercept, number), "residuals")
+def residual_pass(run: Run, fit: Fit, number: Any = np.float64) -> Residuals:
+    """One pass that sums the residuals of a fit about its origin."""
+    assert fit.origin is not None
+    return run.sum(Residuals, Point(fit.origin, fit.coef, fit.lead.astype(number), number), "residuals")
 
 
 def centred_slope(residuals: Residuals, drift: Array, problem: Problem) -> Array:

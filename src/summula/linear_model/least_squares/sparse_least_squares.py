@@ -1,6 +1,7 @@
 """Least squares on wide sparse data: conjugate gradients on equation (2) of `least_squares/solver.py`, one pass a step.
 
-Nothing of size d x d is formed and nothing is centred: with total weight W, mean xbar and raw products,
+Nothing of size d x d is formed and nothing is centred (but columns far from 0 are moved to an origin near their mean):
+with total weight W, mean xbar and raw products,
 
     H v = X'W X v - W xbar (xbar'v) + alpha v,          diag H = sum w x^2 - W xbar^2 + alpha                    (1)
 
@@ -55,13 +56,13 @@ class ColumnSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Array) -> Self:
-        """The sums of one chunk; `params` is the origin of the targets."""
+        """The sums of one chunk about the origin `params`."""
         from summula.core.numerics.statistics import weight_sums
         from summula.linear_model.least_squares.sparse_kernels import column_sums
 
-        X = chunk.rows
+        X = chunk.rows.about(params[: chunk.n_features])
         assert chunk.y is not None
-        Y = np.ascontiguousarray(chunk.y - params)
+        Y = np.ascontiguousarray(chunk.y - params[chunk.n_features :])
         w = np.empty(0) if chunk.weight is None else chunk.weight
         sums = np.zeros((X.shape[1], 2 + Y.shape[1]))
         column_sums(X.indptr, X.indices, X.data, w, Y, sums)
@@ -77,27 +78,28 @@ class NormalProduct(Sum):
     value: Array
 
     @classmethod
-    def map(cls, chunk: Chunk, params: Array) -> Self:
-        """The product of one chunk with the vector `params`."""
+    def map(cls, chunk: Chunk, params: tuple[Array, Array]) -> Self:
+        """The product of one chunk, about an origin, with a vector."""
         from summula.linear_model.least_squares.sparse_kernels import normal_product
 
-        X, out = chunk.rows, np.zeros(len(params))
-        normal_product(X.indptr, X.indices, X.data, np.empty(0) if chunk.weight is None else chunk.weight, params, out)
+        origin, v = params
+        X, out = chunk.rows.about(origin), np.zeros(len(v))
+        normal_product(X.indptr, X.indices, X.data, np.empty(0) if chunk.weight is None else chunk.weight, v, out)
         return cls(out)
 
 
 def solve_sparse(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fit:
     """Solve by conjugate gradients, restarted from the true gradient until it is small."""
     d, t = run.source.n_features, run.source.n_targets
-    origin = np.concatenate([np.zeros(d), run.origin()[d:] if problem.fit_intercept else np.zeros(t)])
-    sums = run.sum(ColumnSums, origin[d:], "column sums")
+    origin = run.origin() if problem.fit_intercept else np.zeros(d + t)
+    sums = run.sum(ColumnSums, origin, "column sums")
     if not (np.isfinite(sums.square).all() and np.isfinite(sums.y_square).all()):
         run.complain_of_missing()
     mean = sums.total / sums.weight if problem.fit_intercept else np.zeros(d)
     y_mean = sums.y_total / sums.weight if problem.fit_intercept else np.zeros(t)
     fit = Fit(
         coef=np.zeros((d, t)),
-        mean_x=mean,
+        mean_x=origin[:d] + mean,
         mean_y=origin[d:] + y_mean,
         rss=np.zeros(t),
         tss=sums.y_square - sums.weight * y_mean**2,
@@ -111,6 +113,8 @@ def solve_sparse(run: Run, problem: Problem, offer: Callable[[Fit], None]) -> Fi
         undetermined=np.empty(0, np.intp),
         method="lbfgs" if problem.positive else "sparse_cg",
         n_iter=0,
+        origin=origin,
+        drift=np.concatenate([mean, y_mean]),
     )
     spread = np.maximum(sums.square - sums.weight * mean**2, 0.0)
     right = sums.cross - sums.weight * np.outer(mean, y_mean)
@@ -133,7 +137,7 @@ class _Solver:
 
     def product(self, v: Array, alpha: float) -> Array:
         """H v of equation (1)."""
-        raw = self.run.sum(NormalProduct, v, "product").value
+        raw = self.run.sum(NormalProduct, (self.origin[: len(v)], v), "product").value
         return raw - self.weight * self.mean * float(self.mean @ v) + alpha * v
 
     def scale(self, alpha: float) -> Array:
@@ -184,7 +188,8 @@ class _Solver:
         now = max((self._size(slope[:, j], j) / size[j] for j in range(len(size)) if size[j]), default=0.0)
         if now > 1e4 * tolerance:
             self._warn(fit, now, tolerance, most)
-        return fit
+        held = self.problem.held(fit.coef)
+        return fit if held is fit.coef else self._judged(replace(fit, coef=held))[0]
 
     def _size(self, g: Array, j: int) -> float:
         return float(np.sqrt((g * g / self.scale(float(self.problem.alpha[j]))).sum()))
@@ -210,7 +215,7 @@ class _Solver:
 
     def _judged(self, fit: Fit) -> tuple[Fit, Array]:
         """Residual sum of squares, gradient and gap at a point, from its residuals."""
-        residuals = residual_pass(self.run, fit, self.origin)
+        residuals = residual_pass(self.run, fit)
         centre = residuals.total**2 / residuals.weight if self.problem.fit_intercept else 0.0
         slope = centred_slope(residuals, self.mean, self.problem) - self.problem.alpha * fit.coef
         gap = _gaps(slope, fit.coef, self.problem)
@@ -237,7 +242,7 @@ class _Solver:
                 objective, np.zeros(len(root)), jac=True, method="L-BFGS-B", bounds=bounds, options=options
             )
             coef[:, j], steps = answer.x / root, steps + int(answer.nit)
-        fit, _ = self._judged(replace(self.fit, coef=coef, n_iter=steps))
+        fit, _ = self._judged(replace(self.fit, coef=self.problem.held(coef), n_iter=steps))
         return fit
 
     def _warn(self, fit: Fit, now: float, tolerance: float, most: int) -> None:

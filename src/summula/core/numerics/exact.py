@@ -1,0 +1,60 @@
+"""Intercepts about another origin, rounded once.
+
+A fit works with columns about an origin o near their mean: eta = lead + (x - o)'v. The user is given the intercept
+b = lead - o'v. Where columns lie far from 0, o'v is much larger than the lead, and b cannot hold all of its digits:
+the model that is returned differs from the fitted one by what rounding b took. The functions below convert from one
+to the other with no error but that one. Products are split into two floats without error (Dekker, 1971) and added
+exactly (`math.fsum`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["dot", "intercepts", "leads"]
+
+Array = NDArray[np.float64]
+
+_SPLIT = 134_217_729.0  # 2^27 + 1
+
+
+def dot(a: Array, b: Array, *others: float) -> float:
+    """The sum of a_j b_j and of other numbers, rounded once."""
+    used = (a != 0) & (b != 0)
+    a, b = a[used], b[used]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        products = a * b
+        rests = _rest(a, b, products)
+    if not np.isfinite(rests).all():  # factors near the largest float cannot be split
+        return float(products.sum()) + sum(others)
+    return math.fsum([*products.tolist(), *rests.tolist(), *others])
+
+
+def _rest(a: Array, b: Array, products: Array) -> Array:
+    """What rounding took from the products."""
+    high_a, high_b = _high(a), _high(b)
+    low_a, low_b = a - high_a, b - high_b
+    return np.asarray(((high_a * high_b - products) + high_a * low_b + low_a * high_b) + low_a * low_b)
+
+
+def _high(a: Array) -> Array:
+    """The leading half of the digits."""
+    scaled = _SPLIT * a
+    return np.asarray(scaled - (scaled - a))
+
+
+def leads(coef: Any, origin: Array, *terms: Any) -> Array:
+    """The constant terms about an origin: o'v_k plus the terms of output k, for the rows v_k of `coef`."""
+    rows = np.atleast_2d(np.asarray(coef, np.float64))
+    columns = [np.atleast_1d(np.asarray(term, np.float64)) for term in terms]
+    return np.array([dot(origin, v, *(float(term[k]) for term in columns)) for k, v in enumerate(rows)])
+
+
+def intercepts(coef: Any, origin: Array, *terms: Any, dtype: Any = np.float64) -> Array:
+    """The constant terms about 0, rounded to `dtype`: the terms of output k less o'v_k, as float64 numbers."""
+    with np.errstate(over="ignore"):
+        return leads(coef, -origin, *terms).astype(dtype).astype(np.float64)
