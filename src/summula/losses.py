@@ -34,6 +34,7 @@ from scipy import special
 
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import ParameterError
+from summula.core.model_files import schema
 from summula.core.numerics.exponentials import FAR, exponential, sigmoid
 from summula.stats import families
 from summula.stats.exponential_family import Family
@@ -73,6 +74,7 @@ class Derivatives(NamedTuple):
     fisher: Array
 
 
+@schema.saved()
 class Loss(ABC):
     """A loss of (y, eta): `value`, its derivatives `slope` and `curvature` in eta, `fisher`, the expected curvature.
 
@@ -135,6 +137,7 @@ class Squared(Loss):
         return np.ones_like(eta)
 
 
+@schema.saved(threshold=schema.Real(0.0))
 @dataclass(frozen=True)
 class Huber(Loss):
     """(eta - y)^2 / 2 up to `threshold`, from there on a straight line; `fisher` is the curvature, 1 or 0."""
@@ -256,6 +259,7 @@ class BinaryCLogLog(_Binary):
         return h1 * np.maximum(h1 + np.minimum(-h0, 700.0) - 1.0, 0.0), -h0
 
 
+@schema.saved(k=schema.Integer(2))
 @dataclass(frozen=True)
 class Multinomial(Loss):
     """-log softmax(eta)[y]: y holds class codes (n,), eta and the derivatives have the shape (n, k).
@@ -365,6 +369,7 @@ class InverseGaussianLog(Loss):
         return v * (2.0 * y * v - 1.0)
 
 
+@schema.saved(power=schema.Real())
 @dataclass(frozen=True)
 class TweedieLog(Loss):
     """Half the deviance of a Tweedie family with the log link, for powers other than 0, 1 and 2."""
@@ -403,6 +408,7 @@ class TweedieLog(Loss):
         return exponential(eta, 2.0 - p, bound), y * exponential(eta, 1.0 - p, bound)
 
 
+@schema.saved(alpha=schema.Real(0.0))
 @dataclass(frozen=True)
 class NegativeBinomialLog(Loss):
     """Half the deviance of the negative binomial family with the log link.
@@ -463,6 +469,7 @@ def _domain(family: Family, link: Link) -> _Domain:
     return _Domain(*link.interval(low, high), *inner)
 
 
+@schema.saved(family=schema.Object(Family), link=schema.Object(Link))
 @dataclass(frozen=True)
 class FamilyLoss(Loss):
     """Equations (1) to (4) for any family of one mean and any link.

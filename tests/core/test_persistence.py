@@ -263,8 +263,10 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     import os, resource, signal
     import numpy as np
     from sklearn.base import BaseEstimator
+    from summula.core.model_files import schema
     from summula.core.model_files.persistence import CLASSES, load, save
 
+    @schema.saved(coef_=schema.Array("float64", "n_features"))
     class Model(BaseEstimator):
         pass
 
@@ -282,7 +284,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     print(os.listdir(), load("m").coef_)
     """
     run = [sys.executable, "-c", textwrap.dedent(code)]
-    src = str(Path(persistence.__file__).parents[2])
+    src = str(Path(persistence.__file__).parents[3])
     done = subprocess.run(
         run, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": src}, check=False
     )
@@ -356,7 +358,7 @@ def test_every_class_of_the_table_can_be_imported() -> None:
 
 def test_importing_is_light() -> None:
     code = "import sys, summula.core.model_files.persistence; print(*sys.modules)"
-    src = str(Path(persistence.__file__).parents[2])
+    src = str(Path(persistence.__file__).parents[3])
     env = {**os.environ, "PYTHONPATH": src}
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
     assert not {"sklearn", "scipy", "safetensors", "pandas", "pyarrow"} & set(loaded.stdout.split())

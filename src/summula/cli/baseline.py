@@ -19,6 +19,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.estimator.classifier import ProbabilisticClassifier
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
+from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 
 __all__ = ["BaselineClassifier", "BaselineRegressor"]
@@ -49,6 +50,7 @@ def _repeated(value: Array, chunk: Chunk) -> Array:
     return np.repeat(value, len(chunk), axis=0)
 
 
+@schema.saved(n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
 class BaselineRegressor(Regressor):
     """The mean of the target, whatever the row.
 
@@ -76,6 +78,11 @@ class BaselineRegressor(Regressor):
         return partial(_repeated, np.array([self.mean_]))
 
 
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    classes_=schema.Labels("n_classes"),
+    shares_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
+)
 class BaselineClassifier(ProbabilisticClassifier):
     """The most frequent class, whatever the row.
 

@@ -33,6 +33,7 @@ from summula.core.estimator.parameters import (
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss
 from summula.ensemble.boosting_rows import Survey, binned, check_weights, survey
@@ -114,6 +115,32 @@ def leaves_of(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
     return out
 
 
+def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: as many trees as iterations need, and categories asked of columns that hold some."""
+    if model.n_iter_ * sizes["n_scores"] != sizes["n_trees"]:
+        return f"there are {sizes['n_trees']} trees, not {model.n_iter_} times {sizes['n_scores']}"
+    asked = model._nodes.column[model._nodes.category >= 0]
+    if not model._bins.categorical[asked].all():
+        return "a node asks for the category of a column of numbers"
+    return None
+
+
+@schema.saved(
+    _trees_fit_the_columns,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    n_trees_per_iteration_=schema.Integer(1, size="n_scores"),
+    n_iter_=schema.Integer(0),
+    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
+    is_categorical_=schema.Array("bool", "n_features") | None,
+    do_early_stopping_=schema.Flag(),
+    train_score_=schema.Array("float64", "n_train_scores", finite=False),
+    validation_score_=schema.Array("float64", "n_validation_scores", finite=False),
+    learning_curve_=schema.Dict(schema.Text("train", "validation"), schema.Array("float64", "...", finite=False)),
+    _bins=schema.Object(BinMap, n_features="n_features"),
+    _nodes=schema.Object(Nodes, n_features="n_features", n_trees="n_trees"),
+    _start=schema.Array("float64", "n_scores"),
+    _seed=schema.Integer(0, 2**32),
+)
 class HistGradientBoosting(RowwiseEstimator):
     """Boosted trees on binned rows."""
 

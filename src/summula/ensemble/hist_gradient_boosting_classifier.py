@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
+from summula.core.model_files import schema
 from summula.ensemble.boosting_losses import Binary, Loss, Multiclass
 from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
 
@@ -26,6 +27,12 @@ __all__ = ["HistGradientBoostingClassifier"]
 Array = NDArray[Any]
 
 
+def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
+    scores = 1 if sizes["n_classes"] == 2 else sizes["n_classes"]
+    return None if sizes["n_scores"] == scores else f"{sizes['n_classes']} classes have {sizes['n_scores']} scores"
+
+
+@schema.saved(_counts_scores, classes_=schema.Labels("n_classes"))
 class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifier, ScoreClassifier):
     """Gradient boosting of classification trees on binned columns.
 

@@ -16,6 +16,7 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, none, one_of, real
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction, composed
+from summula.core.model_files import schema
 from summula.ensemble.boosting_losses import LOSSES, Loss, Pinball
 from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
 
@@ -28,6 +29,11 @@ def _means(loss: Loss, scores: Array) -> Array:
     return np.asarray(loss.mean(scores.T)[0])
 
 
+def _has_one_score(model: Any, sizes: schema.Sizes) -> str | None:
+    return None if sizes["n_scores"] == 1 else f"one target has {sizes['n_scores']} scores"
+
+
+@schema.saved(_has_one_score)
 class HistGradientBoostingRegressor(HistGradientBoosting, Regressor):
     """Gradient boosting of regression trees on binned columns.
 

@@ -24,23 +24,33 @@ from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none
 from summula.core.estimator.transformer import Transformer
+from summula.core.model_files import schema
 
 __all__ = ["PolynomialLift", "lift", "monomials", "n_monomials"]
 
 Array = NDArray[Any]
 
 
+_MOST = 2**63
+_FEW = 64  # with more columns and a higher degree than this there are more than 2**63 monomials
+
+
 def n_monomials(n_features: int, degree: int, *, interaction_only: bool = False) -> int:
-    """How many monomials of degree 1 to `degree` there are."""
+    """How many monomials of degree 1 to `degree` there are; 2**63 stands for more than that."""
+    if min(n_features, degree) > _FEW:
+        return _MOST
     if interaction_only:
-        return sum(comb(n_features, m) for m in range(1, min(degree, n_features) + 1))
-    return comb(n_features + degree, degree) - 1
+        count = sum(comb(n_features, m) for m in range(1, min(degree, n_features) + 1))
+    else:
+        count = comb(n_features + degree, degree) - 1
+    return min(count, _MOST)
 
 
 def monomials(n_features: int, degree: int, *, interaction_only: bool = False) -> Iterator[tuple[int, ...]]:
     """The index tuples of the monomials, in order."""
     choose = combinations if interaction_only else combinations_with_replacement
-    return chain.from_iterable(choose(range(n_features), m) for m in range(1, degree + 1))
+    highest = min(degree, n_features) if interaction_only else degree
+    return chain.from_iterable(choose(range(n_features), m) for m in range(1, highest + 1))
 
 
 def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -> Array:
@@ -49,7 +59,8 @@ def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -
     out[:, :d] = X
     # starts[j]: where the block T(m - 1, j) begins; its end is `stop`.
     starts, stop = list(range(d + 1)), d
-    for _ in range(2, degree + 1):
+    highest = min(degree, d) if interaction_only else degree
+    for _ in range(2, highest + 1):
         new_starts, position = [], stop
         for j in range(d):
             new_starts.append(position)
@@ -60,6 +71,18 @@ def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -
     return out
 
 
+def _counts_monomials(model: Any, sizes: schema.Sizes) -> str | None:
+    expected = n_monomials(sizes["n_features"], model.degree, interaction_only=model.interaction_only)
+    if model.n_output_features_ != expected:
+        return f"n_output_features_ is {model.n_output_features_}, and there are {expected} monomials"
+    return None
+
+
+@schema.saved(
+    _counts_monomials,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    n_output_features_=schema.Integer(1, 2**31 - 1),
+)
 class PolynomialLift(Transformer):
     """All monomials of the features up to a degree; no constant column (the model has its intercept).
 

@@ -92,6 +92,7 @@ def lift_sparse(X: Any, degree: int, n_out: int, interaction_only: bool) -> Any:
             f"Column {X.indices[bad]} holds {X.data[bad]} at row {row} (NaN and inf are not allowed): impute it first."
         )
     d = X.shape[1]
+    degree = min(degree, d) if interaction_only else degree
     widest = int(np.diff(X.indptr).max(initial=0))
     choose = np.array([[comb(n, m) for m in range(degree + 1)] for n in range(widest + degree)], np.int64)
     counts = np.empty(X.shape[0], np.int64)

@@ -37,6 +37,7 @@ from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.solver import GlmFit, GlmProblem, Objective, solve
@@ -70,6 +71,25 @@ class _Likelihoods(Sum):
         return cls(loss.sum(axis=0) if w is None else w @ loss)
 
 
+def _counts_parameters(model: Any, sizes: schema.Sizes) -> str | None:
+    parameters = sizes["n_features"] + int(model.fit_intercept)
+    if sizes["n_scores"] != 1 or sizes["n_parameters"] != parameters:
+        return f"the posterior is of {sizes['n_parameters']} parameters, and the model has {parameters} of one score"
+    if model.predictive == "sampling" and not (hasattr(model, "_draws") and hasattr(model, "_weights")):
+        return "predictive is 'sampling', and there are no weighted draws"
+    return None
+
+
+@schema.saved(
+    _counts_parameters,
+    n_iter_=schema.Array("int32", "n_fits", low=0),
+    prior_scale_=schema.Real(1e-150, 1e150),
+    log_evidence_=schema.Real(finite=False),
+    effective_samples_=schema.Maybe(schema.Real(finite=False)),
+    _half=schema.Array("float64", "n_parameters", "n_determined"),
+    _draws=schema.Maybe(schema.Array("float64", "n_parameters", "n_draws")),
+    _weights=schema.Maybe(schema.Array("float64", "n_draws", low=0.0)),
+)
 class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
     """Two classes by a linear score whose weights are uncertain, and predictions that say so.
 

@@ -31,9 +31,10 @@ from summula.core.estimator.parameters import (
 )
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
 from summula.linear_model.least_squares.problem import solving
-from summula.linear_model.linear_predictor import LinearPredictor
+from summula.linear_model.linear_predictor import LinearPredictor, one_row_one_target
 from summula.optimize.solvers.l1_path import l1_path
 from summula.optimize.solvers.l1_quadratic import L1Solution, minimise_l1, nothing
 
@@ -49,6 +50,16 @@ def relative_gap(tol: float) -> float:
     return max(min(1e-6 * tol, 1e-8), 1e-15)
 
 
+@schema.saved(
+    one_row_one_target,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    coef_=schema.Array("float", "n_features") | schema.Array("float", "n_targets", "n_features"),
+    intercept_=schema.Real() | schema.Array("float", "n_targets"),
+    certificate_=schema.Object(L1Certificate, n_features="n_features", n_targets="n_targets"),
+    dual_gap_=schema.Real(finite=False) | schema.Array("float", "n_targets", finite=False),
+    n_iter_=schema.Integer(0) | schema.Items(schema.Integer(0), "n_targets"),
+    _target_names=schema.Items(schema.Text(), "n_targets") | None,
+)
 class L1Model(LinearPredictor):
     """What lasso, elastic net and their cross-validated kin share: solving, naming the answer and predicting."""
 

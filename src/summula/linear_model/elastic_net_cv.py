@@ -39,6 +39,7 @@ from summula.core.estimator.parameters import (
     real,
 )
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
@@ -133,6 +134,13 @@ def _errors_from_sums(test: Gram, V: Array, b: Array) -> Array:
     return np.asarray(np.maximum(squares, 0.0) / test.weight)
 
 
+@schema.saved(
+    alpha_=schema.Real(0.0),
+    l1_ratio_=schema.Real(0.0, 1.0),
+    alphas_=schema.Array("float64", "n_alphas") | schema.Array("float64", "n_ratios", "n_alphas"),
+    mse_path_=schema.Array("float64", "...", finite=False),
+    standard_errors_=schema.Array("float64", "n_alphas", finite=False),
+)
 class ElasticNetCV(L1Model):
     """Elastic net with alpha (and the share of the L1 penalty) chosen by cross-validation.
 

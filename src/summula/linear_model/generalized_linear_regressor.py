@@ -33,6 +33,7 @@ from summula.core.estimator.parameters import (
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.linear_model.glm.diagnostics import DiagnosedGlm
 from summula.linear_model.glm.model import relative_gap
 from summula.linear_model.glm.quality import Quality, d2_of, quality_of
@@ -51,8 +52,29 @@ Array = NDArray[Any]
 _SOLVERS = ("auto", "lbfgs", "newton-cholesky")
 _FAMILIES = ["normal", "bernoulli", "binomial", "poisson", "gamma", "inverse_gaussian", "tweedie", "negative_binomial"]
 _LINKS = ["identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared"]
+_LEVEL = schema.Text() | schema.Real() | schema.Flag()
 
 
+def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
+    levels = getattr(model, "factor_levels_", {})
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    if strange := levels.keys() - set(names):
+        return f"factor_levels_ names {min(strange)!r}, which is none of the features"
+    terms = sizes["n_features"] + sum(len(known) - 2 for known in levels.values())
+    if sizes["n_scores"] != 1 or sizes["n_terms"] != terms:
+        return f"coef_ has {sizes['n_terms']} terms, and the features make {terms}"
+    return None
+
+
+@schema.saved(
+    _counts_terms,
+    coef_=schema.Array("float", "n_terms"),
+    intercept_=schema.Real(),
+    n_iter_=schema.Integer(0),
+    factor_levels_=schema.Maybe(schema.Dict(schema.Text(), schema.Items(_LEVEL, low=2))),
+    coef_names_=schema.Maybe(schema.Items(schema.Text(), "n_terms")),
+    _shifted=schema.Maybe(schema.Flag()),
+)
 class _GlmRegressor(DiagnosedGlm, Regressor):
     """Fitting, predicting and scoring for a family and a link."""
 

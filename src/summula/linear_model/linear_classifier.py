@@ -6,12 +6,31 @@ these.
 
 from __future__ import annotations
 
+from typing import Any
+
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
+from summula.core.model_files import schema
 from summula.linear_model.linear_predictor import LinearScores
 
 __all__ = ["LinearClassifier", "ProbabilityClassifier"]
 
 
+def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
+    scores = 1 if sizes["n_classes"] == 2 else sizes["n_classes"]
+    if sizes["n_scores"] != scores:
+        return f"coef_ has {sizes['n_scores']} rows, and {sizes['n_classes']} classes need {scores}"
+    if sizes["n_terms"] != sizes["n_features"]:
+        return f"coef_ has {sizes['n_terms']} columns, and there are {sizes['n_features']} features"
+    return None
+
+
+@schema.saved(
+    _counts_scores,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    classes_=schema.Labels("n_classes", low=2),
+    coef_=schema.Array("float", "n_scores", "n_terms") | schema.Sparse("n_scores", "n_terms"),
+    intercept_=schema.Array("float", "n_scores"),
+)
 class LinearClassifier(LinearScores, ScoreClassifier):
     """Classes by `coef_` and `intercept_`."""
 

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
+from summula.core.model_files import schema
 
-__all__ = ["LinearPredictor", "LinearScores", "SparseCoefficients", "dense", "linear_values"]
+__all__ = ["LinearPredictor", "LinearScores", "SparseCoefficients", "dense", "linear_values", "one_row_one_target"]
 
 Array = NDArray[Any]
 
@@ -27,6 +28,13 @@ def linear_values(coef: Array, intercept: Any, chunk: Chunk) -> Array:
 def dense(coef: Any) -> Array:
     """Coefficients as an array."""
     return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
+
+
+def one_row_one_target(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: coefficients without a second dimension are those of one target."""
+    if len(model.coef_.shape) == 1 and sizes.get("n_targets", 1) != 1:
+        return f"coef_ is that of one target, and there are {sizes['n_targets']}"
+    return None
 
 
 class LinearScores(RowwiseEstimator):

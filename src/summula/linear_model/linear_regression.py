@@ -11,6 +11,7 @@ from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
+from summula.core.model_files import schema
 from summula.linear_model.cross_validation.leave_one_out import LeftOut, leave_one_out
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
 from summula.linear_model.least_squares.problem import Fit, Problem
@@ -18,6 +19,11 @@ from summula.linear_model.least_squares.problem import Fit, Problem
 __all__ = ["LinearRegression"]
 
 
+@schema.saved(
+    rank_=schema.Integer(0),
+    n_iter_=schema.Maybe(schema.Integer(0) | None),
+    trace_=schema.Maybe(schema.Items(schema.Real(finite=False))),
+)
 class LinearRegression(LeastSquaresModel):
     """Ordinary least squares, with standard errors.
 

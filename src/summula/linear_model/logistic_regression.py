@@ -27,6 +27,7 @@ from summula.core.estimator.parameters import (
     real,
 )
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.linear_model.glm.inference import Asked
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.quality import quality_of_classes
@@ -47,6 +48,7 @@ Array = NDArray[Any]
 _SOLVERS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
+@schema.saved(n_iter_=schema.Array("int32", "n_fits", low=0))
 class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
     """Classification by a linear score for each class, fitted by penalised likelihood.
 

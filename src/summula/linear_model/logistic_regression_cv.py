@@ -33,6 +33,7 @@ from summula.core.estimator.parameters import (
 )
 from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import values_in_memory
+from summula.core.model_files import schema
 from summula.linear_model.cross_validation.folds import batches_of, most_groups
 from summula.linear_model.cross_validation.likelihood_folds import (
     Codes,
@@ -70,6 +71,24 @@ class Path(NamedTuple):
     scores: Array
 
 
+_BY_CLASS = schema.Dict(schema.Plain(), schema.Array("float64", "...", finite=False))
+_FITTED = schema.schema_of(LogisticRegression).fields
+
+
+@schema.saved(
+    # Without `refit` the model is a mean of others, and nothing was solved for it.
+    certificate_=schema.Maybe(_FITTED["certificate_"]),
+    _fit=schema.Maybe(_FITTED["_fit"]),
+    _weighted=schema.Maybe(_FITTED["_weighted"]),
+    n_iter_=schema.Maybe(schema.Array("int32", "...", low=0)),
+    # A fit that was interrupted is a model, without what led to it.
+    Cs_=schema.Maybe(schema.Array("float64", "n_Cs", low=0.0, finite=False)),
+    l1_ratios_=schema.Maybe(schema.Plain()),
+    C_=schema.Maybe(schema.Real(0.0, finite=False) | schema.Array("float64", "n_scores", low=0.0, finite=False)),
+    l1_ratio_=schema.Maybe(schema.Plain()),
+    coefs_paths_=schema.Maybe(schema.Array("float64", "...") | _BY_CLASS),
+    scores_=schema.Maybe(schema.Array("float64", "...", finite=False) | _BY_CLASS),
+)
 class LogisticRegressionCV(LogisticRegression):
     """Logistic regression with C, and the share of the L1 penalty, chosen by cross-validation.
 

@@ -35,6 +35,7 @@ from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.linear_predictor import dense
@@ -112,6 +113,20 @@ def _signed(X: Any, chunk: Chunk, problem: DescentProblem, coef: Array, intercep
     return y * scores, y, weight
 
 
+@schema.saved(
+    separated=schema.Flag(),
+    functional_margin=schema.Array("float64", "n_scores", finite=False),
+    geometric_margin=schema.Array("float64", "n_scores", finite=False),
+    radius=schema.Real(0.0, finite=False),
+    mistakes=schema.Array("int64", "n_scores", low=0),
+    mistake_bound=schema.Array("float64", "n_scores", finite=False),
+    bound_applies=schema.Flag(),
+    coef=schema.Array("float", "n_scores", "n_features"),
+    intercept=schema.Array("float", "n_scores"),
+    problem=schema.Object(DescentProblem, n_scores="n_scores"),
+    classes=schema.Labels("n_classes"),
+    unit=schema.Real(0.0),
+)
 @dataclass(frozen=True)
 class PerceptronCertificate(Certificate):
     """Whether a perceptron separates its rows, by how much, and how many mistakes that allows.
@@ -216,6 +231,13 @@ class PerceptronCertificate(Certificate):
         return f"{said}, {int(self.mistakes.sum())} mistakes of at most {self.mistake_bound.sum():.6g}"
 
 
+@schema.saved(
+    certificate_=schema.Maybe(
+        schema.Object(PerceptronCertificate, n_scores="n_scores", n_features="n_features", n_classes="n_classes")
+    ),
+    mistakes_=schema.Integer(0),
+    mistakes_per_epoch_=schema.Array("int64", "n_epochs", low=0),
+)
 class Perceptron(StochasticClassifier):
     """Rosenblatt's perceptron, with its mistake bound.
 

@@ -27,6 +27,7 @@ from summula.core.estimator.parameters import Allowed, boolean, integer, none, r
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source, complain_of_overflow
+from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
@@ -53,6 +54,12 @@ def _lifted(source: Source, centre: Array, scale: Array, degree: int, interactio
     return MappedSource(source, fn, n_monomials(source.n_features, degree, interaction_only=interaction_only))
 
 
+@schema.saved(
+    centre=schema.Array("float64", "n_columns"),
+    scale_x=schema.Array("float64", "n_columns"),
+    degree=schema.Integer(1),
+    interaction_only=schema.Flag(),
+)
 @dataclass(frozen=True)
 class PolynomialCertificate(LeastSquaresCertificate):
     """The certificate of a polynomial fit, about the monomials of t = (x - centre) / scale_x."""
@@ -67,6 +74,13 @@ class PolynomialCertificate(LeastSquaresCertificate):
         return _lifted(base, self.centre, self.scale_x, self.degree, self.interaction_only)
 
 
+@schema.saved(
+    certificate_=schema.Object(
+        PolynomialCertificate, n_columns="n_features", n_features="n_terms", n_targets="n_targets"
+    ),
+    _centre=schema.Array("float64", "n_features"),
+    _scale=schema.Array("float64", "n_features"),
+)
 class PolynomialRegression(LeastSquaresModel):
     """Least squares on all monomials of the features up to a degree.
 
@@ -149,6 +163,9 @@ class PolynomialRegression(LeastSquaresModel):
             run.use(self._lift_of(run.source))
             self._solved(run, X, y, sample_weight)
         return self
+
+    def _term_count(self, n_features: int) -> int:
+        return n_monomials(n_features, self.degree, interaction_only=self.interaction_only)
 
     def _lift_of(self, source: Source) -> MappedSource:
         return _lifted(source, self._centre, self._scale, self.degree, self.interaction_only)

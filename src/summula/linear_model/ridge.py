@@ -18,6 +18,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.model_files import schema
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
 from summula.linear_model.least_squares.problem import Fit, Problem
 
@@ -26,6 +27,11 @@ __all__ = ["Ridge"]
 _SOLVERS = ("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs")
 
 
+@schema.saved(
+    solver_=schema.Text(*_SOLVERS),
+    n_iter_=schema.Array("int32", "n_targets", low=0),
+    trace_=schema.Maybe(schema.Items(schema.Real(finite=False))),
+)
 class Ridge(LeastSquaresModel):
     """Least squares with a penalty on the squared length of the coefficients.
 

@@ -29,6 +29,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.leave_one_out import LeftOutPath, leave_one_out_path
 from summula.linear_model.cross_validation.ridge_errors import FROM_SUMS, Predicted, Scoring, cross_validate
@@ -71,6 +72,18 @@ class Choice(NamedTuple):
     gram: Gram | None
 
 
+_SCORES = schema.Array("float64", "n_alphas", finite=False) | schema.Array(
+    "float64", "n_alphas", "n_targets", finite=False
+)
+
+
+@schema.saved(
+    alpha_=schema.Real(0.0) | schema.Array("float64", "n_targets", low=0.0),
+    best_score_=schema.Real(finite=False) | schema.Array("float64", "n_targets", finite=False),
+    scores_=schema.Maybe(_SCORES),
+    standard_errors_=schema.Maybe(_SCORES),
+    cv_results_=schema.Maybe(schema.Array("float", "...", finite=False)),
+)
 class RidgeCV(LeastSquaresModel):
     """Ridge regression with its alpha chosen by cross-validation, in one pass over the rows or two.
 

@@ -24,6 +24,7 @@ from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.linear_model.linear_predictor import LinearPredictor, dense, linear_values
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
@@ -35,6 +36,14 @@ Array = NDArray[Any]
 _LOSSES = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
 
 
+def _has_one_score(model: Any, sizes: schema.Sizes) -> str | None:
+    return None if sizes["n_scores"] == 1 else f"there are {sizes['n_scores']} intercepts, and one target"
+
+
+@schema.saved(
+    _has_one_score,
+    coef_=schema.Array("float", "n_features") | schema.Sparse("n_features") | schema.Sparse(1, "n_features"),
+)
 class SGDRegressor(StochasticModel, LinearPredictor):
     """Linear regression fitted by stochastic gradient descent.
 

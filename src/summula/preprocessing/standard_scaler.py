@@ -22,6 +22,7 @@ from summula.core.estimator.parameters import Allowed, boolean, none, real
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
 from summula.core.estimator.validation import complain_of_missing, complain_of_overflow
+from summula.core.model_files import schema
 from summula.core.numerics.statistics import Moments
 
 __all__ = ["StandardScaler"]
@@ -29,6 +30,19 @@ __all__ = ["StandardScaler"]
 Array = NDArray[Any]
 
 
+_ONE_EACH = schema.Array("float64", "n_features", finite=False) | None
+
+
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    mean_=_ONE_EACH,
+    var_=_ONE_EACH,
+    scale_=_ONE_EACH,
+    n_samples_seen_=schema.Real(0.0) | schema.Array("number", "n_features", low=0),
+    _sums=schema.Object(Moments, n_features="n_features"),
+    _weighted=schema.Flag(),
+    _dtype=schema.Text("float64", "float32"),
+)
 class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
     """Scale every column to mean 0 and variance 1.
 

@@ -23,8 +23,9 @@ from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, boolean, check_parameters, integer, one_of
 from summula.core.estimator.validation import _weights, collection_reader
+from summula.core.model_files import schema
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
-from summula.preprocessing.table_encoder_plans import plan_column
+from summula.preprocessing.table_encoder_plans import ColumnPlan, plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
 __all__ = ["TableEncoder", "column_sums", "merged", "weight_of"]
@@ -59,6 +60,17 @@ def merged(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, Colu
     return {name: a[name].merge(b[name]) for name in a}
 
 
+def _columns_agree(encoder: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: every column has one plan, and something is left to encode."""
+    names = [column.name for column in encoder.columns_]
+    if len(set(names)) != len(names) or len(names) != sizes.get("n_features", len(names)):
+        return f"columns_ has {len(names)} plans, not one for each column"
+    if not any(column.names(encoder.categories == "codes") for column in encoder.columns_):
+        return "columns_ leaves no column to encode"
+    return None
+
+
+@schema.saved(_columns_agree, columns_=schema.Items(schema.Object(ColumnPlan), low=1))
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a mixed table as numbers, with names that say where each came from.
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.files import spells_number
 from summula.core.errors import RowError
+from summula.core.model_files import schema
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 from summula.preprocessing.table_encoder_sums import ColumnSums, as_dates, days_of
 
@@ -31,10 +32,29 @@ _IDENTIFIER = "nearly every text is different: an identifier"
 _DENSE = 3.0  # row numbers lie in a range of so many times their number, with rows held out or not
 _ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|key|index|row|rowid|rownames|nr|no|num|number|nummer)$", re.IGNORECASE)
 _SAMPLE = "datetime64[us]"
+_MOST_DAYS = 106_000_000  # from 1970 on, as microseconds of 64 bits
 # Means and spreads of the parts of dates that come evenly.
 _PARTS = {"month": (6.5, 3.45), "weekday": (3.0, 2.0), "hour": (11.5, 6.92)}
 
 
+def _mean_is_a_date(plan: ColumnPlan, sizes: schema.Sizes) -> str | None:
+    if plan.kind == "date" and abs(plan.mean) > _MOST_DAYS:
+        return f"mean is {plan.mean:g} days, more than there are dates"
+    return None
+
+
+@schema.saved(
+    _mean_is_a_date,
+    name=schema.Text(),
+    kind=schema.Text("number", "boolean", "category", "date", "dropped"),
+    why=schema.Text(),
+    mean=schema.Real(),
+    scale=schema.Real(),
+    levels=schema.Items(schema.Text()),
+    other=schema.Flag(),
+    missing=schema.Flag(),
+    timed=schema.Flag(),
+)
 @dataclass(frozen=True)
 class ColumnPlan:
     """What becomes of one column.

@@ -22,7 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.frames import is_frame, no_such_column, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.rows import ProbabilityWriter
+from summula.core.model_files import schema
 from summula.preprocessing.table_encoder import TableEncoder
 
 __all__ = ["TableModel"]
@@ -45,6 +47,40 @@ def _has_probabilities(self: Any) -> bool:
     return hasattr(self.model, "predict_proba")
 
 
+def _parts_agree(table: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: the model takes the columns the encoder makes, and costs are those of its classes."""
+    if not table.__sklearn_is_fitted__():
+        return None
+    width, model = len(table.encoder.get_feature_names_out()), table.model
+    if model.n_features_in_ != width:
+        return f"model takes {model.n_features_in_} columns and encoder makes {width}"
+    if getattr(model, "factor_levels_", None) or getattr(model, "category_levels_", None):
+        return "model has columns of text, and encoder makes numbers"
+    classes = len(model.classes_) if hasattr(model, "classes_") else 0
+    if table.low is not None and classes:
+        return "low is about numbers, and model predicts classes"
+    if table.costs is not None:
+        if not hasattr(model, "predict_proba"):
+            return "costs need probabilities, which model does not give"
+        if np.shape(table.costs) != (classes, classes):
+            return f"costs are not a table of {classes} x {classes}"
+    return None
+
+
+_COSTS = schema.Items(schema.Items(schema.Real())) | schema.Array("float64", "n_true", "n_taken")
+
+
+@schema.saved(
+    _parts_agree,
+    encoder=schema.Object(TableEncoder),
+    model=schema.Object(Estimator),
+    target=schema.Text(),
+    low=schema.Real() | None,
+    high=schema.Real() | None,
+    costs=_COSTS | None,
+    metric=schema.Text(),
+    training_hashes_=schema.Maybe(schema.Array("uint64", "n_training_rows")),
+)
 class TableModel(ProbabilityWriter, BaseEstimator):
     """An encoder, a model of the encoded rows, and what the target is called.
 

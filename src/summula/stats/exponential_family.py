@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.model_files import schema
+
 __all__ = ["Complaint", "Family"]
 
 Array = NDArray[np.float64]
@@ -34,6 +36,7 @@ class Complaint(NamedTuple):
     needs: str
 
 
+@schema.saved()
 class Family(ABC):
     """A family of distributions, seen as (1) and as (2).
 

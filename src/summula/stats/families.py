@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula.core.errors import ParameterError
+from summula.core.model_files import schema
 from summula.stats.exponential_family import Complaint, Family
 
 __all__ = [
@@ -154,6 +155,7 @@ class Bernoulli(Family):
         return (y >= 0) & (y <= 1)
 
 
+@schema.saved(trials=schema.Integer(1))
 @dataclass(frozen=True)
 class Binomial(Bernoulli):
     """Successes in `trials` throws of one coin.
@@ -304,6 +306,7 @@ class InverseGaussian(Family):
         return y > 0
 
 
+@schema.saved(alpha=schema.Real(0.0))
 @dataclass(frozen=True)
 class NegativeBinomial(Family):
     """Counts with mean mu and variance mu + alpha mu^2, alpha > 0 known: Poisson with a gamma distributed mean."""
@@ -350,6 +353,7 @@ class NegativeBinomial(Family):
         return y >= 0
 
 
+@schema.saved(power=schema.Real())
 @dataclass(frozen=True)
 class Tweedie(Family):
     """Variance phi mu^power: 0 normal, 1 Poisson, 2 gamma, 3 inverse Gaussian, between 1 and 2 sums of gammas.
@@ -439,6 +443,7 @@ class Tweedie(Family):
         return np.ones(y.shape, np.bool_) if self.power <= 0 else (y >= 0 if self.power < 2 else y > 0)
 
 
+@schema.saved(k=schema.Integer(2))
 @dataclass(frozen=True)
 class Multinomial(Family):
     """One of k classes: y holds codes 0 ... k - 1; eta, mu and T(y) (one-hot) have a last axis of length k.

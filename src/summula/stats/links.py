@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula.core.errors import ParameterError
+from summula.core.model_files import schema
 
 __all__ = [
     "CLogLog",
@@ -45,6 +46,7 @@ Interval = tuple[float, float]
 _BELOW_ONE = 1.0 - 2.0**-53  # the largest float64 below 1
 
 
+@schema.saved()
 class Link(ABC):
     """A link: `link(mu)` is eta, `inverse(eta)` is mu, `slope` and `curvature` are d mu/d eta and d2 mu/d eta2.
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.engine.engine import local_engine
+from summula.core.model_files import schema
 from summula.tree.binning_kernels import EDGES, bin_codes, bin_values
 
 __all__ = ["SAMPLE_ROWS", "BinMap", "column_edges", "counted", "learn_bins"]
@@ -34,6 +35,30 @@ _MOST = np.finfo(np.float64).max
 _CODES = 2**16  # below this whole numbers are counted without being sorted
 
 
+def _bins_agree(bins: BinMap, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: values fall into the bins there are, and each column has its own levels, sorted."""
+    if bins.starts[0] != 0 or bins.starts[-1] != sizes["n_levels"]:
+        return f"starts goes from {bins.starts[0]} to {bins.starts[-1]}, not from 0 to {sizes['n_levels']} levels"
+    numeric = bins.categorical == 0
+    if ((bins.edges < np.inf).sum(axis=1) != bins.n_bins - 1)[numeric].any():
+        return "edges and n_bins disagree on the number of bins"
+    owner = np.repeat(np.arange(len(bins.n_bins)), np.diff(bins.starts))
+    if (bins.level_bins >= bins.n_bins[owner]).any():
+        return "level_bins holds a bin that its column does not have"
+    if ((bins.levels[1:] <= bins.levels[:-1]) & (owner[1:] == owner[:-1])).any():
+        return "levels does not rise within a column"
+    return None
+
+
+@schema.saved(
+    _bins_agree,
+    edges=schema.Array("float64", "n_features", EDGES, finite=False, ascending=True, row_major=True),
+    n_bins=schema.Array("int64", "n_features", low=1, high=EDGES - 1),
+    categorical=schema.Array("uint8", "n_features", high=1),
+    levels=schema.Array("float64", "n_levels", finite=False),
+    level_bins=schema.Array("uint8", "n_levels"),
+    starts=schema.Array("int64", "n_features + 1", low=0, ascending=True),
+)
 class BinMap(NamedTuple):
     """How values become bins: what a fit has learnt of its columns.
 

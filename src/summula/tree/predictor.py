@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.model_files import schema
 from summula.tree.binning import BinMap
 from summula.tree.nodes import Tree
 from summula.tree.predictor_kernels import add_scores
@@ -27,6 +28,45 @@ Array = NDArray[Any]
 _FEW = 50  # rows for which trees are walked down: asking every node takes a table first
 
 
+def _trees_are_sound(nodes: Nodes, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: every tree is a binary tree whose nodes come after their parents.
+
+    Kernels follow `child` without looking and number leaves by it. In a tree of the nodes from `root` up to `end` the
+    pairs of children are root + 1, root + 3, ..., each the children of one node before them: no node is met twice, none
+    is missed, and every path ends in a leaf.
+    """
+    roots, n_nodes = nodes.roots, sizes["n_nodes"]
+    if roots[0] != 0 or roots[-1] != n_nodes or (np.diff(roots) % 2 == 0).any():
+        return f"roots does not divide the {n_nodes} nodes into trees of an odd number each"
+    inner = np.flatnonzero(nodes.column >= 0)
+    tree = np.searchsorted(roots, inner, side="right") - 1
+    child, root, end = nodes.child[inner].astype(np.int64), roots[tree], roots[tree + 1]
+    if not ((child > inner) & (child < end - 1) & ((child - root) % 2 == 1)).all():
+        return "child holds a node that cannot be the left child of its parent"
+    if len(np.unique(child)) != len(child):
+        return "child holds a node twice"
+    if (np.bincount(tree, minlength=len(roots) - 1) != np.diff(roots) // 2).any():
+        return "column and child disagree on which nodes are leaves"
+    if (nodes.category[nodes.column < 0] >= 0).any():
+        return "category names categories of a leaf"
+    return None
+
+
+@schema.saved(
+    _trees_are_sound,
+    column=schema.Array("int32", "n_nodes", low=-1, below="n_features"),
+    threshold=schema.Array("float64", "n_nodes", finite=False),
+    bin=schema.Array("uint8", "n_nodes"),
+    lefts=schema.Array("uint8", "n_choices", 256, row_major=True),
+    category=schema.Array("int32", "n_nodes", low=-1, below="n_choices"),
+    missing_left=schema.Array("uint8", "n_nodes", high=1),
+    child=schema.Array("int32", "n_nodes", low=0),
+    value=schema.Array("float64", "n_nodes"),
+    gain=schema.Array("float64", "n_nodes", finite=False),
+    rows=schema.Array("int64", "n_nodes", low=1),
+    weight=schema.Array("float64", "n_nodes", finite=False),
+    roots=schema.Array("int64", "n_trees + 1", low=0, ascending=True),
+)
 class Nodes(NamedTuple):
     """The nodes of all trees, tree after tree, as columns of one table.
 

@@ -46,7 +46,7 @@ def _check_coordinates(X: Any, name: str) -> None:
 
 def _check_compressed(X: Any, name: str) -> None:
     """CSR, CSC and BSR: `indptr` starts at 0, never falls and stays within `indices`, which stay within the shape."""
-    rows, columns = X.shape
+    rows, columns = X.shape if len(X.shape) == 2 else (1, *X.shape)
     if X.format == "bsr":
         rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
     outer, inner, axis = (columns, rows, "row") if X.format == "csc" else (rows, columns, "column")

@@ -30,6 +30,7 @@ from summula.core.errors import DataError, TimeLimitError, warn
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.run import OutOfTime, Run, check_clock
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.core.numerics.statistics import Statistic
 
 __all__ = ["Estimator"]
@@ -38,6 +39,7 @@ S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
 
 
+@schema.saved(_not_features=schema.Maybe(schema.Items(schema.Text())))
 class Estimator(CallbackSupportMixin, BaseEstimator):
     """Base of all estimators: validation, plan, naming. The mathematics is elsewhere."""
 

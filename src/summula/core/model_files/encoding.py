@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ModelFileError
+from summula.core.model_files.schema import saved_attributes
 
 __all__ = ["FAULTS", "ForeignClassError", "Reader", "Tensor", "Writer", "refusal", "short_name"]
 
@@ -45,8 +46,6 @@ _NUMERIC = (
     *("float16", "float32", "float64"),
 )
 _SPARSE = ("csr_array", "csr_matrix", "csc_array", "csc_matrix")
-# What scikit-learn keeps on an estimator that says how to fit, not what was fitted.
-_NOT_SAVED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
 # The methods whose metadata requests scikit-learn lets a user set.
 _ROUTED = (
     *("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score"),
@@ -142,10 +141,9 @@ class Writer:
     def estimator(self, model: Any, path: str, depth: int) -> dict[str, Any]:
         """The class, parameters, fitted attributes and metadata requests of an estimator of the table."""
         cls = type(model)
-        params = model.get_params(deep=False)
-        state = {k: v for k, v in model.__getstate__().items() if k not in params and k not in _NOT_SAVED}
+        params, state = model.get_params(deep=False), saved_attributes(model)
         node: dict[str, Any] = {"class": short_name(self.table, cls)}
-        if state.pop("_metadata_request", None) is not None:
+        if vars(model).get("_metadata_request") is not None:
             routing = model.get_metadata_routing()
             node["requests"] = {m: dict(getattr(routing, m).requests) for m in _ROUTED if hasattr(cls, m)}
         for name in state:
@@ -271,7 +269,7 @@ class Reader:
         self._kinds: dict[str, Callable[[Any, int], Any]] = {
             "float": lambda text, _: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text],
             "tuple": lambda items, depth: tuple(self.tree(_typed(items, list), depth)),
-            "dict": lambda pairs, depth: {self.tree(k, depth): self.tree(v, depth) for k, v in pairs},
+            "dict": lambda pairs, depth: {self.tree(k, depth + 1): self.tree(v, depth + 1) for k, v in pairs},
             "bytes": lambda text, _: bytes.fromhex(text),
             "str": lambda text, _: np.str_(_typed(text, str)),
             "scalar": lambda name, _: self._own(name).reshape(())[()],
@@ -285,7 +283,7 @@ class Reader:
 
     def tree(self, node: Any, depth: int) -> Any:
         """The value behind some JSON."""
-        if depth > 2 * _DEPTH_LIMIT:  # a level of the model is at most two here
+        if depth > _DEPTH_LIMIT:
             raise ValueError("it is nested too deeply")
         if isinstance(node, list):
             return [self.tree(item, depth + 1) for item in node]
@@ -293,7 +291,7 @@ class Reader:
             return node
         if len(node) != 1 or (kind := next(iter(node))) not in self._kinds:
             raise ValueError(f"it holds values of the unknown kind {', '.join(node)[:40]!r}")
-        return self._kinds[kind](node[kind], depth + 1)
+        return self._kinds[kind](node[kind], depth)
 
     def estimator(self, node: Mapping[str, Any], depth: int) -> Any:
         """An estimator from its class, parameters, fitted attributes and metadata requests."""
@@ -307,6 +305,8 @@ class Reader:
             _check_attribute(cls, name)
         model = cls(**{name: self.tree(value, depth + 1) for name, value in params.items()})
         vars(model).update({name: self.tree(value, depth + 1) for name, value in state.items()})
+        if strange := state.keys() - saved_attributes(model).keys():
+            raise ValueError(f"{min(strange)!r} is not an attribute that is saved")
         _set_requests(model, node.get("requests", {}))
         return model
 

@@ -4,7 +4,9 @@ The arrays of a model are safetensors tensors; everything else is one JSON text 
 (`encoding.py` says how values become JSON, `model_file.py` how the file is written and checked).
 Loading builds only the classes of the table `CLASSES`, from plain data: nothing is unpickled, evaluated, or
 imported by a name the file chose. A SHA-256 digest over the text and every tensor finds a damaged or edited
-file; it guards against accidents, it is not a signature. `docs/persistence.md` describes the format.
+file; it guards against accidents, it is not a signature. So the state of every class is checked against the schema
+it declares (`core/model_files/schema.py`), when it is saved and when it is loaded. `docs/persistence.md` describes the
+format.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from summula._version import __version__
 from summula.core.errors import ModelFileError
 from summula.core.model_files.encoding import FAULTS, ForeignClassError, Reader, Tensor, Writer, refusal, short_name
 from summula.core.model_files.model_file import FORMAT, canonical, digest, invalid, read_header, read_tensors, write
+from summula.core.model_files.schema import Fault, check_state
 
 __all__ = ["CLASSES", "load", "save"]
 
@@ -111,6 +114,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ModelFileError(refusal(cls.__name__, "", model))
     writer = Writer(cls.__name__, CLASSES)
     header: dict[str, Any] = {"format": FORMAT, "version": __version__, **writer.estimator(model, "", 0)}
+    try:
+        check_state(model)
+    except Fault as fault:
+        raise ModelFileError(
+            f"{cls.__name__} cannot be saved, since it could not be loaded: {fault}; set that back, or fit again."
+        ) from None
     header["digest"] = digest(header, writer.tensors)
     write(os.fsdecode(path), writer.tensors, canonical(header))
 
@@ -157,6 +166,7 @@ def _rebuild(path: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> A
         model = reader.estimator({key: value for key, value in header.items() if key != "format"}, 0)
         if unused := tensors.keys() - reader.used:
             raise ValueError(f"nothing refers to the tensor {min(unused)!r}")
+        check_state(model)
         return model
     except ForeignClassError as error:
         raise ModelFileError(

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.model_files import schema
+
 __all__ = ["Certificate", "Verification", "rounded_up"]
 
 
@@ -42,6 +44,11 @@ class Verification:
         return self.primal - self.gap
 
 
+@schema.saved(
+    kind=schema.Text("exact", "global", "local", "stationary"),
+    primal=schema.Real(finite=False),
+    gap=schema.Real(finite=False),
+)
 @dataclass(frozen=True)
 class Certificate(ABC):
     """What is known about the optimality of a fit.

@@ -5,9 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from summula.core.model_files import schema
+
 __all__ = ["Solution"]
 
 
+@schema.saved(
+    x=schema.Plain(),
+    value=schema.Real(finite=False),
+    gap=schema.Real(finite=False),
+    status=schema.Text(),
+    converged=schema.Flag(),
+    n_steps=schema.Integer(0),
+    trace=schema.Items(schema.Real(finite=False)),
+    path=schema.Items(schema.Plain()),
+    message=schema.Text(),
+)
 @dataclass(frozen=True)
 class Solution:
     """The end of an optimisation: where it stopped, how good that is, and how it got there.

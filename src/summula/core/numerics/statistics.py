@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from summula.core.data.blocks import product, scratch_block
 from summula.core.data.chunks import Chunk, Part
 from summula.core.engine.engine import TreeSum
+from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = [
@@ -152,6 +153,13 @@ def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, block: NDArray[
     return block
 
 
+@schema.saved(
+    count=schema.Array("int64", "n_features", low=0),
+    weight=schema.Array("float64", "n_features"),
+    origin=schema.Array("float64", "n_features"),
+    total=schema.Array("float64", "n_features", finite=False),
+    square=schema.Array("float64", "n_features", finite=False),
+)
 @dataclass(frozen=True)
 class Moments(Sum):
     """Count, weight, mean and variance of every column of X, missing values (NaN) passed over.
@@ -227,6 +235,14 @@ class Moments(Sum):
         return replace(self, origin=origin, total=self.total - shift * self.weight, square=square)
 
 
+@schema.saved(
+    count=schema.Integer(0),
+    weight=schema.Real(),
+    log_weight=schema.Real(),
+    origin=schema.Array("float64", "n_columns"),
+    total=schema.Array("float64", "n_columns", finite=False),
+    products=schema.Array("float64", "n_columns", "n_columns", finite=False),
+)
 @dataclass(frozen=True)
 class Gram(Sum):
     """Products of every pair of columns of [X, Y], summed over weighted rows about an origin.
@@ -316,6 +332,13 @@ def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
     return total, products
 
 
+@schema.saved(
+    count=schema.Integer(0),
+    weight=schema.Real(),
+    log_weight=schema.Real(),
+    origin=schema.Array("float64", "n_columns"),
+    R=schema.Array("float64", "n_rows", "n_terms", finite=False),
+)
 @dataclass(frozen=True)
 class TriangularFactor(Sum):
     """At most p rows R with R'R = A'A, where A are the weighted rows (1, z - o), or z - o without an intercept.

@@ -16,6 +16,7 @@ from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.linear_model.glm.dual import bound_of
 from summula.linear_model.glm.solver import GlmProblem, Objective, judge
@@ -27,6 +28,21 @@ __all__ = ["GlmCertificate"]
 Array = NDArray[Any]
 
 
+@schema.saved(
+    coef=schema.Array("float64", "n_scores", "n_terms"),
+    intercept=schema.Array("float64", "n_scores"),
+    loss=schema.Object(Loss),
+    penalty=schema.Real(0.0, finite=False),
+    fit_intercept=schema.Flag(),
+    class_weight=schema.Array("float64", "n_classes", low=0.0) | None,
+    classes=schema.Labels("n_classes") | None,
+    low=schema.Array("float64", "n_terms", finite=False) | None,
+    high=schema.Array("float64", "n_terms", finite=False) | None,
+    unit=schema.Real(0.0),
+    levels=schema.Dict(schema.Text(), schema.Items(schema.Plain())) | None,
+    l1=schema.Real(0.0, finite=False),
+    zeros=schema.Array("bool", "n_scores", "n_terms") | None,
+)
 @dataclass(frozen=True)
 class GlmCertificate(Certificate):
     """How far a penalised likelihood is from its best.

@@ -13,6 +13,7 @@ from summula.core.data.numbers import array_of
 from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.linear_model.glm.certificate import GlmCertificate
 from summula.linear_model.glm.groups import with_groups
 from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
@@ -52,6 +53,15 @@ def relative_gap(tol: float) -> float:
     return max(1e-2 * tol**2, 1e-26)
 
 
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    certificate_=schema.Object(GlmCertificate, n_scores="n_scores", n_terms="n_terms", n_classes="n_classes"),
+    _fit=schema.Object(GlmFit, n_scores="n_scores", n_terms="n_terms"),
+    _quality=schema.Maybe(schema.Object(Quality)),
+    _weighted=schema.Flag(),
+    _separated=schema.Maybe(schema.Items(schema.Text())),
+    _frame_library=schema.Maybe(schema.Text() | None),
+)
 class GlmModel(LinearScores):
     """A linear score fitted by penalised likelihood."""
 

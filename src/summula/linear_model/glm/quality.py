@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.solver import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, weighted_rows
@@ -36,6 +37,16 @@ __all__ = ["Quality", "d2_of", "quality_of", "quality_of_classes"]
 Array = NDArray[Any]
 
 
+@schema.saved(
+    deviance=schema.Real(finite=False),
+    null_deviance=schema.Real(finite=False),
+    pearson_chi2=schema.Real(finite=False),
+    dispersion=schema.Real(finite=False),
+    log_likelihood=schema.Real(finite=False),
+    n_rows=schema.Integer(0),
+    weight=schema.Real(finite=False),
+    df=schema.Real(finite=False),
+)
 class Quality(NamedTuple):
     """The numbers (1) to (3) of a fit."""
 

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
+from summula.core.model_files import schema
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.sums import At, Diagonal, Slopes, row_weights
 from summula.linear_model.least_squares.problem import solving
@@ -80,6 +81,25 @@ class GlmProblem(NamedTuple):
         return self.penalty > 0 or self.l1 > 0
 
 
+@schema.saved(
+    coef=schema.Array("float64", "n_scores", "n_terms"),
+    intercept=schema.Array("float64", "n_scores"),
+    value=schema.Real(finite=False),
+    loss=schema.Real(finite=False),
+    gap=schema.Real(finite=False),
+    kind=schema.Text("global", "local"),
+    weight=schema.Real(),
+    n_iter=schema.Integer(0),
+    converged=schema.Flag(),
+    status=schema.Text(),
+    trace=schema.Items(schema.Real(finite=False)),
+    origin=schema.Array("float64", "n_terms"),
+    half_inverse=schema.Array("float64", "n_parameters", "n_determined", finite=False) | None,
+    rank=schema.Integer(0),
+    free=schema.Array("float64", "n_parameters", "n_free", finite=False) | None,
+    largest=schema.Array("float64", "n_terms", finite=False) | None,
+    zeros=schema.Array("bool", "n_scores", "n_terms") | None,
+)
 @dataclass(frozen=True)
 class GlmFit:
     """The answer.

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.statistics import Gram, Moments
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
@@ -122,6 +123,16 @@ def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> N
     return np.asarray(safe & (solution.v == 0))
 
 
+@schema.saved(
+    coef=schema.Array("float64", "n_targets", "n_features"),
+    intercept=schema.Array("float64", "n_targets"),
+    alpha=schema.Real(0.0),
+    l1_ratio=schema.Real(0.0, 1.0),
+    fit_intercept=schema.Flag(),
+    positive=schema.Flag(),
+    zeros=schema.Array("bool", "n_targets", "n_features"),
+    unit=schema.Real(0.0),
+)
 @dataclass(frozen=True)
 class L1Certificate(Certificate):
     """How far an L1 fit is from the least of (1), summed over targets, and which zeros are certain.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from summula.core.data.sources import Source
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.exact import leads
 from summula.core.numerics.statistics import TriangularFactor, triangle
@@ -29,6 +30,15 @@ __all__ = ["LeastSquaresCertificate"]
 Array = NDArray[np.float64]
 
 
+@schema.saved(
+    coef=schema.Array("float64", "n_features", "n_targets"),
+    intercept=schema.Array("float64", "n_targets"),
+    alpha=schema.Array("float64", "n_targets", low=0.0),
+    fit_intercept=schema.Flag(),
+    positive=schema.Flag(),
+    scale=schema.Real(finite=False),
+    unit=schema.Real(0.0),
+)
 @dataclass(frozen=True)
 class LeastSquaresCertificate(Certificate):
     """How far a least-squares fit is from the smallest sum of squares (plus penalty).

@@ -14,6 +14,7 @@ from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError,
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.run import Run
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
@@ -21,7 +22,7 @@ from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, N
 from summula.linear_model.least_squares.normal_equations import from_sums
 from summula.linear_model.least_squares.problem import Fit, Problem, penalty, solving
 from summula.linear_model.least_squares.solver import solve
-from summula.linear_model.linear_predictor import LinearPredictor
+from summula.linear_model.linear_predictor import LinearPredictor, one_row_one_target
 from summula.stats.summary import Summary
 
 __all__ = ["LeastSquaresModel"]
@@ -32,6 +33,12 @@ Array = NDArray[Any]
 _ACCURACY = {"float64": (1e-16, 1e-6), "float32": (6e-8, 1e-3)}
 
 
+@schema.saved(
+    dtype=schema.Text("float64", "float32"),
+    one_target=schema.Flag(),
+    weighted=schema.Flag(),
+    target_names=schema.Items(schema.Text(), "n_targets") | None,
+)
 class Given(NamedTuple):
     """What the training data were like."""
 
@@ -41,6 +48,25 @@ class Given(NamedTuple):
     target_names: tuple[str, ...] | None
 
 
+def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
+    expected = model._term_count(sizes["n_features"])
+    if sizes["n_terms"] != expected:
+        return f"coef_ has {sizes['n_terms']} terms, and {sizes['n_features']} features make {expected}"
+    return None
+
+
+@schema.saved(
+    _counts_terms,
+    one_row_one_target,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    coef_=schema.Array("float", "n_terms") | schema.Array("float", "n_targets", "n_terms"),
+    intercept_=schema.Real() | schema.Array("float", "n_targets"),
+    certificate_=schema.Object(LeastSquaresCertificate, n_features="n_terms", n_targets="n_targets"),
+    _fit=schema.Object(Fit, n_features="n_terms", n_targets="n_targets"),
+    _given=schema.Object(Given, n_targets="n_targets"),
+    _frame_library=schema.Maybe(schema.Text() | None),
+    _squares=schema.Maybe(schema.Array("float64", "n_terms")),
+)
 class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
     """A linear prediction fitted by least squares."""
 
@@ -48,6 +74,10 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
     def _named_targets(self) -> tuple[str, ...] | None:
         return self._given.target_names
+
+    def _term_count(self, n_features: int) -> int:
+        """How many coefficients a target has."""
+        return n_features
 
     # ------------------------------------------------------------------------------------------------------- naming
 

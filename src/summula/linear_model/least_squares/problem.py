@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.engine.threads import one_blas_thread
+from summula.core.model_files import schema
 from summula.core.numerics.exact import intercepts, leads
 from summula.core.numerics.statistics import Gram
 from summula.core.numerics.sums import Sum
@@ -58,6 +59,35 @@ class Problem(NamedTuple):
             return coef.astype(self.dtype).astype(np.float64)
 
 
+def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
+    columns = sizes["n_features"] + sizes["n_targets"]
+    if fit.sums is not None and len(fit.sums.origin) != columns:
+        return f"sums are of {len(fit.sums.origin)} columns and there are {columns} features and targets"
+    return None
+
+
+@schema.saved(
+    _counts_columns,
+    coef=schema.Array("float64", "n_features", "n_targets"),
+    mean_x=schema.Array("float64", "n_features"),
+    mean_y=schema.Array("float64", "n_targets"),
+    rss=schema.Array("float64", "n_targets", finite=False),
+    tss=schema.Array("float64", "n_targets", finite=False),
+    gap=schema.Array("float64", "n_targets", finite=False),
+    count=schema.Integer(0),
+    weight=schema.Real(),
+    log_weight=schema.Real(),
+    half_inverse=schema.Array("float64", "n_features", "n_determined", finite=False) | None,
+    rank=schema.Integer(0),
+    dependent=schema.Array("int64", "n_dependent", low=0, below="n_features"),
+    undetermined=schema.Array("int64", "n_undetermined", low=0, below="n_features"),
+    method=schema.Text(),
+    n_iter=schema.Integer(0) | None,
+    trace=schema.Items(schema.Real(finite=False)),
+    correction=schema.Real() | schema.Array("float64", "n_targets"),
+    intercept_free=schema.Flag(),
+    sums=schema.Object(Gram) | None,
+)
 @dataclass(frozen=True)
 class Fit:
     """The answer, and what statistics needs to know about it.

@@ -27,6 +27,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum
 from summula.linear_model.sgd.rows import rows_in_order
@@ -37,6 +38,16 @@ __all__ = ["DescentCertificate", "DescentProblem", "DualSums", "losses_and_slope
 Array = NDArray[Any]
 
 
+@schema.saved(
+    loss=schema.Text(*LOSSES),
+    bend=schema.Real(),
+    l2=schema.Real(0.0),
+    l1=schema.Real(0.0),
+    fit_intercept=schema.Flag(),
+    positive=schema.Array("float64", "n_scores", low=-1.0),
+    inside=schema.Array("float64", "n_scores"),
+    outside=schema.Array("float64", "n_scores"),
+)
 class DescentProblem(NamedTuple):
     """Which objective: the loss and its margin or epsilon, the penalties, the class of each score, class weights.
 
@@ -156,6 +167,13 @@ class DualSums(Sum):
         )
 
 
+@schema.saved(
+    coef=schema.Array("float", "n_scores", "n_features"),
+    intercept=schema.Array("float", "n_scores"),
+    problem=schema.Object(DescentProblem, n_scores="n_scores"),
+    classes=schema.Labels("n_classes") | None,
+    unit=schema.Real(0.0),
+)
 @dataclass(frozen=True)
 class DescentCertificate(Certificate):
     """The objective where descent stopped, and an upper bound on how far that is above the least."""

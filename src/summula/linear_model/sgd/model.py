@@ -18,6 +18,7 @@ from summula.core.errors import ClusterError, DataError, ParameterError, warn
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.linear_model.linear_predictor import SparseCoefficients, dense
 from summula.linear_model.sgd.certificate import DescentCertificate, DescentProblem, DualSums
 from summula.linear_model.sgd.rows import HeldOut, RowSizes, Visits
@@ -69,6 +70,19 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 }
 
 
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    intercept_=schema.Array("float", "n_scores"),
+    t_=schema.Real(0.0),
+    n_iter_=schema.Integer(0),
+    certificate_=schema.Maybe(
+        schema.Object(DescentCertificate, n_scores="n_scores", n_features="n_features", n_classes="n_classes")
+    ),
+    _standard_coef=schema.Maybe(schema.Array("float64", "n_scores", "n_features")),
+    _standard_intercept=schema.Maybe(schema.Array("float64", "n_scores")),
+    _average_coef=schema.Maybe(schema.Array("float64", "n_scores", "n_features")),
+    _average_intercept=schema.Maybe(schema.Array("float64", "n_scores")),
+)
 class StochasticModel(SparseCoefficients, Estimator):
     """A linear score, or one a class, fitted by stochastic descent."""
 

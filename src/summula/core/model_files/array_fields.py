@@ -1,0 +1,195 @@
+"""The words of a schema for arrays: dtype, shape in terms of named dimensions, range and order of the entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.model_files.fields import Fault, Field, Sizes
+
+__all__ = ["Array", "Labels", "Names", "Sparse"]
+
+_DTYPES = {
+    "float": ("float64", "float32"),
+    "integer": ("int64", "int32"),
+    "number": ("float64", "float32", "int64", "int32"),
+}
+
+
+class Array(Field):
+    """An array.
+
+    Parameters
+    ----------
+    dtype : str
+        The name of a dtype, or "float" (float64 or float32), "integer" (int64 or int32), "number" (any of these).
+    *shape : str or int
+        Its dimensions: a number, a name, or a name and a number ("n_nodes + 1"); "..." alone for any shape.
+    low, high : float, optional
+        The range of its entries.
+    below : str, optional
+        A dimension that its entries number: they are below its size.
+    finite : bool, default=True
+        Whether NaN and infinities are refused.
+    ascending : bool, default=False
+        Whether entries never fall along the last axis (in which case none is NaN).
+    row_major : bool, default=False
+        Whether rows lie one after the other in memory, as kernels are compiled for.
+    """
+
+    def __init__(
+        self,
+        dtype: str,
+        *shape: str | int,
+        low: float | None = None,
+        high: float | None = None,
+        below: str | None = None,
+        finite: bool = True,
+        ascending: bool = False,
+        row_major: bool = False,
+    ) -> None:
+        self.dtypes, self.shape = _DTYPES.get(dtype, (dtype,)), shape
+        self.low, self.high, self.below = low, high, below
+        self.finite, self.ascending, self.row_major = finite, ascending, row_major
+
+    def words(self, sizes: Sizes) -> str:
+        """Say dtype and shape."""
+        return f"an array of {' or '.join(self.dtypes)} of shape {_shape_words(self.shape, sizes)}"
+
+    def check(self, value: Any, path: str, sizes: Sizes) -> None:
+        """Check dtype, shape, then the entries."""
+        if type(value) is not np.ndarray or value.dtype.name not in self.dtypes:
+            raise self.wrong(value, path, sizes)
+        if self.shape != ("...",) and not _match(value.shape, self.shape, sizes):
+            raise self.wrong(value, path, sizes)
+        if self.row_major and not value.flags.c_contiguous:
+            raise Fault(f"{path} is not stored row by row")
+        if value.size:
+            self._check_entries(value, path, sizes)
+
+    def _check_entries(self, value: NDArray[Any], path: str, sizes: Sizes) -> None:
+        if self.finite and value.dtype.kind == "f":
+            _refuse(~np.isfinite(value), value, path, "must be finite")
+        if self.low is not None:
+            _refuse(~(value >= self.low), value, path, f"must be at least {self.low:g}")
+        if self.high is not None:
+            _refuse(~(value <= self.high), value, path, f"must be at most {self.high:g}")
+        if self.below is not None:
+            if self.below not in sizes:
+                raise Fault(f"{path} numbers {self.below}, and nothing says how many there are")
+            _refuse(~(value < sizes[self.below]), value, path, f"must be below {self.below} = {sizes[self.below]}")
+        if self.ascending:
+            _refuse(~(value[..., 1:] >= value[..., :-1]), value[..., 1:], path, "must never fall", offset=1)
+
+
+class Labels(Field):
+    """The labels of classes: a vector of numbers, booleans or text, at least `low` of them."""
+
+    def __init__(self, size: str, low: int = 1) -> None:
+        self.size, self.low = size, low
+
+    def words(self, sizes: Sizes) -> str:
+        """Say how many."""
+        return f"a vector of at least {self.low} numbers or texts, {_shape_words((self.size,), sizes)}"
+
+    def check(self, value: Any, path: str, sizes: Sizes) -> None:
+        """Accept vectors of what `save` can write."""
+        if type(value) is not np.ndarray or value.dtype.kind not in "biufUO" or len(value.shape) != 1:
+            raise self.wrong(value, path, sizes)
+        if value.dtype.kind == "O" and not all(type(label) in (str, bool, int, float) for label in value):
+            raise self.wrong(value, path, sizes)
+        if len(value) < self.low or not _match(value.shape, (self.size,), sizes):
+            raise self.wrong(value, path, sizes)
+
+
+class Names(Field):
+    """The names of columns: a vector of text."""
+
+    def __init__(self, size: str) -> None:
+        self.size = size
+
+    def words(self, sizes: Sizes) -> str:
+        """Say how many."""
+        return f"a vector of text of shape {_shape_words((self.size,), sizes)}"
+
+    def check(self, value: Any, path: str, sizes: Sizes) -> None:
+        """Accept text as objects or as NumPy's."""
+        if (
+            type(value) is not np.ndarray
+            or value.dtype.kind not in "UO"
+            or not _match(value.shape, (self.size,), sizes)
+        ):
+            raise self.wrong(value, path, sizes)
+        if value.dtype.kind == "O" and not all(isinstance(name, str) for name in value):
+            raise Fault(f"{path} holds something other than text")
+
+
+class Sparse(Field):
+    """A CSR or CSC matrix of finite floats."""
+
+    def __init__(self, *shape: str | int) -> None:
+        self.shape = shape
+
+    def words(self, sizes: Sizes) -> str:
+        """Say the shape."""
+        return f"a sparse matrix of shape {_shape_words(self.shape, sizes)}"
+
+    def check(self, value: Any, path: str, sizes: Sizes) -> None:
+        """Check the shape, the indices and the values."""
+        if getattr(value, "format", None) not in ("csr", "csc") or not _match(value.shape, self.shape, sizes):
+            raise self.wrong(value, path, sizes)
+        from summula.core.data.sparse_format import check_sparse
+
+        try:
+            check_sparse(value, path)
+        except ValueError as error:
+            raise Fault(str(error)) from None
+        Array("float", "stored").check(value.data, f"{path}.data", {})
+
+
+def _size(dimension: str | int, sizes: Sizes) -> int | None:
+    """How long a dimension is, as far as it is known."""
+    if isinstance(dimension, int):
+        return dimension
+    name, _, more = dimension.partition(" + ")
+    return sizes[name] + int(more or 0) if name in sizes else None
+
+
+def _match(shape: Sequence[int], dimensions: Sequence[str | int], sizes: Sizes) -> bool:
+    """Whether a shape is that of some dimensions; dimensions that are new get their size."""
+    if len(shape) != len(dimensions):
+        return False
+    for length, dimension in zip(shape, dimensions, strict=True):
+        known = _size(dimension, sizes)
+        if known is None:
+            name, _, more = str(dimension).partition(" + ")
+            if length < int(more or 0):
+                return False
+            sizes[name] = length - int(more or 0)
+        elif known != length:
+            return False
+    return True
+
+
+def _shape_words(dimensions: Sequence[str | int], sizes: Sizes) -> str:
+    def written(parts: Sequence[Any]) -> str:
+        return f"({', '.join(map(str, parts))}{',' if len(parts) == 1 else ''})"
+
+    known = [_size(dimension, sizes) for dimension in dimensions]
+    said = written(dimensions)
+    named = any(isinstance(dimension, str) for dimension in dimensions)
+    if not named or None in known:
+        return said
+    return f"{said} = {written(known)}"
+
+
+def _refuse(bad: NDArray[np.bool_], value: NDArray[Any], path: str, must: str, *, offset: int = 0) -> None:
+    """Raise for the first entry that is bad; `offset` is how far along the last axis `value` starts."""
+    if bad.any():
+        place = list(np.unravel_index(int(bad.argmax()), bad.shape))
+        found = value[tuple(place)]
+        place[-1] += offset
+        raise Fault(f"{path}[{', '.join(str(int(k)) for k in place)}] = {found} {must}")

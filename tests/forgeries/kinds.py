@@ -1,0 +1,220 @@
+"""A fitted model of every class that can be saved, in several variants, and rows to use it on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from summula.cli.baseline import BaselineClassifier, BaselineRegressor
+from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from summula.features import PolynomialLift
+from summula.linear_model import (
+    BayesianLogisticRegression,
+    ElasticNet,
+    ElasticNetCV,
+    GammaRegressor,
+    GeneralizedLinearRegressor,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    Perceptron,
+    PoissonRegressor,
+    PolynomialRegression,
+    Ridge,
+    RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
+    TweedieRegressor,
+)
+from summula.preprocessing import StandardScaler, TableEncoder, TableModel
+from summula.stats import families, links
+
+Array = Any
+
+
+class Saved(NamedTuple):
+    """A model, rows for its methods, and their targets."""
+
+    model: Any
+    X: Any
+    y: Any = None
+
+
+class Data(NamedTuple):
+    X: Array
+    y: Array
+    counts: Array
+    two: Array
+    three: Array
+    words: Array
+
+
+@functools.cache
+def _data() -> Data:
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(90, 3)) * [1.0, 2.0, 0.5] + [0.0, 1.0, -1.0]
+    score = X @ [1.0, -0.5, 0.7]
+    y = score + rng.normal(size=90)
+    three = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    counts = rng.poisson(np.exp(0.3 * score)).astype(float) + 0.5
+    words = np.array(["no", "yes"], dtype=object)[(y > 0).astype(int)]
+    return Data(X, y, counts, (y > 0).astype(int), three, words)
+
+
+@functools.cache
+def _frame() -> Any:
+    rng = np.random.default_rng(12)
+    X = _data().X
+    return pd.DataFrame(
+        {
+            "size": X[:, 0],
+            "town": np.array(["Bonn", "Köln", "Ulm"], dtype=object)[rng.integers(0, 3, 90)],
+            "age": np.where(rng.random(90) < 0.1, np.nan, X[:, 1]),
+            "when": pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 900, 90), "h"),
+            "member": rng.integers(0, 2, 90),
+        }
+    )
+
+
+def _arrays(model: Any, target: str = "y") -> Saved:
+    y = getattr(_data(), target)
+    return Saved(model.fit(_data().X, y), _data().X, y)
+
+
+def _with_names(model: Any, target: str = "y") -> Saved:
+    X = pd.DataFrame(_data().X, columns=["a", "größe", "c" * 70])
+    y = getattr(_data(), target)
+    return Saved(model.fit(X, y), X, y)
+
+
+def _two_targets(model: Any) -> Saved:
+    Y = np.column_stack([_data().y, -_data().y])
+    return Saved(model.fit(_data().X, Y), _data().X, Y)
+
+
+def _in_parts(model: Any, target: str = "y", **options: Any) -> Saved:
+    X, y = _data().X, getattr(_data(), target)
+    return Saved(model.partial_fit(X[:50], y[:50], **options).partial_fit(X[50:], y[50:]), X, y)
+
+
+def _with_factors(model: Any) -> Saved:
+    X = _frame()[["size", "town"]]
+    return Saved(model.fit(X, _data().counts), X, _data().counts)
+
+
+def _boosted(model: Any, classes: int = 0) -> Saved:
+    """A target that depends on the town, so that some node splits categories."""
+    X = _frame()[["size", "town", "age"]].astype({"town": "category"})
+    y = _data().y + 4.0 * (X["town"] == "Köln").to_numpy()
+    y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y
+    return Saved(model.fit(X, y), X, y)
+
+
+def _encoded(encoder: TableEncoder) -> Saved:
+    return Saved(encoder.fit(_frame()), _frame())
+
+
+def _table(model: Any, target: str, encoder: TableEncoder | None = None, **options: Any) -> Saved:
+    X, y = _frame().assign(target=getattr(_data(), target)), getattr(_data(), target)
+    encoder = TableEncoder(standardize=True) if encoder is None else encoder
+    return Saved(TableModel(encoder, model, "target", **options).fit(X), _frame(), y)
+
+
+_BOOST: dict[str, Any] = {"max_iter": 3, "min_samples_leaf": 4, "random_state": 0}
+_COSTS = [[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
+
+# Variants by class: each a function, so that only what is needed is fitted.
+KINDS: dict[str, list[Callable[[], Saved]]] = {
+    "LinearRegression": [
+        lambda: _with_names(LinearRegression()),
+        lambda: _two_targets(LinearRegression(positive=True)),
+        lambda: _in_parts(LinearRegression()),
+    ],
+    "Ridge": [lambda: _arrays(Ridge()), lambda: _two_targets(Ridge(alpha=np.array([0.1, 3.0])))],
+    "RidgeCV": [
+        lambda: _arrays(RidgeCV(cv=3)),
+        lambda: _two_targets(RidgeCV(alpha_per_target=True, store_cv_results=True)),
+    ],
+    "PolynomialRegression": [
+        lambda: _arrays(PolynomialRegression()),
+        lambda: _two_targets(PolynomialRegression(3, interaction_only=True)),
+    ],
+    "Lasso": [lambda: _arrays(Lasso(0.05))],
+    "ElasticNet": [lambda: _two_targets(ElasticNet(0.05)), lambda: _with_names(ElasticNet(0.1))],
+    "LassoCV": [lambda: _arrays(LassoCV(cv=3, alphas=5))],
+    "ElasticNetCV": [lambda: _arrays(ElasticNetCV(l1_ratio=[0.3, 0.9], cv=3, alphas=4))],
+    "LogisticRegression": [
+        lambda: _with_names(LogisticRegression(C=np.inf), "words"),
+        lambda: _arrays(LogisticRegression(class_weight="balanced"), "three"),
+        lambda: _arrays(LogisticRegression(l1_ratio=1.0, C=0.3), "two"),
+        lambda: Saved(
+            _arrays(LogisticRegression(l1_ratio=1.0, C=0.1), "three").model.sparsify(), _data().X, _data().three
+        ),
+    ],
+    "LogisticRegressionCV": [
+        lambda: _arrays(
+            LogisticRegressionCV(l1_ratios=(0.0,), Cs=2, cv=2, scoring=None, use_legacy_attributes=False), "three"
+        ),
+        lambda: _arrays(
+            LogisticRegressionCV(
+                l1_ratios=(0.0,), Cs=2, cv=2, scoring="accuracy", use_legacy_attributes=True, refit=False
+            ),
+            "words",
+        ),
+    ],
+    "GeneralizedLinearRegressor": [
+        lambda: _with_factors(GeneralizedLinearRegressor("gamma", "log", alpha=0.01)),
+        lambda: _arrays(GeneralizedLinearRegressor(families.Tweedie(1.5), links.Log(), lower=0.0), "counts"),
+        lambda: _arrays(GeneralizedLinearRegressor("gamma", "inverse_squared", alpha=0.3), "counts"),
+    ],
+    "PoissonRegressor": [lambda: _arrays(PoissonRegressor(), "counts")],
+    "GammaRegressor": [lambda: _with_names(GammaRegressor(), "counts")],
+    "TweedieRegressor": [lambda: _arrays(TweedieRegressor(power=1.5), "counts")],
+    "BayesianLogisticRegression": [
+        lambda: _arrays(BayesianLogisticRegression(), "words"),
+        lambda: _arrays(BayesianLogisticRegression(predictive="sampling", n_samples=50, random_state=0), "two"),
+    ],
+    "SGDClassifier": [
+        lambda: _arrays(SGDClassifier("log_loss", average=True, random_state=0), "words"),
+        lambda: Saved(_arrays(SGDClassifier(random_state=0), "three").model.sparsify(), _data().X, _data().three),
+        lambda: _in_parts(SGDClassifier("modified_huber", random_state=0), "three", classes=[0, 1, 2]),
+    ],
+    "SGDRegressor": [
+        lambda: _arrays(SGDRegressor(average=True, random_state=0)),
+        lambda: Saved(_arrays(SGDRegressor(random_state=0)).model.sparsify(), _data().X, _data().y),
+    ],
+    "Perceptron": [lambda: _arrays(Perceptron(), "three"), lambda: _arrays(Perceptron(batch=True), "words")],
+    "HistGradientBoostingRegressor": [
+        lambda: _arrays(HistGradientBoostingRegressor(**_BOOST)),
+        lambda: _boosted(HistGradientBoostingRegressor(early_stopping=True, **_BOOST)),
+    ],
+    "HistGradientBoostingClassifier": [
+        lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 2),
+        lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 3),
+    ],
+    "StandardScaler": [
+        lambda: _with_names(StandardScaler()),
+        lambda: _in_parts(StandardScaler(with_mean=False)),
+    ],
+    "PolynomialLift": [
+        lambda: _with_names(PolynomialLift()),
+        lambda: _arrays(PolynomialLift(3, interaction_only=True)),
+    ],
+    "TableEncoder": [
+        lambda: _encoded(TableEncoder(standardize=True)),
+        lambda: _encoded(TableEncoder(categories="codes", max_levels=2)),
+    ],
+    "TableModel": [
+        lambda: _table(LogisticRegression(), "three", costs=_COSTS, metric="cost"),
+        lambda: _table(Ridge(), "y", low=-1.0, high=2.0),
+        lambda: _table(HistGradientBoostingClassifier(**_BOOST), "words", TableEncoder(categories="codes")),
+    ],
+    "BaselineRegressor": [lambda: _arrays(BaselineRegressor())],
+    "BaselineClassifier": [lambda: _arrays(BaselineClassifier(), "words")],
+}

@@ -1,0 +1,168 @@
+"""Load and use forged files, in a process that may crash: started by `test_forged_files.py`.
+
+    python -m tests.forgeries.worker FOLDER COUNT KIND [KIND ...]
+
+The forgery at hand is in FOLDER/now, so that whoever started this knows what ended it; a limit on the seconds of
+processor time of each forgery turns an endless loop into a signal, and one on memory turns excess into MemoryError.
+Failures and counts are written to FOLDER/result as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+import summula
+from summula.core.errors import DataError, ModelFileError, ParameterError
+from tests.forgeries.forging import Forger
+from tests.forgeries.kinds import KINDS, Saved
+
+SECONDS = int(os.environ.get("FORGERY_SECONDS", "30"))  # of processor time for one; kernels may have to be compiled
+MEMORY = 1 << 30  # bytes beyond what the process has when it begins
+_METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "apply", "explain")
+_CLEAN = (DataError, ParameterError, ModelFileError, NotFittedError)
+# scikit-learn's sentences about data that are not those of the fit.
+_OTHER_DATA = ("X has ", "The feature names should match")
+_EVERY = 10  # of the forgeries that load are put to all other uses as well
+
+
+def use(model: Any, saved: Saved) -> None:
+    """Whatever a user does with a model that was loaded: predict, transform, explain."""
+    for name in _METHODS:
+        if hasattr(model, name):
+            getattr(model, name)(saved.X)
+    if hasattr(model, "staged_predict"):
+        for _ in model.staged_predict(saved.X):
+            pass
+
+
+def use_further(model: Any, saved: Saved) -> None:
+    """Uses that may fail with any exception, but must not crash or hang."""
+    uses: list[Any] = [
+        lambda: repr(model),
+        lambda: model.score(saved.X, saved.y),
+        lambda: model.certificate_.verify(saved.X, saved.y),
+        lambda: str(model.certificate_),
+        lambda: model.summary(),
+        lambda: model.get_feature_names_out(),
+        lambda: model.importances(),
+        lambda: model.posterior_covariance(),
+        lambda: model.predict(np.asarray(saved.X, np.float32)),
+        lambda: model.merge(model),
+        lambda: model.partial_fit(saved.X, saved.y),
+        lambda: model.set_params(warm_start=True, max_iter=5).fit(saved.X, saved.y),
+    ]
+    for one in uses:
+        try:
+            one()
+        except Exception as error:
+            if isinstance(error, MemoryError):
+                raise
+
+
+def _fail(how: str) -> None:
+    """Fail on purpose, to see that it is noticed."""
+    if how == "signal":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    while how == "loop":
+        pass
+    if how == "memory":
+        np.ones(2 * MEMORY // 8)
+    raise KeyError(how)
+
+
+def verdict(forged: Path, saved: Saved, number: int) -> str:
+    """What became of a forgery: "refused", "refused later", "used", or what went wrong."""
+    try:
+        model = summula.load(forged)
+    except ModelFileError as error:
+        causes = [error.__cause__, error.__context__]
+        return "out of memory" if any(isinstance(cause, MemoryError) for cause in causes) else "refused"
+    try:
+        use(model, saved)
+    except _CLEAN:
+        return "refused later"
+    except ValueError as error:
+        if not str(error).startswith(_OTHER_DATA):
+            raise
+        return "refused later"
+    summula.save(model, forged)
+    if number % _EVERY == 0:
+        use_further(model, saved)
+    return "used"
+
+
+def _limit_cpu() -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soon = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (soon, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _limit_memory() -> None:
+    status = Path("/proc/self/status").read_text()
+    data = int(next(line for line in status.splitlines() if line.startswith("VmData")).split()[1]) * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (data + MEMORY, resource.RLIM_INFINITY))
+
+
+def main(folder: Path, count: int, kinds: list[str]) -> None:
+    """Forge `count` files of each kind; FOLDER/done, if it is there, says where a crash interrupted that."""
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    done = json.loads((folder / "done").read_text()) if (folder / "done").exists() else {}
+    result: dict[str, Any] = {"counts": done.get("counts", {}), "failures": done.get("failures", [])}
+    ready: list[tuple[str, int, Saved, Forger]] = []
+    for kind in kinds:
+        for variant, make in enumerate(KINDS[kind]):
+            saved = make()
+            path = folder / f"{kind}-{variant}"
+            summula.save(saved.model, path)
+            use(summula.load(path), saved)  # what is honest passes, and kernels are compiled
+            ready.append((kind, variant, saved, Forger(path, seed=variant)))
+    _limit_memory()
+    start = done.get("next", [0, 0])
+    with open(folder / "now", "w") as now:
+        for place, (kind, variant, saved, forger) in enumerate(ready):
+            if place < start[0]:
+                continue
+            counts = Counter(result["counts"].get(kind, {}))
+            share = -(-count // len(KINDS[kind]))
+            for number in range(start[1] if place == start[0] else 0, share):
+                now.seek(0)
+                now.truncate()
+                json.dump({"place": place, "number": number, "kind": kind, "variant": variant,
+                           "changes": repr(forger.changes(number)), "counts": {**result["counts"], kind: counts}}, now)  # fmt: skip
+                now.flush()
+                _limit_cpu()
+                forged = folder / "forged"
+                forger.write(number, forged)
+                try:
+                    if number == 1 and "FORGERY_FAULT" in os.environ:
+                        _fail(os.environ["FORGERY_FAULT"])
+                    said = verdict(forged, saved, number)
+                except Exception:
+                    said = traceback.format_exc(limit=-3)
+                if said in ("refused", "refused later", "used"):
+                    counts[said] += 1
+                    continue
+                result["failures"].append(
+                    {"kind": kind, "variant": variant, "number": number, "changes": repr(forger.changes(number)),
+                     "what": said}
+                )  # fmt: skip
+            result["counts"][kind] = dict(counts)
+    result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    (folder / "result").write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
