@@ -101,6 +101,28 @@ def test_what_cannot_be(table):
         model.predict(table.assign(b="q"))
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_numbers_are_not_taken_for_codes_of_categories(table, tmp_path):
+    """Kernels add to the column that a code numbers: one out of range crashed the process."""
+    model = GeneralizedLinearRegressor("poisson").fit(table, "y")
+    says = "'region' holds numbers, and held categories such as 'east' when the model was fitted; give a frame"
+    features, y = table.drop(columns="y"), table["y"]
+    numbers = features.assign(region=1e9)
+    with pytest.raises(DataError, match=says):
+        model.predict(numbers)
+    with pytest.raises(DataError, match=says):
+        model.score(numbers, y)
+    with pytest.raises(DataError, match=says):
+        model.predict(features.assign(region=1.0, kind=2.0).to_numpy())
+    with pytest.raises(DataError, match="'kind' holds numbers, and held categories such as 3"):
+        model.predict(features.astype({"kind": int}))
+    model = GeneralizedLinearRegressor("poisson").fit(table.drop(columns="kind"), "y")
+    for value in (1e9, -1.0, np.nan, 4.0):
+        numbers.drop(columns="kind").assign(region=value).to_parquet(tmp_path / "rows.parquet")
+        with pytest.raises(DataError, match=says):
+            list(model.predict(summula.scan(tmp_path / "rows.parquet")))
+
+
 def test_saving(table, tmp_path):
     model = GeneralizedLinearRegressor("poisson").fit(table.astype({"kind": str}), "y")
     summula.save(model, tmp_path / "model.summula")

@@ -18,7 +18,7 @@ from summula.core.data.chunks import Chunk, FactorRows
 from summula.core.data.sources import Source, WrappedSource
 from summula.core.errors import DataError
 
-__all__ = ["FactorSource", "Factors", "several_kinds", "used_places"]
+__all__ = ["FactorSource", "Factors", "numbers_for_categories", "several_kinds", "used_places"]
 
 Array = NDArray[Any]
 
@@ -30,10 +30,12 @@ class Factors:
         self.estimator = estimator
         self.levels = dict(levels or {})
         self.learning = levels is None
+        self.coded: set[str] = set()  # the columns of frames that were turned into codes
 
     def codes(self, name: str, values: Any, start: int = 0) -> NDArray[np.float64]:
         """The place of each value among the levels of a column; learns them first where there are none."""
         distinct, places = _encoded(name, values, self.estimator)
+        self.coded.add(name)
         missing = np.flatnonzero(places < 0)
         if len(missing):
             raise DataError(
@@ -98,6 +100,14 @@ def used_places(places: Array) -> list[int]:
     return np.flatnonzero(np.bincount(places + 1)[1:]).tolist()
 
 
+def numbers_for_categories(name: str, levels: dict[str, tuple[Any, ...]]) -> DataError:
+    """The error for numbers in a column that held categories."""
+    return DataError(
+        f"Column {name!r} holds numbers, and held categories such as {levels[name][0]!r} when the model was fitted; "
+        "give a frame with columns of the same kind."
+    )
+
+
 def several_kinds(name: str, estimator: str) -> str:
     """What to say of a column with text and numbers."""
     return f"Column {name!r} holds values of several kinds; {estimator} needs categories of one kind, such as text."
@@ -131,12 +141,25 @@ class FactorSource(WrappedSource):
         return FactorSource(self.base.only(start, stop), self.factors)
 
     def _split(self, chunk: Chunk) -> Chunk:
-        if isinstance(chunk.rows, tuple):
-            dense = np.empty((len(chunk), len(self.numeric)), self.dtype, order="F")
-            for place, j in enumerate(self.numeric):
-                dense[:, place] = chunk.rows[j]
-            codes = np.stack([chunk.rows[j] for j in self.coded], axis=1).astype(np.int32)
-        else:
-            X = chunk.X
-            dense, codes = np.ascontiguousarray(X[:, self.numeric]), X[:, self.coded].astype(np.int32)
-        return replace(chunk, rows=FactorRows(dense, np.ascontiguousarray(codes), self.sizes))
+        with np.errstate(invalid="ignore"):  # what is no code at all becomes one that is out of range
+            if isinstance(chunk.rows, tuple):
+                dense = np.empty((len(chunk), len(self.numeric)), self.dtype, order="F")
+                for place, j in enumerate(self.numeric):
+                    dense[:, place] = chunk.rows[j]
+                codes = np.stack([chunk.rows[j] for j in self.coded], axis=1).astype(np.int32)
+            else:
+                X = chunk.X
+                dense, codes = np.ascontiguousarray(X[:, self.numeric]), X[:, self.coded].astype(np.int32)
+        codes = np.ascontiguousarray(codes)
+        self._check_codes(codes)
+        return replace(chunk, rows=FactorRows(dense, codes, self.sizes))
+
+    def _check_codes(self, codes: Array) -> None:
+        """Raise a sentence for a code that no level has: kernels add to the column it numbers."""
+        if not len(codes):
+            return
+        largest = codes.view(np.uint32).max(axis=0)  # negative codes are large ones
+        for j, most, found in zip(self.coded, self.sizes, largest, strict=True):
+            if found > most:
+                assert self.base.names is not None
+                raise numbers_for_categories(self.base.names[j], self.factors)

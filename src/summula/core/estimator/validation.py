@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk, Part
-from summula.core.data.factors import Factors, FactorSource
+from summula.core.data.factors import Factors, FactorSource, numbers_for_categories
 from summula.core.data.files import spells_number
 from summula.core.data.frames import (
     column_numbers,
@@ -287,6 +287,8 @@ def _with_factors(source: Source, factors: Factors | None) -> Source:
     for name, levels in here.items():
         if len(levels) < 2:
             raise DataError(f"Column {name!r} holds one value only, {levels[0]!r}; leave it out.")
+        if isinstance(source, MemorySource) and name not in factors.coded:
+            raise numbers_for_categories(name, here)
     return FactorSource(source, here) if here else source
 
 

@@ -10,6 +10,7 @@ exactly (`math.fsum`).
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,11 @@ def dot(a: Array, b: Array, *others: float) -> float:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = a * b
         rests = _rest(a, b, products)
-    if not np.isfinite(rests).all():  # factors near the largest float cannot be split
-        return float(products.sum()) + sum(others)
-    return math.fsum([*products.tolist(), *rests.tolist(), *others])
+    if np.isfinite(rests).all():  # factors near the largest float cannot be split
+        with suppress(OverflowError, ValueError):  # partial sums past the largest float, or infinities of both signs
+            return math.fsum([*products.tolist(), *rests.tolist(), *others])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(products.sum() + np.sum(others))
 
 
 def _rest(a: Array, b: Array, products: Array) -> Array:

@@ -63,6 +63,8 @@ def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
     columns = sizes["n_features"] + sizes["n_targets"]
     if fit.sums is not None and len(fit.sums.origin) != columns:
         return f"sums are of {len(fit.sums.origin)} columns and there are {columns} features and targets"
+    if sizes.get("n_columns", columns) != columns or (fit.origin is None) != (fit.drift is None):
+        return f"origin and drift are not of the {columns} features and targets"
     return None
 
 
@@ -87,6 +89,9 @@ def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
     correction=schema.Real() | schema.Array("float64", "n_targets"),
     intercept_free=schema.Flag(),
     sums=schema.Object(Gram) | None,
+    origin=schema.Array("float64", "n_columns") | None,
+    drift=schema.Array("float64", "n_columns") | None,
+    noise=schema.Real(finite=False),
 )
 @dataclass(frozen=True)
 class Fit:
