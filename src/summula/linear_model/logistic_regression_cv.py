@@ -471,6 +471,8 @@ class LogisticRegressionCV(LogisticRegression):
         judged = Judged(split.batch, split.number, coef.reshape(m * K, d).T, intercept.ravel())
         pieces = run.sum(Scores, judged, "scores").pieces
         scores = np.concatenate([piece[0] for piece in pieces]).reshape(-1, m, K)
+        if not np.isfinite(scores).all():
+            run.complain_of_missing()
         y = self.classes_[np.concatenate([piece[1] for piece in pieces]).astype(np.intp)]
         params = {"sample_weight": np.concatenate([piece[2] for piece in pieces])} if to_scorer else {}
         # The scorer sees scores that exist already as the columns of a model that passes them on.

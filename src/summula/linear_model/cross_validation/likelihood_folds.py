@@ -196,7 +196,8 @@ class Scores(Sum):
         if not len(rows):
             return cls(())
         some = chunk.take(rows)
-        scores = np.asarray(linear_values(params.coef, params.intercept, some), np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named by whoever reads the scores
+            scores = np.asarray(linear_values(params.coef, params.intercept, some), np.float64)
         return cls(((scores, chunk.y[rows, 0], None if chunk.weight is None else chunk.weight[rows]),))
 
 
