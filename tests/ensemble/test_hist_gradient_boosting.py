@@ -181,11 +181,12 @@ def test_one_outlier_does_not_ruin_the_rest(weighted):
     bent = y.copy()
     bent[17] += 1e5
     weight = np.random.default_rng(0).uniform(0.5, 1.5, len(y)) if weighted else None
-    model = HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(X, bent, weight)
+    models = [HistGradientBoostingRegressor(max_iter=50, random_state=k).fit(X, bent, weight) for k in range(6)]
     theirs = rival.HistGradientBoostingRegressor(max_iter=50).fit(X, bent, weight)
-    # Leaves with the outlier are lost, and its share of the mean fades tree by tree; the rest is learnt.
-    mine, other = (np.median(np.abs(m.predict(X) - f)) for m in (model, theirs))
-    assert mine < 1.05 * other
+    # Leaves with the outlier are lost, and its share of the mean fades tree by tree; the rest is learnt. With weights
+    # the error depends on how gradients are rounded, by some 20 % from seed to seed: hence the mean of several.
+    *mine, other = (np.median(np.abs(m.predict(X) - f)) for m in (*models, theirs))
+    assert np.mean(mine) < 1.05 * other
 
 
 # ------------------------------------------------------------------------------------- missing values, categories

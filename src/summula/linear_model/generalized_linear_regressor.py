@@ -10,6 +10,7 @@ without a penalty this is maximum likelihood, by iteratively reweighted least sq
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from summula.core.estimator.parameters import (
     real,
 )
 from summula.core.estimator.regressor import Regressor
-from summula.core.estimator.rows import RowFunction
+from summula.core.estimator.rows import RowFunction, composed
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.glm.diagnostics import DiagnosedGlm
@@ -184,14 +185,20 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         """
         check_is_fitted(self)
         if offset is None and exposure is None:
-            return self._by_row(X, self._row_function())
+            return self._by_row(X, *self._predictor_and_mean(None))
         shift = joined_targets(X, 0.0, offset, exposure)
         if not isinstance(shift, np.ndarray):
             raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
-        return self._by_row(X, functools.partial(self._row_function(), shift=shift[:, 1]))
+        return self._by_row(X, *self._predictor_and_mean(shift[:, 1]))
+
+    def _predictor_and_mean(self, shift: Array | None) -> tuple[RowFunction, Callable[[Array], Array]]:
+        """The linear predictors of a chunk, whose finiteness is judged, and the mean that belongs to them."""
+        predictor = functools.partial(_predictors, self._score_function(), shift)
+        return predictor, functools.partial(_means, self._family_and_link()[1])
 
     def _row_function(self) -> Any:
-        return functools.partial(_means, self._family_and_link()[1], self._score_function())
+        predictor, mean = self._predictor_and_mean(None)
+        return composed(mean, predictor)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """D2: the share of the deviance of the mean that the model explains.
@@ -224,11 +231,15 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
             return None
 
 
-def _means(link: Link, score: RowFunction, chunk: Chunk, shift: Array | None = None) -> Array:
-    """The means of the rows of a chunk; `shift` is added to the linear predictors of all rows."""
+def _predictors(score: RowFunction, shift: Array | None, chunk: Chunk) -> Array:
+    """The linear predictors of the rows of a chunk; `shift` is added to those of all rows."""
     eta = score(chunk)[:, 0]
-    shifted = eta if shift is None else eta + shift[chunk.start : chunk.stop]
-    return np.asarray(link.inverse(shifted)).astype(eta.dtype, copy=False)
+    return eta if shift is None else eta + shift[chunk.start : chunk.stop].astype(eta.dtype, copy=False)
+
+
+def _means(link: Link, eta: Array) -> Array:
+    """The means that belong to linear predictors."""
+    return np.asarray(link.inverse(eta)).astype(eta.dtype, copy=False)
 
 
 def _support(family: Family | None) -> int:
