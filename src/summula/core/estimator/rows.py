@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import load_kernel
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.output import write_batches
 from summula.core.data.sources import Source
@@ -102,6 +103,8 @@ class RowwiseEstimator(Estimator):
         self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None
     ) -> Iterator[Array]:
         engine = current_engine()
+        if not source.is_sparse:
+            load_kernel(4 * source.n_rows * source.n_features)  # products with a vector are slow without
         task = functools.partial(_map_chunks, compute, finish, self._allows_nan)
         parts = source.plan(engine.chunk_rows)
         with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
