@@ -13,6 +13,9 @@ from hypothesis import settings
 from tests.kernels import delete_stale_kernels
 from tests.processes import accept_ctrl_c
 
+# Threads of OpenMP, which scikit-learn's trees use, sleep while they wait: on a loaded machine spinning takes minutes.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # The same examples in every run, on every machine; `make explore` draws new ones, and a find becomes a plain test.
 settings.register_profile("fixed", deadline=None, derandomize=True, database=None, print_blob=False)
 settings.register_profile("explore", deadline=None, derandomize=False, print_blob=True)

@@ -5,6 +5,7 @@ The files come out the same, byte for byte, with the same version of matplotlib.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -293,15 +294,15 @@ PICTURES = {
 }
 
 
-def main(folder: Path = FOLDER) -> None:
-    """Write every picture into a folder."""
+def main(folder: Path = FOLDER, names: Iterable[str] = PICTURES) -> None:
+    """Write pictures into a folder."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(SETTINGS):
-        for name, draw in PICTURES.items():
+        for name in names:
             figure = Figure(figsize=SIZE, layout="constrained")
-            draw(figure.subplots())
+            PICTURES[name](figure.subplots())
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 

@@ -50,14 +50,19 @@ def small_parts(chunk_rows: int | None, engine: str = "threads") -> Iterator[Non
 # ------------------------------------------------------------------------------------------------------- the same bits
 
 
-@over_ways("keep", storage.STREAMS, third="weighted", values=(False, True))
+# Which data, and whether they are weighted.
+ROWS = [("large", False), ("small", True), ("small", False), ("large", True)]
+
+
+@over_ways("keep", storage.STREAMS, third="rows", values=ROWS)
 def test_files_give_the_same_bits_as_arrays_and_outputs_in_batches(
-    case: Case, keep: Any, weighted: bool, tmp_path: Path
+    case: Case, keep: Any, rows: tuple[str, bool], tmp_path: Path
 ) -> None:
-    data, weighted = case.data("large"), weighted and case.weighted
+    size, weighted = rows[0], rows[1] and case.weighted
+    data = case.data(size)
     kept = keep(named(data, weighted), tmp_path)
     model = case.fit(kept, target(data), "weight" if weighted else None)
-    expected = case.model("large", weighted=weighted)
+    expected = case.model(size, weighted=weighted)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
     assert model.feature_names_in_.tolist() == storage.names(data.X.shape[1])
     with small_parts(100):
