@@ -1,0 +1,95 @@
+"""Every constraint that a class declares of its arrays is enforced: a file that breaks just that one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import summula
+from summula.core.errors import ModelFileError
+from summula.core.model_files import schema
+from tests.forgeries.forging import Forger
+from tests.forgeries.kinds import KINDS
+
+
+def declared_array(model: Any, path: str) -> schema.Array | None:
+    """The declaration of the array at a path of a model, such as `certificate_.coef`."""
+    value, field = model, None
+    for name in path.split("."):
+        fields = schema.schema_of(type(value)).fields
+        if name not in fields:
+            return None  # a parameter
+        value, field = getattr(value, name), fields[name]
+    return next((one for one in _options(field) if isinstance(one, schema.Array) and _fits(one, value)), None)
+
+
+def _options(field: Any) -> Iterator[schema.Field]:
+    if isinstance(field, schema.Maybe):
+        yield from _options(field.field)
+    elif isinstance(field, schema.Either):
+        for option in field.options:
+            yield from _options(option)
+    else:
+        yield field
+
+
+def _fits(field: schema.Array, value: Any) -> bool:
+    dimensions = len(field.shape)
+    return isinstance(value, np.ndarray) and (field.shape == ("...",) or value.ndim == dimensions)
+
+
+def violations(field: schema.Array, value: Any) -> Iterator[tuple[str, Any]]:
+    """Arrays that break one constraint each."""
+    yield "dtype", value.astype("int8" if value.dtype.kind == "f" else "float16")
+    if field.shape != ("...",):
+        yield "shape", value[None]
+    if not value.size:
+        return
+    is_float = value.dtype.kind == "f"
+    if field.finite and is_float:
+        yield "finite", _changed(value, 0, np.nan)
+        yield "finite", _changed(value, -1, np.inf)
+    if field.low is not None and value.dtype.kind != "u":
+        yield "low", _changed(value, 0, field.low - 1)
+    if field.high is not None:
+        yield "high", _changed(value, -1, field.high + 1)
+    if field.below is not None:
+        yield "below", _changed(value, -1, np.iinfo(value.dtype).max)
+    if field.ascending and value.shape[-1] > 1:
+        yield "ascending", _changed(value, -1, value.reshape(-1)[-2] - 1 if value.reshape(-1)[-2] < np.inf else 0.0)
+
+
+def _changed(value: Any, place: int, entry: Any) -> Any:
+    out = np.array(value, order="C")
+    out.reshape(-1)[place] = entry
+    return out
+
+
+@pytest.mark.parametrize(
+    ("kind", "variant"), [(kind, k) for kind, made in KINDS.items() for k in range(len(made))], ids=str
+)
+@pytest.mark.filterwarnings("ignore")
+def test_every_declared_constraint_is_enforced(kind: str, variant: int, tmp_path: Path) -> None:
+    model = KINDS[kind][variant]().model
+    summula.save(model, tmp_path / "m")
+    forger = Forger(tmp_path / "m", 0)
+    forger.changes = lambda number: []  # type: ignore[method-assign]
+    honest = dict(forger.tensors)
+    checked = 0
+    for path, value in honest.items():
+        field = declared_array(model, path) if "[" not in path and "'" not in path else None
+        if field is None:
+            continue
+        for constraint, broken in violations(field, value):
+            forger.tensors = {**honest, path: np.ascontiguousarray(broken)}
+            forger.write(0, tmp_path / "forged")
+            with pytest.raises(ModelFileError, match="does not hold a valid model"):
+                summula.load(tmp_path / "forged")
+                pytest.fail(f"{path} breaks its {constraint}, and the file was loaded")
+            checked += 1
+    if any(declared_array(model, path) for path in honest if "[" not in path and "'" not in path):
+        assert checked > 0
