@@ -76,7 +76,9 @@ def models() -> Iterator[Golden]:
     yield from _more_models(X, y, words, counts, new)
 
 
-def _more_models(X: np.ndarray, y: np.ndarray, words: np.ndarray, counts: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
+def _more_models(
+    X: np.ndarray, y: np.ndarray, words: np.ndarray, counts: np.ndarray, new: np.ndarray
+) -> Iterator[Golden]:
     """The estimators that were added later."""
     from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from summula.linear_model import (
@@ -101,13 +103,15 @@ def _more_models(X: np.ndarray, y: np.ndarray, words: np.ndarray, counts: np.nda
     chosen = y + 3.0 * np.isin(levels[:, 1], (1, 2))
     boosted = HistGradientBoostingRegressor(categorical_features=[1], **few).fit(levels, chosen)
     yield Golden("HistGradientBoostingRegressor", boosted, "predict", levels[:5])
-    yield Golden("HistGradientBoostingClassifier", HistGradientBoostingClassifier(**few).fit(X, words), "predict_proba", new)
+    yield Golden(
+        "HistGradientBoostingClassifier", HistGradientBoostingClassifier(**few).fit(X, words), "predict_proba", new
+    )
     yield Golden("Lasso", Lasso(0.1).fit(X, y), "predict", new)
     yield Golden("ElasticNet", ElasticNet(0.1).fit(X, Y), "predict", new)
     yield Golden("LassoCV", LassoCV(cv=3, alphas=4).fit(X, y), "predict", new)
     yield Golden("ElasticNetCV", ElasticNetCV(l1_ratio=[0.3, 0.9], cv=3, alphas=4).fit(X, y), "predict", new)
     options = {"l1_ratios": (0.0,), "scoring": "accuracy", "use_legacy_attributes": True}
-    chosen_by_folds = LogisticRegressionCV(2, cv=2, **options).fit(scaled, low)
+    chosen_by_folds = LogisticRegressionCV(Cs=2, cv=2, **options).fit(scaled, low)
     yield Golden("LogisticRegressionCV", chosen_by_folds, "predict_proba", scaled[:5])
     sparse = LogisticRegression(l1_ratio=1.0, C=0.3).fit(scaled, words).sparsify()
     yield Golden("LogisticRegression-sparse", sparse, "predict_proba", scaled[:5])
@@ -115,7 +119,9 @@ def _more_models(X: np.ndarray, y: np.ndarray, words: np.ndarray, counts: np.nda
     yield Golden("TweedieRegressor", TweedieRegressor(power=1.5).fit(X, counts + 0.5), "predict", new)
     drawn = BayesianLogisticRegression(predictive="sampling", n_samples=20, random_state=0).fit(scaled, low)
     yield Golden("BayesianLogisticRegression", drawn, "predict_proba", scaled[:5])
-    yield Golden("SGDClassifier", SGDClassifier("log_loss", random_state=0).fit(scaled, words), "predict_proba", scaled[:5])
+    yield Golden(
+        "SGDClassifier", SGDClassifier(loss="log_loss", random_state=0).fit(scaled, words), "predict_proba", scaled[:5]
+    )
     yield Golden("SGDRegressor", SGDRegressor(average=True, random_state=0).fit(scaled, y), "predict", scaled[:5])
     yield Golden("Perceptron", Perceptron().fit(scaled, words), "decision_function", scaled[:5])
     yield Golden("TableEncoder", TableEncoder(standardize=True).fit(levels), "transform", levels[:5])
