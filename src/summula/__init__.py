@@ -14,6 +14,7 @@ from summula.core import environment as _environment  # noqa: F401  read before 
 _MODULES = (
     "core",
     "datasets",
+    "em",
     "ensemble",
     "features",
     "linear_model",

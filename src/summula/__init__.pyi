@@ -1,5 +1,6 @@
 from summula import core as core
 from summula import datasets as datasets
+from summula import em as em
 from summula import ensemble as ensemble
 from summula import features as features
 from summula import linear_model as linear_model

@@ -1,0 +1,283 @@
+"""Expectation-maximisation: one loop for every model with hidden variables.
+
+For observed rows x, hidden variables z and parameters theta, any distribution q of z bounds the log-likelihood,
+
+    L(q, theta) = E_q[log p(x, z | theta)] + H(q)  <=  log p(x | theta)                         (the ELBO)      (1)
+
+with equality for q(z) = p(z | x, theta). The loop alternates
+
+    E-step    q = p(z | x, theta):  sums over the rows of what the M-step needs, and of the bound (1)            (2)
+    M-step    theta = argmax over theta of L(q, theta), from these sums                                          (3)
+
+so the log-likelihood never falls. The E-step is a `Statistic`: the engine adds it up over arrays, files and clusters.
+
+A model derives from `Model`: it names its statistic, gives one start or several, and solves the M-step. Several starts
+advance together, in the same passes over the rows; the worse half of them is dropped after 10, 20, 40, ... steps.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from summula.core.data.chunks import Chunk
+from summula.core.engine.engine import watched
+from summula.core.errors import DataError, TimeLimitError
+from summula.core.estimator.run import OutOfTime, Run, Unnamed, check_clock
+from summula.core.estimator.validation import as_source, complain_of_missing
+from summula.core.numerics.solution import Solution
+from summula.core.numerics.sums import Groups
+
+__all__ = ["Expectation", "Model", "fit"]
+
+Theta = TypeVar("Theta")
+S = TypeVar("S", bound="Expectation")
+
+_FIRST_CUT = 10  # steps after which the worse half of several starts is dropped, and then after twice as many
+
+
+class Expectation(Protocol):
+    """The E-step (2) as a statistic: derive it from `core.numerics.sums.Sum` and define `map`."""
+
+    @property
+    def elbo(self) -> float:
+        """The bound (1), summed over weighted rows, at the parameters of the E-step."""
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights."""
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Any) -> Self:
+        """The sums of one chunk of rows at the parameters `params`."""
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both sets of rows together."""
+
+
+class Model(ABC, Generic[Theta, S]):
+    """A model with hidden variables. `Theta` is whatever holds its parameters: they are pickled, and never changed.
+
+    Attributes
+    ----------
+    statistic : type
+        The E-step, an `Expectation` whose `params` are a Theta.
+    """
+
+    statistic: ClassVar[type[Any]]
+
+    @abstractmethod
+    def starts(self, run: Run) -> Sequence[Theta]:
+        """Where to start from: one Theta for each start. `run` gives sums over the rows, if the start needs any."""
+
+    @abstractmethod
+    def maximize(self, sums: S, theta: Theta) -> Theta:
+        """The M-step (3), from the sums of the E-step at `theta`."""
+
+    def expect(self, run: Run, thetas: Sequence[Theta]) -> Sequence[S]:
+        """The E-step at each of some parameters: one pass over the rows for all of them.
+
+        Models whose E-step follows from sums that do not change, such as a covariance matrix, compute it here instead.
+        """
+        sums = run.sum(_Together, (self.statistic, tuple(thetas)), "E-step")
+        return list(sums.groups)
+
+    def is_degenerate(self, theta: Theta) -> bool:
+        """Whether the likelihood is large for a bad reason: then any other start is preferred."""
+        return False
+
+
+@dataclass(frozen=True)
+class _Together(Groups):
+    """The E-steps of several starts in one pass."""
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights."""
+        return float(self.groups[0].weight)
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[type[Any], tuple[Any, ...]]) -> Self:
+        """The sums of one chunk; `params` are the statistic and the parameters of each start."""
+        statistic, thetas = params
+        return cls(tuple(statistic.map(chunk, theta) for theta in thetas))
+
+
+@dataclass
+class _State(Generic[Theta]):
+    """One start on its way."""
+
+    theta: Theta
+    trace: list[float] = field(default_factory=list)
+    converged: bool = False
+    degenerate: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """What the best start has most of."""
+        return not self.degenerate, self.trace[-1]
+
+    def advance(self, model: Model[Theta, S], sums: S, tol: float) -> None:
+        """One M-step, and whether the bound has stopped rising."""
+        before = self.trace[-1] if self.trace else -np.inf
+        self.trace.append(sums.elbo / sums.weight)
+        self.converged = bool(abs(self.trace[-1] - before) < tol)
+        self.theta = model.maximize(sums, self.theta)
+        self.degenerate = model.is_degenerate(self.theta)
+
+    def solution(self, status: str) -> Solution:
+        """What became of it."""
+        trace = tuple(self.trace)
+        return Solution(self.theta, trace[-1], np.nan, status, self.converged, len(trace), trace)
+
+
+def fit(
+    model: Model[Theta, S],
+    data: Any,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 100,
+    sample_weight: Any = None,
+    max_time: float | None = None,
+    on_step: Callable[[Solution], Any] | None = None,
+    assign: Callable[[Solution], None] | None = None,
+) -> Solution:
+    """Maximise the likelihood of a model with hidden variables by expectation-maximisation.
+
+    Parameters
+    ----------
+    model : Model
+    data : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features), or Run
+        The rows; inside the `fit` of an estimator, its run.
+    tol : float, default=1e-3
+        The loop stops when a step changes the bound (1), divided by the sum of the weights, by less than this.
+    max_iter : int, default=100
+        Maximum number of steps.
+    sample_weight : array-like of shape (n_samples,), or name of a column, optional
+        Weights of the rows (a run has its own).
+    max_time : float, optional
+        Seconds after which to stop with the best parameters so far (a run has its own clock).
+    on_step : callable, optional
+        Called after each step with the best `Solution` so far; the loop stops when it returns True.
+    assign : callable, optional
+        Takes the best `Solution` so far if Ctrl-C, the time limit of the run or the loss of a cluster ends the fit.
+
+    Returns
+    -------
+    Solution
+        `x` are the parameters after the last M-step, `trace` the bound per row before each M-step, `value` the last of
+        these, `status` one of "converged", "max_iter", "max_time" and "stopped".
+
+    References
+    ----------
+    Dempster, Laird, Rubin (1977), Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39.
+
+    Examples
+    --------
+    Lifetimes are exponential with rate theta, but of those above 2 no more is known. The hidden variable is the
+    true lifetime, with the mean 2 + 1/theta; the answer in closed form is the number of deaths by the total time.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from summula import em
+    >>> from summula.core.numerics.sums import Sum
+    >>> @dataclass(frozen=True)
+    ... class Lifetimes(Sum):
+    ...     elbo: float
+    ...     weight: float
+    ...     total: float
+    ...
+    ...     @classmethod
+    ...     def map(cls, chunk, rate):
+    ...         x = chunk.block()[:, 0]
+    ...         is_censored = x >= 2.0
+    ...         log_likelihood = (~is_censored).sum() * np.log(rate) - rate * x.sum()
+    ...         return cls(log_likelihood, float(len(x)), (x + is_censored / rate).sum())
+    >>> class Censored(em.Model):
+    ...     statistic = Lifetimes
+    ...
+    ...     def starts(self, run):
+    ...         return [1.0]
+    ...
+    ...     def maximize(self, sums, rate):
+    ...         return sums.weight / sums.total
+    >>> x = [[0.5], [1.0], [2.0], [1.5], [2.0]]
+    >>> solution = em.fit(Censored(), x, tol=1e-12)
+    >>> print(solution.status, round(solution.x, 4), round(3 / 7, 4))
+    converged 0.4286 0.4286
+    """
+    if isinstance(data, Run):
+        return _iterate(model, data, tol, max_iter, on_step, assign)
+    kept: list[Solution] = []
+    with _open(data, sample_weight, max_time) as run:
+        try:
+            return _iterate(model, run, tol, max_iter, on_step, kept.append)
+        except OutOfTime:
+            run.settle(OutOfTime())
+            if not kept:
+                raise TimeLimitError(
+                    f"max_time={max_time} s was over before the first step; raise max_time or give fewer rows."
+                ) from None
+            return kept[-1]
+
+
+@contextmanager
+def _open(data: Any, sample_weight: Any, max_time: float | None) -> Iterator[Run]:
+    """A run over rows that were given to the function and not to an estimator."""
+    deadline = None if max_time is None else time.monotonic() + max_time
+    with watched(functools.partial(check_clock, deadline)):
+        source = as_source(Unnamed(), data, None, sample_weight, needs_y=False, accept_sparse=False)
+        try:
+            yield Run(Unnamed(), source, quiet=True, deadline=deadline)
+        finally:
+            source.release()
+
+
+def _iterate(
+    model: Model[Theta, S],
+    run: Run,
+    tol: float,
+    max_iter: int,
+    on_step: Callable[[Solution], Any] | None,
+    assign: Callable[[Solution], None] | None,
+) -> Solution:
+    """The loop."""
+    states: list[_State[Theta]] = [_State(theta) for theta in model.starts(run)]
+    cut, status = _FIRST_CUT, "max_iter"
+    for step in range(1, max_iter + 1):
+        active = [state for state in states if not state.converged]
+        for state, sums in zip(active, model.expect(run, [state.theta for state in active]), strict=True):
+            _check_finite(sums.elbo, run)
+            state.advance(model, sums, tol)
+        best = max(states, key=lambda state: state.rank)
+        if assign is not None:
+            run.offer(functools.partial(assign, best.solution("max_time")))
+        if run.step("EM step") or (on_step is not None and on_step(best.solution("stopped"))):
+            status = "stopped"
+            break
+        if step == cut and len(states) > 1:
+            states = sorted(states, key=lambda state: state.rank, reverse=True)[: (len(states) + 1) // 2]
+            cut *= 2
+        if all(state.converged for state in states):
+            break
+    best = max(states, key=lambda state: state.rank)
+    return best.solution("converged" if best.converged else status)
+
+
+def _check_finite(elbo: float, run: Run) -> None:
+    """Raise where the bound is not a number: name a missing or infinite value, if there is one."""
+    if np.isfinite(elbo):
+        return
+    name = type(run.estimator).__name__
+    complain_of_missing(run.source, name, allow_nan=getattr(run.estimator, "_allows_nan", False))
+    raise DataError(
+        f"The log-likelihood is {elbo} in the E-step: some row is impossible, or too far from every component, under "
+        "the start that was given; start from parameters that allow every row."
+    )
