@@ -1,4 +1,4 @@
-"""Statistics shared by models: tables of coefficients, families and links, bounds on means; later normals."""
+"""Statistics shared by models: normal distributions, information, families and links, bounds on means, tables."""
 
 from summula.stats.bounds import (
     Bounds,
@@ -23,13 +23,24 @@ from summula.stats.families import (
     Tweedie,
     family_named,
 )
+from summula.stats.information import (
+    SampledDivergence,
+    conditional_entropy,
+    entropy,
+    gini_impurity,
+    jensen_gap,
+    kl_divergence,
+    mutual_information,
+)
 from summula.stats.links import CLogLog, Identity, Inverse, InverseSquared, Log, Logit, Probit, link_named
+from summula.stats.multivariate_normal import EllipseAxes, MultivariateNormal
 
 __all__ = [
     "Bernoulli",
     "Binomial",
     "Bounds",
     "CLogLog",
+    "EllipseAxes",
     "Gamma",
     "Identity",
     "Inverse",
@@ -39,10 +50,12 @@ __all__ = [
     "Logit",
     "McNemar",
     "Multinomial",
+    "MultivariateNormal",
     "NegativeBinomial",
     "Normal",
     "Poisson",
     "Probit",
+    "SampledDivergence",
     "Tweedie",
     "anytime_bounds",
     "anytime_rejects",
@@ -51,9 +64,15 @@ __all__ = [
     "betting_rejects",
     "chernoff_bounds",
     "clopper_pearson_bounds",
+    "conditional_entropy",
+    "entropy",
     "family_named",
+    "gini_impurity",
     "hoeffding_bounds",
+    "jensen_gap",
+    "kl_divergence",
     "link_named",
     "mcnemar",
+    "mutual_information",
     "order_statistic",
 ]

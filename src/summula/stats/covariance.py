@@ -1,0 +1,81 @@
+"""Estimates of a covariance matrix: constrained to a diagonal or spherical form, and shrunk towards one.
+
+With the sample covariance S of n rows in d columns (divided by n) and its mean variance mu = tr(S) / d,
+
+    diagonal    diag(S)            spherical    mu I                                                            (1)
+    shrunk      (1 - s) S + s mu I,     0 <= s <= 1                                                             (2)
+    Ledoit-Wolf s = min(b, c) / c,   c = ||S - mu I||^2 / d,   b = (1 / (n d)) [mean of ||x - m||^4 - ||S||^2]  (3)
+
+(3) estimates the s that makes the expected squared error of (2) smallest. It needs a second pass over the rows, about
+the mean of the first.
+
+Reference: Ledoit and Wolf (2004), A well-conditioned estimator for large-dimensional covariance matrices, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.chunks import Chunk
+from summula.core.numerics.sums import Sum
+
+__all__ = ["COVARIANCES", "FourthPowers", "constrained", "ledoit_wolf_share", "shrunk"]
+
+Array = NDArray[np.float64]
+
+COVARIANCES = ("full", "diag", "spherical")
+
+
+def constrained(S: Array, form: str) -> Array:
+    """The covariance of the form "full", "diag" or "spherical" with the largest likelihood, (1)."""
+    if form == "full":
+        return S
+    values = np.diag(S) if form == "diag" else np.full(len(S), np.trace(S) / len(S))
+    return np.asarray(np.diag(values))
+
+
+def shrunk(S: Array, share: float) -> Array:
+    """The covariance moved towards a multiple of the identity (2)."""
+    return (1 - share) * S + share * np.trace(S) / len(S) * np.eye(len(S))
+
+
+@dataclass(frozen=True)
+class FourthPowers(Sum):
+    """The weighted sum of ||D (x - m)||^4 over rows, D a diagonal matrix."""
+
+    count: int
+    weight: float
+    total: float
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Array, Array]) -> Self:
+        """The sum of one chunk; `params` are m and the diagonal of D."""
+        m, scale = params
+        away = chunk.block(np.float64, m) * scale
+        powers = (away * away).sum(axis=1) ** 2
+        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        return cls(len(chunk), float(w.sum()), float((w * powers).sum()))
+
+
+def ledoit_wolf_share(S: Array, fourth: float, weight: float) -> float:
+    """The share (3) of the identity in the Ledoit-Wolf estimate.
+
+    Parameters
+    ----------
+    S : ndarray of shape (d, d)
+        The sample covariance, divided by the weight.
+    fourth : float
+        The weighted sum of ||x - m||^4.
+    weight : float
+        The sum of weights; n without weights.
+    """
+    d = len(S)
+    size: Any = np.sum(S * S)
+    mu = np.trace(S) / d
+    c = (size - d * mu**2) / d
+    b = min((fourth / weight - size) / (weight * d), c)
+    return 0.0 if d == 1 or b <= 0 or c <= 0 else float(b / c)
