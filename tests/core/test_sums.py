@@ -9,8 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from summula.core.data.chunks import Chunk
+from summula.core.data.sources import MemorySource
+from summula.core.errors import DataError
+from summula.core.estimator.run import Run, Unnamed
 from summula.core.numerics.grouped import partition, sums_by_code
-from summula.core.numerics.statistics import Gram
+from summula.core.numerics.statistics import Gram, Moments
 from summula.core.numerics.sums import Groups, Sum, merged_by
 
 
@@ -117,3 +120,43 @@ def test_sums_by_code_are_those_of_the_rows_of_each_code():
         rows = X[codes == code] - origin
         assert sums[code].count == len(rows)
         assert_allclose(sums[code].products, rows.T @ rows, rtol=1e-13)
+
+
+# ------------------------------------------------------------------------------------------------- values not finite
+
+
+@pytest.mark.parametrize(
+    ("total", "finite"),
+    [
+        (Totals(1, np.array([1.0, 2.0])), True),
+        (Totals(1, np.array([1.0, np.nan])), False),
+        (Totals(1, np.array([1.0, np.inf], np.float32)), False),
+        (Totals(1, np.array([1, 2]), optional=np.inf), False),
+        (Totals(1, np.array(["text"]), (1, 2)), True),
+        (Totals(1, np.zeros(1), (np.zeros(2), np.array([np.nan]))), False),
+        (Groups((None, Totals(1, np.array([np.nan])))), False),
+        (Groups((None, Totals(1, np.array([1.0])))), True),
+    ],
+)
+def test_what_is_not_finite_is_seen_wherever_it_is(total, finite):
+    assert total.is_finite() is finite
+
+
+def test_a_run_locates_what_its_sums_show_once(monkeypatch):
+    X = np.zeros((300, 2))
+    X[217, 1] = np.nan
+    source = MemorySource(X, None, None, X.dtype)
+    with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); Unnamed"):
+        Run(Unnamed(), source).sum(Gram, np.zeros(2))
+    # Moments pass missing values over, and count them.
+    with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); Unnamed"):
+        Run(Unnamed(), source).sum(Moments, np.zeros(2))
+    allowing = Unnamed()
+    allowing._allows_nan = True
+    assert Run(allowing, source).sum(Moments, np.zeros(2)).count.tolist() == [300, 299]
+    large = MemorySource(np.full((5, 1), 1e200), None, None, X.dtype)
+    run, looks = Run(Unnamed(), large), []
+    monkeypatch.setattr(Run, "raise_if_not_finite", lambda self: looks.append(self))
+    for _ in range(3):  # squares overflow: there is nothing to find, and one look shows it
+        assert not run.sum(Gram, np.zeros(1)).is_finite()
+    assert looks == [run]

@@ -37,13 +37,11 @@ class TargetSums(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[str, float]) -> Self:
         """The sums of one chunk."""
-        assert chunk.y is not None
-        y = np.asarray(chunk.y[:, 0], np.float64)
-        w = np.ones(len(y)) if chunk.weight is None else chunk.weight
+        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         what, value = params
         if what == "classes":
-            return cls(float(w.sum()), np.bincount(y.astype(np.intp), w, int(value)))
-        return cls(float(w.sum()), np.array([w @ (y - value)]))
+            return cls(float(w.sum()), np.bincount(np.asarray(chunk.codes), w, int(value)))
+        return cls(float(w.sum()), np.array([w @ (chunk.target.astype(np.float64) - value)]))
 
 
 def _repeated(value: Array, chunk: Chunk) -> Array:

@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -233,7 +233,9 @@ class Recipe:
     ----------
     estimator : str
         Whom errors speak of.
-    targets, weight : names of the columns of frames that are not features
+    targets, weight, offset : names of the columns of frames that are not features
+    labelled : bool
+        Whether the target is codes of class labels.
     """
 
     estimator: str
@@ -247,6 +249,8 @@ class Recipe:
     weighted: bool
     targets: tuple[str, ...] = ()
     weight: str | None = None
+    offset: str | None = None
+    labelled: bool = False
 
     def make(self, start: int, stop: int, columns: Sequence[Sequence[Piece]]) -> MemorySource:
         """Rows `start` to `stop` from pieces of blocks: of X, and of y and the weights where these have their own."""
@@ -254,23 +258,18 @@ class Recipe:
         if isinstance(blocks[0][0], MemorySource):
             return _joined(blocks[0])
         try:
-            rows, y, weight = self._read(blocks)
+            rows, beside = self._read(blocks)
         except DataError as error:
             # A block does not know its place.
             raise DataError(f"{error} (Rows counted from row {start}.)") if start else error from None
-        return MemorySource(
-            rows,
-            None if y is None else y.reshape(stop - start, -1),
-            None if weight is None else _checked_weight(weight, start),
-            self.dtype,
-            self.names,
-            self.target_names,
-            start,
-            self.one_target,
-        )
+        if "weight" in beside:
+            beside["weight"] = _checked_weight(beside["weight"], start)
+        names = self.names, self.target_names
+        return replace(MemorySource(rows, None, None, self.dtype, *names, start, self.one_target), **beside)
 
-    def _read(self, blocks: list[list[Any]]) -> tuple[Any, Array | None, Array | None]:
-        ours = list(self.targets) + ([self.weight] if self.weight else [])
+    def _read(self, blocks: list[list[Any]]) -> tuple[Any, dict[str, Any]]:
+        """Features, and what rows have beside them."""
+        ours = [*self.targets, *(name for name in (self.weight, self.offset) if name is not None)]
         popped: list[list[Any]] = []
         if ours:
             pairs = [pop_columns(block, ours) for block in blocks[0]]
@@ -279,14 +278,19 @@ class Recipe:
         rows = _stacked([self._features(block) for block in blocks[0]])
         numbers = [np.concatenate([column_numbers(one, self.estimator) for one in column]) for column in popped]
         others = iter(np.concatenate([array_of(block) for block in column]) for column in blocks[1:])
-        y = weight = None
-        if self.n_targets:
+        beside: dict[str, Any] = {}
+        if self.offset is not None:
+            beside["offset"] = numbers.pop().astype(np.float64)
+        if self.n_targets or self.labelled:
             given = np.column_stack(numbers[: len(self.targets)]) if self.targets else next(others)
-            y = _targets(given, len(given), self.estimator)
+            if self.labelled:
+                beside["codes"] = given.reshape(len(given)).astype(np.int32)
+            else:
+                beside["y"] = _targets(given, len(given), self.estimator).reshape(len(given), -1)
         if self.weighted:
             given = numbers[-1] if self.weight else next(others)
-            weight = real_numbers(given, WEIGHT, self.estimator).astype(np.float64)
-        return rows, y, weight
+            beside["weight"] = real_numbers(given, WEIGHT, self.estimator).astype(np.float64)
+        return rows, beside
 
     def _features(self, block: Any) -> Any:
         if is_frame(block):
@@ -315,17 +319,8 @@ def _stacked(pieces: list[Any]) -> Any:
 
 
 def _joined(sources: list[MemorySource]) -> MemorySource:
-    first = sources[0]
-    return MemorySource(
-        _stacked([one.rows for one in sources]),
-        None if first.y is None else np.concatenate([one.y for one in sources if one.y is not None]),
-        None if first.weight is None else np.concatenate([one.weight for one in sources if one.weight is not None]),
-        first.dtype,
-        first.names,
-        first.target_names,
-        first.first_row,
-        first.one_target,
-    )
+    beside: dict[str, Any] = {name: np.concatenate([one.beside[name] for one in sources]) for name in sources[0].beside}
+    return replace(sources[0], rows=_stacked([one.rows for one in sources]), **beside)
 
 
 @sizeof.register(MemorySource)
@@ -336,7 +331,7 @@ def _size_of_rows(source: MemorySource) -> int:
         arrays = [rows.data, rows.indices, rows.indptr]
     else:
         arrays = list(rows) if isinstance(rows, tuple) else [rows]
-    return sum(array.nbytes for array in [*arrays, source.y, source.weight] if array is not None)
+    return sum(array.nbytes for array in [*arrays, *source.beside.values()])
 
 
 class Elsewhere(Source):
@@ -346,7 +341,7 @@ class Elsewhere(Source):
         self.recipe, self.n_rows, self._width = recipe, n_rows, width
         self.n_features, self.n_targets, self.one_target = recipe.n_features, recipe.n_targets, recipe.one_target
         self.names, self.target_names, self.dtype = recipe.names, recipe.target_names, recipe.dtype
-        self.weighted = recipe.weighted
+        self.weighted, self.labelled, self.shifted = recipe.weighted, recipe.labelled, recipe.offset is not None
 
     @property
     def width(self) -> float:

@@ -85,7 +85,8 @@ class DaskSource(Elsewhere):
         if self._holdings is None or self._holdings.client is not where.client:
             self._holdings = Holdings(where.client, self.columns, self.recipe, where.retries)
         # A sparse value comes with its column number.
-        self._holdings.row_bytes = (12 if self.is_sparse else 8) * self.width + 8 * (self.n_targets + self.weighted)
+        beside = self.n_targets + self.weighted + self.labelled + self.shifted
+        self._holdings.row_bytes = (12 if self.is_sparse else 8) * self.width + 8 * beside
         return self._holdings
 
     def elsewhere(self) -> Elsewhere:
@@ -143,7 +144,16 @@ def _engine() -> Engine:
 
 
 def collection_source(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, needs_y: bool, reset: bool, accept_sparse: bool
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    needs_y: bool,
+    reset: bool,
+    accept_sparse: bool,
+    labelled: bool = False,
+    offset: str | None = None,
 ) -> DaskSource:
     """Check Dask collections and put them behind the face of a source."""
     name = type(estimator).__name__
@@ -151,7 +161,7 @@ def collection_source(
     if y is None and needs_y:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     target, weight = _target(y, name), _weight(sample_weight, name)
-    taken = [*target.named, *weight.named]
+    taken = [*target.named, *weight.named, *([] if offset is None else [offset])]
     if taken and not _is_frame(X):
         what = f"y={y!r}" if target.named else f"sample_weight={sample_weight!r}"
         raise DataError(f"{what} names a column, but X is a Dask array, which has none: give a frame or the values.")
@@ -162,7 +172,7 @@ def collection_source(
     recipe = Recipe(
         estimator=name,
         n_features=len(rows) if isinstance(rows, tuple) else int(rows.shape[1]),
-        n_targets=target.n,
+        n_targets=0 if labelled else target.n,
         one_target=target.one,
         names=_feature_names(estimator),
         target_names=target.names,
@@ -171,6 +181,8 @@ def collection_source(
         weighted=sample_weight is not None,
         targets=target.named,
         weight=weight.named[0] if weight.named else None,
+        offset=offset,
+        labelled=labelled,
     )
     columns = [column for column in (Blocks(X), target.column, weight.column) if column is not None]
     source = DaskSource(recipe, columns, _engine())

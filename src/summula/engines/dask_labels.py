@@ -85,12 +85,12 @@ def _codes(y: Any, labels: Labels) -> Any:
         labels.learn(_distinct(y, labels.estimator))
     encode = functools.partial(_encode, labels)
     if _is_series(y):
-        return y.map_partitions(encode, meta=(y.name, "float64"))
-    return y.map_blocks(encode, dtype=np.float64)
+        return y.map_partitions(encode, meta=(y.name, "int32"))
+    return y.map_blocks(encode, dtype=np.int32)
 
 
 def _encode(labels: Labels, block: Any) -> Any:
-    codes = labels.codes(np.asarray(block)) if len(block) else np.empty(0)
+    codes = labels.codes(np.asarray(block))
     if hasattr(block, "index"):
         return block.__class__(codes, index=block.index, name=block.name)
     return codes.reshape(np.shape(block))

@@ -82,13 +82,13 @@ def _surveyed(drawn: Array, coded: tuple[int, ...], kind: Any, part: Part) -> Su
         rows.append(X[drawn[a:b] - chunk.start] if b - a < len(chunk) else np.array(X))
         for j in coded:
             values[j].append(X[:, j])
-        if chunk.y is not None:
-            ys.append(chunk.y[:, 0].astype(kind))
+        ys.append(chunk.target.astype(kind))
         if chunk.weight is not None:
             weights.append(np.asarray(chunk.weight, np.float64))
     categories = {j: counted(np.concatenate(values[j])) for j in coded}
-    y = np.concatenate(ys) if ys else np.empty(0)
-    return Survey(np.concatenate(rows), drawn[:0], categories, y, np.concatenate(weights) if weights else None)
+    return Survey(
+        np.concatenate(rows), drawn[:0], categories, np.concatenate(ys), np.concatenate(weights) if weights else None
+    )
 
 
 def _refuse_missing(run: Run, y: Array) -> None:

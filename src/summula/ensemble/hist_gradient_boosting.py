@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
-from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import (
@@ -32,7 +31,6 @@ from summula.core.estimator.parameters import (
 )
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss
@@ -187,67 +185,35 @@ class HistGradientBoosting(RowwiseEstimator):
 
     # -------------------------------------------------------------------------------------------------------- reading
 
-    def _source(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        needs_y: bool = True,
-        reset: bool = False,
-        unknown: float | None = None,
-    ) -> Source:
-        name, named = type(self).__name__, [c for c in (y, sample_weight) if isinstance(c, str)]
-        labels = Labels(name, None if reset else self.classes_, unknown) if self._labelled else None
+    @property
+    def _starts_anew(self) -> bool:
+        return not self._goes_on
+
+    def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Categories]:
         fresh = reset and not self._goes_on  # else columns and texts are those of the fit before
-        if not reset:
-            X = self._without_others(X, named)
-        categories = self._categories(X, named, fresh=fresh)
-        source = as_source(
-            self,
-            X := coded_array(X, categories),
-            y,
-            sample_weight,
-            needs_y=needs_y,
-            reset=fresh,
-            accept_sparse=False,
-            labels=labels,
-            factors=categories,
-        )
-        if fresh:
-            self.category_levels_ = dict(categories.texts)
-            found = [*categories.found, *getattr(X, "categories", ())]  # the latter of files
-            mask = categorical_mask(self.categorical_features, source.n_features, source.names, found)
-            self.is_categorical_ = mask if mask.any() else None
-        else:
-            check_kinds(X, source, categories)
-        if labels is not None:
-            self.classes_ = labels.classes
-        return source
+        listed = listed_columns(self.categorical_features, X, others) if fresh else None
+        categories = Categories(type(self).__name__, None if fresh else self.category_levels_, listed)
+        return coded_array(X, categories), categories
+
+    def _close_factors(self, X: Any, source: Source, factors: Any, reset: bool) -> None:
+        if not reset or self._goes_on:
+            check_kinds(X, source, factors)
+            return
+        self.category_levels_ = dict(factors.texts)
+        found = [*factors.found, *getattr(X, "categories", ())]  # the latter of files
+        mask = categorical_mask(self.categorical_features, source.n_features, source.names, found)
+        self.is_categorical_ = mask if mask.any() else None
 
     @property
     def _goes_on(self) -> bool:
         """Whether a fit adds trees to those there are."""
         return bool(self.warm_start) and hasattr(self, "_nodes")
 
-    def _categories(self, X: Any, others: list[str], *, fresh: bool) -> Categories:
-        """What is known of columns of categories, or where they may be."""
-        listed = listed_columns(self.categorical_features, X, others) if fresh else None
-        return Categories(type(self).__name__, None if fresh else self.category_levels_, listed)
-
     @property
     def _example_levels(self) -> dict[str, tuple[Any, ...]]:
         """What columns may hold, to try a method on before it is asked of a Dask frame."""
         numbers: dict[str, tuple[Any, ...]] = dict.fromkeys(map(str, getattr(self, "feature_names_in_", ())), (1.0,))
         return numbers | self.category_levels_
-
-    def _reading(self, X: Any, **options: Any) -> Source:
-        check_is_fitted(self)
-        categories = self._categories(X, [], fresh=False)
-        X = coded_array(self._without_others(X, ()), categories)
-        source = as_source(self, X, needs_y=False, reset=False, accept_sparse=False, factors=categories)
-        check_kinds(X, source, categories)
-        return source
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
@@ -286,7 +252,7 @@ class HistGradientBoosting(RowwiseEstimator):
                     f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
                     "warm_start=True goes on from; give the same classes, or set warm_start=False."
                 )
-            if run.source.n_targets != 1:
+            if not self._labelled and run.source.n_targets != 1:
                 raise DataError(
                     f"y should be a 1d array: {type(self).__name__} has one target, not {run.source.n_targets}."
                 )

@@ -127,7 +127,7 @@ class PolynomialLift(Transformer):
     def fit(self, X: Any, y: Any = None) -> PolynomialLift:
         """Note the number and names of the features."""
         with self._fitting(X, needs_y=False) as run:
-            run.complain_of_missing()
+            run.raise_if_not_finite()
             d = run.source.n_features
             n = n_monomials(d, self.degree, interaction_only=self.interaction_only)
             if n > np.iinfo(np.int32).max:

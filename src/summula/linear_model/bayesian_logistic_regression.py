@@ -23,7 +23,7 @@ References: MacKay (1992), The evidence framework applied to classification netw
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -64,9 +64,8 @@ class _Likelihoods(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: At) -> Self:
         """The sums of one chunk, one for each column of theta."""
-        assert chunk.y is not None
-        eta = linear_predictor(replace(chunk, y=chunk.y[:, :1]), params)
-        w, sign = row_weights(chunk, None), np.where(chunk.y[:, :1] > 0, 1.0, -1.0)
+        eta = linear_predictor(chunk, params)
+        w, sign = row_weights(chunk, None), np.where(chunk.target[:, None] > 0, 1.0, -1.0)
         loss = -special.log_expit(sign * eta)
         return cls(loss.sum(axis=0) if w is None else w @ loss)
 
@@ -353,12 +352,11 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
         """Equation (3) for every row of a chunk."""
         problem = self._problem(self.prior_scale_)
         at = self._fit.at(problem)
-        rows = replace(chunk, y=None)
-        mean = linear_predictor(rows, at)[:, 0]
+        mean = linear_predictor(chunk, at)[:, 0]
         if self.predictive == "sampling":
-            p = special.expit(linear_predictor(rows, at._replace(theta=self._draws))) @ self._weights
+            p = special.expit(linear_predictor(chunk, at._replace(theta=self._draws))) @ self._weights
         elif self.predictive == "probit":
-            spread = linear_predictor(rows, at._replace(theta=self._half))
+            spread = linear_predictor(chunk, at._replace(theta=self._half))
             p = special.expit(mean / np.sqrt(1 + np.pi / 8 * (spread**2).sum(axis=1)))
         else:
             p = special.expit(mean)

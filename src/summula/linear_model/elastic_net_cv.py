@@ -76,8 +76,7 @@ class _Folds:
             origin = run.origin()
             batches = batches_of(self.splits, source.n_rows, most_groups(self.d + 1))
             sums, total = grams_of(run, batches, origin)
-            if not np.isfinite(total.products).all():
-                run.complain_of_missing()
+            if not total.is_finite():
                 raise DataError("Some values are so large that their squares overflow; divide columns by a constant.")
             self.whole = gram_quadratic(total if fit_intercept else _about_zero(total), self.d, fit_intercept)
             self.grams = [

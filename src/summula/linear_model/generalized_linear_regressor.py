@@ -37,10 +37,10 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.glm.diagnostics import DiagnosedGlm
 from summula.linear_model.glm.model import relative_gap
+from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.quality import Quality, d2_of, quality_of
 from summula.linear_model.glm.solver import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import WeightTotal
-from summula.linear_model.glm.targets import joined_targets
 from summula.losses import loss_of
 from summula.stats.exponential_family import Family
 from summula.stats.families import Gamma, Poisson, Tweedie, family_named
@@ -118,10 +118,9 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
             raise ParameterError(
                 f"An exposure multiplies the mean, which needs the log link, not {link.name!r}; give an offset instead."
             )
-        shifted = offset is not None or exposure is not None
-        with self._fitting(*self._rows_and_targets(X, y, offset, exposure), sample_weight) as run:
-            if run.source.n_targets != 1 + shifted:
-                columns = run.source.n_targets - shifted
+        rows, total = rows_and_offset(X, offset, exposure)
+        with self._fitting(rows, y, sample_weight, offset=total) as run:
+            if (columns := run.source.n_targets) != 1:
                 raise DataError(f"y should be a 1d array: {type(self).__name__} has one target, not {columns}.")
             if not run.source.one_target and getattr(y, "ndim", 1) == 2:
                 warn(
@@ -129,7 +128,7 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
                     "(n_samples,), for example using ravel().",
                     DataConversionWarning,
                 )
-            self._note_shift(y, offset, exposure)
+            self._note_shift(offset, exposure)
             self.coef_names_ = run.source.names or tuple(f"x{j}" for j in range(run.source.n_features))
             problem = self._problem(run, family, link)
             self._solved(run, problem, (X, y, sample_weight, offset, exposure))
@@ -186,17 +185,17 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         check_is_fitted(self)
         if offset is None and exposure is None:
             return self._by_row(X, *self._predictor_and_mean(None))
-        shift = joined_targets(X, 0.0, offset, exposure)
+        rows, shift = rows_and_offset(X, offset, exposure)
         if not isinstance(shift, np.ndarray):
             raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
-        return self._by_row(X, *self._predictor_and_mean(shift[:, 1]))
+        return self._by_row(rows, *self._predictor_and_mean(shift))
 
     def _predictor_and_mean(self, shift: Array | None) -> tuple[RowFunction, Callable[[Array], Array]]:
         """The linear predictors of a chunk, whose finiteness is judged, and the mean that belongs to them."""
         predictor = functools.partial(_predictors, self._score_function(), shift)
         return predictor, functools.partial(_means, self._family_and_link()[1])
 
-    def _row_function(self) -> Any:
+    def _row_function(self) -> RowFunction:
         predictor, mean = self._predictor_and_mean(None)
         return composed(mean, predictor)
 
@@ -215,7 +214,8 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         """
         check_is_fitted(self)
         family, link = self._family_and_link()
-        source = self._source(*self._rows_and_targets(X, y, offset, exposure), sample_weight)
+        X, total = rows_and_offset(X, offset, exposure)
+        source = self._source(X, y, sample_weight, offset=total)
         run = Run(self, source, quiet=True)
         return d2_of(run, self._at(loss_of(family, link)), family, link)
 

@@ -253,7 +253,7 @@ class LogisticRegressionCV(LogisticRegression):
             try:
                 paths = self._paths(run, grid, splits, weights, scoring, to_scorer)
             except DataError:
-                run.complain_of_missing()  # by its place in the whole table, not in a fold
+                run.raise_if_not_finite()  # by its place in the whole table, not in a fold
                 raise
             scores = np.array([[path.scores for path in of_ratio] for of_ratio in paths])  # (ratios, splits, Cs)
             if self.refit:
@@ -406,10 +406,8 @@ class LogisticRegressionCV(LogisticRegression):
         if source.streams:
             codes = np.concatenate(run.sum(Codes, None, "labels").pieces)
         else:
-            y = source.chunk(0, n).y
-            assert y is not None
-            codes = y[:, 0]
-        labels = self.classes_[codes.astype(np.intp)]
+            codes = np.asarray(source.chunk(0, n).codes)
+        labels = self.classes_[codes]
         rows = np.broadcast_to(np.zeros(1), (n, 1)) if source.streams or not hasattr(X, "shape") else X
         given: Iterable[tuple[Any, Any]] = check_cv(self.cv, labels, classifier=True).split(rows, labels, **to_splitter)
         found = [(np.arange(n)[np.asarray(train)], np.arange(n)[np.asarray(test)]) for train, test in given]
@@ -460,8 +458,7 @@ class LogisticRegressionCV(LogisticRegression):
         n, named = run.source.n_rows, self.scoring is None or isinstance(self.scoring, str)
         if not run.source.streams and (not named or set(to_scorer) - {"sample_weight"}):  # may look at the rows
             chunk = run.source.chunk(0, n).take(split.test)
-            assert chunk.y is not None
-            X, y = chunk.X, self.classes_[chunk.y[:, 0].astype(np.intp)]
+            X, y = chunk.X, self.classes_[chunk.codes]
             params = {name: _of_rows(value, split.test, n) for name, value in to_scorer.items()}
             models = [self._model(v, b) for v, b in zip(coef, intercept, strict=True)]
             return np.array([float(scorer(model, X, y, **params)) for model in models])
@@ -471,9 +468,7 @@ class LogisticRegressionCV(LogisticRegression):
         judged = Judged(split.batch, split.number, coef.reshape(m * K, d).T, intercept.ravel())
         pieces = run.sum(Scores, judged, "scores").pieces
         scores = np.concatenate([piece[0] for piece in pieces]).reshape(-1, m, K)
-        if not np.isfinite(scores).all():
-            run.complain_of_missing()
-        y = self.classes_[np.concatenate([piece[1] for piece in pieces]).astype(np.intp)]
+        y = self.classes_[np.concatenate([piece[1] for piece in pieces])]
         params = {"sample_weight": np.concatenate([piece[2] for piece in pieces])} if to_scorer else {}
         # The scorer sees scores that exist already as the columns of a model that passes them on.
         plain = self._model(np.eye(K), np.zeros(K))

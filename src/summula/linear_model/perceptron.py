@@ -103,8 +103,7 @@ class Margins(Sum):
 
 def _signed(X: Any, chunk: Chunk, problem: DescentProblem, coef: Array, intercept: Array) -> tuple[Array, Array, Array]:
     """y w~'x~ of every row and score, the labels y of -1 and 1, and the weights."""
-    assert chunk.y is not None
-    mine = chunk.y[:, :1] == problem.positive
+    mine = chunk.target[:, None] == problem.positive
     y = np.where(mine, 1.0, -1.0)
     weight = np.where(mine, problem.inside, problem.outside)
     if chunk.weight is not None:

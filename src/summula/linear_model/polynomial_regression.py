@@ -26,7 +26,7 @@ from summula.core.data.sources import MappedSource, Source
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import as_source, complain_of_overflow
+from summula.core.estimator.validation import as_source, raise_if_overflowing
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
@@ -187,9 +187,7 @@ class PolynomialRegression(LeastSquaresModel):
     def _frame_of_reference(self, run: Run) -> tuple[Array, Array]:
         """c and h of equation (1)."""
         moments = run.sum(Moments, run.origin()[: run.source.n_features], "mean and spread")
-        if not np.isfinite(moments.square).all() or (moments.count < run.source.n_rows).any():
-            run.complain_of_missing()
-            complain_of_overflow(run.source, moments.square)
+        raise_if_overflowing(run.source, moments.square)
         centre = moments.mean if self.fit_intercept else np.zeros(run.source.n_features)
         spread = np.sqrt(moments.variance + (0.0 if self.fit_intercept else moments.mean**2))
         return centre, np.where(spread > 0, 2 * spread, 1.0)

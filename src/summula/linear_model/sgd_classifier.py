@@ -17,15 +17,11 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.labels import Labels
-from summula.core.data.sources import Source
-from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.classifier import weights_of_labels
+from summula.core.errors import ParameterError
+from summula.core.estimator.classifier import classes_of_parts, weights_of_labels
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
-from summula.core.estimator.validation import as_source
 from summula.linear_model.linear_classifier import LinearClassifier
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
@@ -96,56 +92,17 @@ class StochasticClassifier(LinearClassifier, StochasticModel):
         first = not hasattr(self, "coef_")
         if first:
             self._check_settings(by_parts=True)
-        known = self._classes_of_parts(classes)
-        try:
-            self._asked_classes = known
-            with self._fitting(X, y, sample_weight, reset=first) as run:
-                if first:
-                    if self.class_weight == "balanced":
-                        raise ParameterError(_NOT_BALANCED)
-                    self.t_ = 1.0
-                sizes = self._survey(run, len(known))
-                problem = self._class_problem(sizes.counts)
-                start = self._present(run, len(problem.positive))
-                self._descend(run, problem, start, sizes, whole=False)
-        finally:
-            self.__dict__.pop("_asked_classes", None)
+        known = classes_of_parts(self, classes)
+        with self._fitting(X, y, sample_weight, reset=first, classes=known) as run:
+            if first:
+                if self.class_weight == "balanced":
+                    raise ParameterError(_NOT_BALANCED)
+                self.t_ = 1.0
+            sizes = self._survey(run, len(known))
+            problem = self._class_problem(sizes.counts)
+            start = self._present(run, len(problem.positive))
+            self._descend(run, problem, start, sizes, whole=False)
         return self
-
-    def _classes_of_parts(self, classes: Any) -> Array:
-        """The classes of all parts; the first call has to say which they are."""
-        if not hasattr(self, "classes_"):
-            if classes is None:
-                raise ParameterError("classes must be passed on the first call to partial_fit.")
-            found = unique_labels(classes)
-            if len(found) < 2:
-                raise DataError(
-                    f"The number of classes has to be greater than one; got {len(found)} class: name all classes."
-                )
-            return np.asarray(found)
-        if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
-            raise ParameterError(
-                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
-            )
-        return np.asarray(self.classes_)
-
-    def _source(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        needs_y: bool = True,
-        reset: bool = False,
-        unknown: float | None = None,
-    ) -> Source:
-        known = self.__dict__.get("_asked_classes")
-        if known is None:
-            return super()._source(X, y, sample_weight, needs_y=needs_y, reset=reset, unknown=unknown)
-        labels = Labels(type(self).__name__, known)
-        source = as_source(self, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels)
-        self.classes_ = known
-        return source
 
     def _class_problem(self, counts: Array) -> DescentProblem:
         """Targets and weights of every score; `counts` are the rows of each class."""

@@ -21,7 +21,7 @@ from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.parameters import Allowed, boolean, none, real
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
-from summula.core.estimator.validation import complain_of_missing, complain_of_overflow
+from summula.core.estimator.validation import raise_if_overflowing
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Moments
 
@@ -124,7 +124,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
     def _sums_of(self, run: Run) -> Moments:
         sums = _moments(run, self.with_mean)
         if self.with_std:
-            complain_of_overflow(run.source, sums.square)
+            raise_if_overflowing(run.source, sums.square)
         return sums
 
     def _use_sums(self, sums: Moments, weighted: bool) -> None:
@@ -218,10 +218,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
 def _moments(run: Run, with_mean: bool) -> Moments:
     if run.source.is_sparse:
         _refuse_centring(with_mean)
-    sums = run.sum(Moments, run.origin())
-    if not np.isfinite(sums.square).all():
-        complain_of_missing(run.source, "StandardScaler", allow_nan=True)
-    return sums
+    return run.sum(Moments, run.origin())
 
 
 def _refuse_centring(with_mean: bool) -> None:

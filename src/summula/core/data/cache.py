@@ -1,6 +1,6 @@
 """Rows of files kept decoded for further passes: the first pass writes them to a scratch file, later ones read that.
 
-Decoding Parquet or parsing CSV costs more than most sums. Chunk by chunk the rows [X, Y, w] go, as they are read, to
+Decoding Parquet or parsing CSV costs more than most sums. Chunk by chunk the rows go, as they are read, to
 their place in a nameless temporary file (in C order, in the precision of the source), which the system removes with
 the last handle on it, whatever happens to the process. Reading is by `pread` into fresh buffers, not by a memory map,
 so memory stays bounded. The bits are those of the rows themselves.
@@ -21,6 +21,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,20 @@ def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _row_bytes(source: Source) -> int:
-    return source.n_features * source.dtype.itemsize + 8 * (source.n_targets + int(source.weighted))
+    return source.n_features * source.dtype.itemsize + _record(source).itemsize
+
+
+def _record(source: Source) -> np.dtype[Any]:
+    """What is written of a row beside its features."""
+    there = {
+        "y": source.n_targets > 0,
+        "weight": source.weighted,
+        "codes": source.labelled,
+        "offset": source.shifted,
+        "groups": source.grouped,
+    }
+    kinds = {"y": (np.float64, (source.n_targets,)), "codes": (np.int32,), "groups": (np.int64,)}
+    return np.dtype([(name, *kinds.get(name, (np.float64,))) for name, has in there.items() if has])
 
 
 class CachedSource(WrappedSource):
@@ -92,8 +106,8 @@ class CachedSource(WrappedSource):
         super().__init__(base)
         self._always = scattered
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed by `release`)
-        self._extra = self.n_targets + int(self.weighted)
-        self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # where targets and weights begin
+        self._record = _record(base)
+        self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # where targets, weights and so on begin
         self._done: list[tuple[int, int]] = []  # stretches that are written, sorted and apart
         self._lock = threading.Lock()
         self._closed = False  # whether nothing more is to be written
@@ -138,18 +152,19 @@ class CachedSource(WrappedSource):
     def _keep(self, chunk: Chunk, decoding: float) -> tuple[Chunk, bool]:
         """Put a chunk into its place; gives it back in C order, so that it is copied once, and whether it was put."""
         rows = np.ascontiguousarray(chunk.write(np.empty((len(chunk), self.n_features), self.dtype)))
-        columns = [] if chunk.y is None else [np.asarray(chunk.y, np.float64)]
-        columns += [] if chunk.weight is None else [np.asarray(chunk.weight, np.float64)[:, None]]
         clock, kept = time.perf_counter(), True
         try:
             self._put(rows, chunk.start * self.n_features * self.dtype.itemsize)
-            if columns:
-                self._put(np.ascontiguousarray(np.hstack(columns)), self._rest + chunk.start * 8 * self._extra)
+            if self._record.names:
+                beside = np.empty(len(chunk), self._record)
+                for name, values in chunk.beside.items():
+                    beside[name] = values
+                self._put(beside, self._rest + chunk.start * self._record.itemsize)
         except OSError as error:  # the disk is full: go on from the files
             _log.info("the scratch file is given up: %s", error)
             self._closed, kept = True, False
         self._judge(decoding, time.perf_counter() - clock, rows.nbytes)
-        return Chunk(rows, chunk.y, chunk.weight, chunk.start, chunk.stop, chunk.dtype), kept
+        return replace(chunk, rows=rows), kept
 
     def _judge(self, decoding: float, writing: float, size: int) -> None:
         """Write no more when that costs more than it can save."""
@@ -168,7 +183,7 @@ class CachedSource(WrappedSource):
             count = os.pwrite(self._file.fileno(), view, place)
             view, place = view[count:], place + count
 
-    def _get(self, shape: tuple[int, int], dtype: Any, place: int) -> Array:
+    def _get(self, shape: tuple[int, ...], dtype: Any, place: int) -> Array:
         block = np.empty(shape, dtype)
         view = memoryview(block.data).cast("B")
         while view:
@@ -179,14 +194,14 @@ class CachedSource(WrappedSource):
         return block
 
     def _read(self, start: int, stop: int) -> Chunk:
-        n, t = stop - start, self.n_targets
+        n = stop - start
         rows = self._get((n, self.n_features), self.dtype, start * self.n_features * self.dtype.itemsize)
-        y = weight = None
-        if self._extra:
-            rest = self._get((n, self._extra), np.float64, self._rest + start * 8 * self._extra)
-            y = rest[:, :t] if t else None
-            weight = np.ascontiguousarray(rest[:, t]) if self.weighted else None
-        return Chunk(rows, y, weight, start, stop, self.dtype)
+        chunk = Chunk(rows, None, None, start, stop, self.dtype)
+        if not self._record.names:
+            return chunk
+        beside = self._get((n,), self._record, self._rest + start * self._record.itemsize)
+        columns: dict[str, Any] = {name: np.ascontiguousarray(beside[name]) for name in self._record.names}
+        return replace(chunk, **columns)
 
     def release(self) -> None:
         """Give the disk its space back."""

@@ -31,7 +31,17 @@ from summula.core.data.fixed_order import is_contiguous, row_products
 if TYPE_CHECKING:
     from summula.core.data.sources import Source
 
-__all__ = ["BatchRows", "Chunk", "ColumnPieces", "FactorRows", "Part", "SparseRows", "chunk_rows_for", "part_rows_for"]
+__all__ = [
+    "BESIDE",
+    "BatchRows",
+    "Chunk",
+    "ColumnPieces",
+    "FactorRows",
+    "Part",
+    "SparseRows",
+    "chunk_rows_for",
+    "part_rows_for",
+]
 
 Array = NDArray[Any]
 
@@ -180,6 +190,10 @@ class FactorRows:
             out[rows[here], start + codes[here]] = 1.0
 
 
+# What a row has beside its features.
+BESIDE = ("y", "weight", "codes", "offset", "groups")
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Some consecutive rows.
@@ -189,11 +203,18 @@ class Chunk:
     rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), ColumnPieces, BatchRows, SparseRows, or FactorRows
         The features as their source keeps them; `X` and `write` turn them into what a statistic asks for.
     y : ndarray of shape (n, n_targets), or None
+        Targets that are numbers.
     weight : ndarray of shape (n,), or None
     start, stop : int
         The global row range.
     dtype : dtype
         float64 or float32: how products are computed.
+    codes : ndarray of shape (n,) of int32, or None
+        Class labels as places among the classes; -1 for a label that is none of them.
+    offset : ndarray of shape (n,), or None
+        What is added to the linear predictor of a row.
+    groups : ndarray of shape (n,) of int64, or None
+        Numbers of the groups within which rows depend on each other.
     """
 
     rows: Any
@@ -202,9 +223,12 @@ class Chunk:
     start: int
     stop: int
     dtype: np.dtype[Any]
+    codes: Array | None = None
+    offset: Array | None = None
+    groups: Array | None = None
 
     def __post_init__(self) -> None:
-        for name in ("y", "weight"):  # their products depend on the layout as those of the features do
+        for name in ("y", "weight", "offset"):  # their products depend on the layout as those of the features do
             values = getattr(self, name)
             if values is not None and values.dtype.kind == "f" and not is_plain(values):
                 object.__setattr__(self, name, np.array(values, values.dtype.newbyteorder("="), order="C"))
@@ -226,6 +250,19 @@ class Chunk:
     def n_features(self) -> int:
         """How many columns."""
         return len(self.rows) if isinstance(self.rows, tuple | ColumnPieces | BatchRows) else int(self.rows.shape[1])
+
+    @property
+    def target(self) -> Array:
+        """The one target as numbers: the first column of y, or the codes of labels."""
+        if self.codes is not None:
+            return self.codes.astype(np.float64)
+        assert self.y is not None, "there is a target"
+        return np.asarray(self.y[:, 0])
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """The columns that rows have beside their features, by name."""
+        return {name: values for name in BESIDE if (values := getattr(self, name)) is not None}
 
     @property
     def order(self) -> Literal["C", "F"]:
@@ -300,9 +337,8 @@ class Chunk:
         else:
             rows = self.X[index]
         n = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0])
-        y = None if self.y is None else self.y[index]
-        weight = None if self.weight is None else self.weight[index]
-        return replace(self, rows=rows, y=y, weight=weight, stop=self.start + n)
+        beside: dict[str, Any] = {name: values[index] for name, values in self.beside.items()}
+        return replace(self, rows=rows, **beside, stop=self.start + n)
 
     def write(self, out: Array, origin: Array | None = None) -> Array:
         """Copy dense features, less `origin`, into `out`, shape (n, n_features); returns it."""

@@ -6,6 +6,7 @@ those of files and collections in a first pass.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["Labels", "distinct"]
+__all__ = ["Labels", "distinct", "group_codes", "group_numbers", "merged"]
 
 Array = NDArray[Any]
 
@@ -24,12 +25,12 @@ _MOST_CLASSES = 10_000  # of files: a target with more different values is no la
 class Labels:
     """The classes of a target: learnt from it, or those of an earlier fit."""
 
-    def __init__(self, estimator: str, classes: Array | None = None, unknown: float | None = None) -> None:
+    def __init__(self, estimator: str, classes: Array | None = None, unknown: int | None = None) -> None:
         self.estimator = estimator
         self.classes = classes
         self.unknown = unknown  # the code of labels that are none of the classes; None refuses them
 
-    def codes(self, values: Any, start: int = 0) -> NDArray[np.float64]:
+    def codes(self, values: Any, start: int = 0) -> NDArray[np.int32]:
         """The place of each label among the classes; the classes become those of `values` when there are none yet.
 
         `start` is the row of the first value, for errors.
@@ -40,7 +41,7 @@ class Labels:
         if values.ndim != 1:
             raise DataError(f"y should be a 1d array of labels; it has shape {values.shape}.")
         if not len(values):
-            return np.empty(0)
+            return np.empty(0, np.int32)
         if self.classes is None:
             self.learn(distinct(values, start, self.estimator))
         assert self.classes is not None
@@ -58,8 +59,8 @@ class Labels:
                 f"The target y holds {_said(values[row])} at row {start + row}, which is none of the "
                 f"{len(self.classes)} classes {self.estimator} was fitted on; drop such rows, or fit with them."
             )
-        codes = np.asarray(at, np.float64)
-        if len(wrong):
+        codes = at.astype(np.int32)
+        if len(wrong) and self.unknown is not None:
             codes[wrong] = self.unknown
         return codes
 
@@ -128,6 +129,42 @@ def _refuse_measurements(values: Array, start: int, estimator: str) -> None:
             f"Unknown label type: continuous, since the target y is {values[row]:g} at row {start + row}, "
             "no class label; use a regressor, or cut the target into classes."
         )
+
+
+def group_codes(groups: Array) -> NDArray[np.int64]:
+    """Labels of groups in memory as the numbers 0, 1, ..."""
+    if groups.dtype.kind != "O":
+        _refuse_missing_group(groups != groups, 0)
+        return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    labels = groups.tolist()
+    kinds = ("NAType", "NaTType")
+    _refuse_missing_group(
+        np.array([one is None or type(one).__name__ in kinds or bool(one != one) for one in labels]), 0
+    )
+    number: dict[Any, int] = {}
+    return np.array([number.setdefault(label, len(number)) for label in labels], np.int64)
+
+
+def group_numbers(groups: Array, start: int) -> NDArray[np.int64]:
+    """Labels of groups in files as numbers that need no table of all labels: the bits of numbers, or of a digest."""
+    if groups.dtype.kind in "biuf":
+        values = groups.astype(np.float64)
+        _refuse_missing_group(np.isnan(values), start)
+        return np.asarray((values + 0.0).view(np.int64))
+    texts = groups.tolist()
+    _refuse_missing_group(np.array([text is None for text in texts]), start)
+    number = {text: _digest(text) for text in set(texts)}
+    return np.array([number[text] for text in texts], np.int64)
+
+
+def _digest(text: Any) -> int:
+    return int.from_bytes(hashlib.blake2b(str(text).encode(), digest_size=8).digest(), "big") >> 1
+
+
+def _refuse_missing_group(missing: Any, start: int) -> None:
+    rows = np.flatnonzero(missing)
+    if len(rows):
+        raise DataError(f"The group of row {start + int(rows[0])} is missing; give every row one, or drop the row.")
 
 
 def merged(a: Array, b: Array) -> Array:

@@ -14,6 +14,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +25,7 @@ from summula.core.data.arrow_columns import ArrowColumns
 from summula.core.data.chunks import BatchRows, Chunk, ColumnPieces, Part
 from summula.core.data.files import Columns, CsvTable, Table, open_table
 from summula.core.data.frames import no_such_column
-from summula.core.data.labels import Labels, distinct, merged
+from summula.core.data.labels import Labels, distinct, group_numbers, merged
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
 
@@ -233,7 +234,7 @@ def _labels_of(estimator: str, part: Part) -> Array:
 
 
 class ScanSource(Source):
-    """Some columns of a scan as features, targets and weight; with labels the first target comes as codes."""
+    """Some columns of a scan as features, targets, weight and so on; with labels the one target comes as codes."""
 
     def __init__(
         self,
@@ -246,15 +247,25 @@ class ScanSource(Source):
         one_target: bool = True,
         labels: Labels | None = None,
         factors: Any = None,
+        offset: str | None = None,
     ) -> None:
         self.labels, self.factors = labels, factors
-        self.table, self.features, self.targets, self.weight = table, list(features), list(targets), weight
-        self.texts = list(texts)
-        self.n_rows, self.n_features, self.n_targets = table.n_rows, len(features), len(targets)
+        self.table, self.features, self.targets, self.texts = table, list(features), list(targets), list(texts)
+        self.weight, self.offset = weight, offset
+        self.groups: str | None = None
+        self.n_rows, self.n_features = table.n_rows, len(features)
+        self.n_targets = 0 if labels is not None else len(targets)
         self.one_target, self.weighted = one_target, weight is not None
+        self.labelled, self.shifted = labels is not None and bool(targets), offset is not None
         self.names, self.target_names = tuple(features), tuple(targets) or None
         single = bool(features) and all(table.kinds[name] == "float32" for name in features)
         self.dtype = np.dtype(np.float32 if single else np.float64)
+
+    def with_groups(self, column: str) -> ScanSource:
+        """The same rows with the labels in a column as numbers of groups."""
+        other = copy.copy(self)
+        other.groups, other.grouped = column, True
+        return other
 
     @property
     def width(self) -> float:
@@ -282,7 +293,8 @@ class ScanSource(Source):
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
         """The rows from `start` up to `stop`, in chunks that end at multiples of `chunk_rows`."""
-        wanted = [*self.features, *self.targets, *([self.weight] if self.weight else []), *self.texts]
+        beside = [name for name in (self.weight, self.offset, self.groups) if name is not None]
+        wanted = [*self.features, *self.targets, *beside, *self.texts]
         pieces: list[Piece] = []
         at, end = start, min(_next_line(start, chunk_rows), stop)
         filled = start
@@ -303,17 +315,30 @@ class ScanSource(Source):
         return batch.addresses(self.n_features) if worth and isinstance(batch, ArrowColumns) else None
 
     def _chunk(self, pieces: list[Piece], start: int, stop: int) -> Chunk:
-        d, t = self.n_features, self.n_targets
-        targets = [self._target(pieces, j, start) for j in range(t)]
-        y = targets[0][:, None] if t == 1 else np.column_stack(targets) if t else None
-        weight = _checked_weight(_joined(pieces, d + t), start) if self.weight else None
-        first = pieces[0]
+        d, first = self.n_features, pieces[0]
         if len(pieces) == 1 and first.addresses is not None:
             rows: Any = BatchRows(first.batch, first.addresses, first.begin, first.end)
         else:
             parts = tuple(self._coded(piece.columns(d), start) for piece in pieces)
             rows = parts[0] if len(parts) == 1 else ColumnPieces(parts)
-        return Chunk(rows, y, weight, start, stop, self.dtype)
+        return replace(Chunk(rows, None, None, start, stop, self.dtype), **self._beside(pieces, start))
+
+    def _beside(self, pieces: list[Piece], start: int) -> dict[str, Any]:
+        """The columns that rows have beside their features, in the order they were asked for."""
+        beside: dict[str, Any] = {}
+        place = self.n_features + len(self.targets)
+        if self.labels is not None and self.targets:
+            beside["codes"] = self.labels.codes(_values(pieces, self.n_features), start)
+        elif self.targets:
+            columns = [_joined(pieces, j) for j in range(self.n_features, place)]
+            beside["y"] = columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
+        if self.weight is not None:
+            beside["weight"], place = _checked_weight(_joined(pieces, place), start), place + 1
+        if self.offset is not None:
+            beside["offset"], place = _joined(pieces, place), place + 1
+        if self.groups is not None:
+            beside["groups"] = group_numbers(_values(pieces, place), start)
+        return beside
 
     def _coded(self, columns: tuple[Array, ...], start: int) -> tuple[Array, ...]:
         """Features with text as codes of factors."""
@@ -321,11 +346,6 @@ class ScanSource(Source):
             return columns
         named = zip(self.features, columns, strict=True)
         return tuple(self.factors.codes(name, c, start) if c.dtype.kind == "O" else c for name, c in named)
-
-    def _target(self, pieces: list[Piece], j: int, start: int) -> Array:
-        if self.labels is None or j:
-            return _joined(pieces, self.n_features + j)
-        return self.labels.codes(np.concatenate([piece.column(self.n_features) for piece in pieces]), start)
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """The rows from `start` up to `stop` as one chunk."""
@@ -364,9 +384,13 @@ class Piece(NamedTuple):
         return tuple(column[self.begin : self.end] for column in self.batch[:count])
 
 
-def _joined(pieces: list[Piece], j: int) -> Array:
+def _values(pieces: list[Piece], j: int) -> Array:
     columns = [piece.column(j) for piece in pieces]
-    return np.asarray(columns[0] if len(columns) == 1 else np.concatenate(columns), dtype=np.float64)
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _joined(pieces: list[Piece], j: int) -> Array:
+    return np.asarray(_values(pieces, j), dtype=np.float64)
 
 
 def _checked_weight(weight: Array, start: int) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.blocks import load_kernel
-from summula.core.data.chunks import Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
+from summula.core.data.chunks import BESIDE, Chunk, FactorRows, Part, SparseRows, chunk_rows_for, part_rows_for
 from summula.core.engine.engine import Engine, current_engine
 
 __all__ = ["MappedSource", "MemorySource", "Source", "WrappedSource"]
@@ -37,6 +37,9 @@ class Source(ABC):
     target_names: tuple[str, ...] | None
     dtype: np.dtype[Any]
     weighted: bool
+    labelled: bool = False  # whether rows have codes of class labels
+    shifted: bool = False  # whether rows have offsets
+    grouped: bool = False  # whether rows have numbers of groups
 
     @property
     @abstractmethod
@@ -118,6 +121,8 @@ class MemorySource(Source):
         Global number of the first row held.
     one_target : bool
         Whether y was given as one column without a second dimension.
+    codes, offset, groups : ndarray of shape (n_rows,), or None
+        As in a `Chunk`.
     """
 
     rows: Any
@@ -128,6 +133,9 @@ class MemorySource(Source):
     target_names: tuple[str, ...] | None = None
     first_row: int = 0
     one_target: bool = True
+    codes: Array | None = None
+    offset: Array | None = None
+    groups: Array | None = None
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -148,6 +156,26 @@ class MemorySource(Source):
     def weighted(self) -> bool:  # type: ignore[override]
         """Whether rows carry weights."""
         return self.weight is not None
+
+    @property
+    def labelled(self) -> bool:  # type: ignore[override]
+        """Whether rows have codes of class labels."""
+        return self.codes is not None
+
+    @property
+    def shifted(self) -> bool:  # type: ignore[override]
+        """Whether rows have offsets."""
+        return self.offset is not None
+
+    @property
+    def grouped(self) -> bool:  # type: ignore[override]
+        """Whether rows have numbers of groups."""
+        return self.groups is not None
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """The columns that rows have beside their features, by name."""
+        return {name: values for name in BESIDE if (values := getattr(self, name)) is not None}
 
     @property
     def is_sparse(self) -> bool:
@@ -175,15 +203,21 @@ class MemorySource(Source):
     def chunk(self, start: int, stop: int) -> Chunk:
         """The rows from `start` up to `stop`, numbered over the whole data."""
         a, b = start - self.first_row, stop - self.first_row
-        y = None if self.y is None else self.y[a:b]
-        weight = None if self.weight is None else self.weight[a:b]
-        return Chunk(self._rows(a, b), y, weight, start, stop, self.dtype)
+        beside: dict[str, Any] = {name: values[a:b] for name, values in self.beside.items()}
+        return replace(Chunk(self._rows(a, b), None, None, start, stop, self.dtype), **beside)
 
     def only(self, start: int, stop: int) -> MemorySource:
         """The same source holding these rows alone, under their global numbers: small to pickle."""
         chunk = self.chunk(start, stop)
         rows = chunk.X if self.is_sparse else chunk.rows
-        return replace(self, rows=rows, y=chunk.y, weight=chunk.weight, first_row=start)
+        return replace(self, rows=rows, **chunk.beside, first_row=start)
+
+    @classmethod
+    def of_chunk(cls, chunk: Chunk, like: Source) -> MemorySource:
+        """The rows of a chunk in memory, numbered from 0, with the names of the source they came from."""
+        rows = chunk.rows.csr() if chunk.is_sparse else chunk.rows if chunk.has_factors else chunk.X
+        held = cls(rows, None, None, like.dtype, like.names, like.target_names, one_target=like.one_target)
+        return replace(held, **chunk.beside)
 
 
 class WrappedSource(Source):
@@ -194,6 +228,7 @@ class WrappedSource(Source):
         self.n_rows, self.n_features, self.n_targets = base.n_rows, base.n_features, base.n_targets
         self.one_target, self.names, self.target_names = base.one_target, base.names, base.target_names
         self.dtype, self.weighted = base.dtype, base.weighted
+        self.labelled, self.shifted, self.grouped = base.labelled, base.shifted, base.grouped
 
     @property
     def width(self) -> float:

@@ -19,14 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
-from summula.core.errors import ParameterError
-from summula.core.estimator.rows import PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator, composed
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.rows import PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
 
-__all__ = ["Classifier", "GenerativeClassifier", "ProbabilisticClassifier", "ScoreClassifier", "weights_of_labels"]
+__all__ = [
+    "Classifier",
+    "GenerativeClassifier",
+    "ProbabilisticClassifier",
+    "ScoreClassifier",
+    "classes_of_parts",
+    "weights_of_labels",
+]
 
 Array = NDArray[Any]
 
@@ -78,10 +86,6 @@ class Classifier(ClassifierMixin, PredictionWriter, RowwiseEstimator):
         float
         """
         return accuracy(self, super().score, X, y, sample_weight)
-
-    def _code_function(self) -> RowFunction:
-        """What gives the codes of the predicted classes of a chunk."""
-        return composed(self._winners, self._score_function())
 
 
 def _labels(classes: Array, winners: Callable[[Array], Array], scores: Array) -> Array:
@@ -194,6 +198,24 @@ class GenerativeClassifier(ProbabilisticClassifier):
         """
         check_is_fitted(self)
         return self._by_row(X, self._score_function(), functools.partial(special.logsumexp, axis=1))
+
+
+def classes_of_parts(model: Any, classes: Any, *, least: int = 2) -> Array:
+    """The classes of a model that is given its rows part by part: the first call has to say which they are."""
+    if not hasattr(model, "classes_"):
+        if classes is None:
+            raise ParameterError("classes must be passed on the first call to partial_fit.")
+        found = np.asarray(unique_labels(classes))
+        if len(found) < least:
+            raise DataError(
+                f"The number of classes has to be greater than one; got {len(found)} class: name all classes."
+            )
+        return found
+    if classes is not None and not np.array_equal(model.classes_, unique_labels(classes)):
+        raise ParameterError(
+            f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {model.classes_!r}"
+        )
+    return np.asarray(model.classes_)
 
 
 def weights_of_labels(class_weight: Mapping[Any, float], classes: Array, *, all_known: bool = True) -> Array:

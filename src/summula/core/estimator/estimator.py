@@ -61,7 +61,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     @contextmanager
     def _fitting(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, needs_y: bool = True, reset: bool = True
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        needs_y: bool = True,
+        reset: bool = True,
+        **options: Any,
     ) -> Iterator[Run]:
         """Check parameters and data, run the body, and leave either a whole model or none."""
         before = dict(vars(self))
@@ -71,7 +78,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             max_time = getattr(self, "max_time", None)
             deadline = None if max_time is None else time.monotonic() + max_time
             with watched(functools.partial(check_clock, deadline)):
-                source = self._source(X, y, sample_weight, needs_y=needs_y, reset=reset)
+                source = self._source(X, y, sample_weight, needs_y=needs_y, reset=reset, **options)
                 self._note_columns(y, sample_weight, reset)
                 run = Run(self, source, X, y, deadline=deadline)
                 yield run
@@ -107,42 +114,72 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         *,
         needs_y: bool = True,
         reset: bool = False,
-        unknown: float | None = None,
+        **options: Any,
     ) -> Source:
         """Data to fit (`reset`) or to look at again behind one face; labels as codes of `classes_`.
 
-        `unknown` is the code of labels the fit has not seen; without one they are refused.
+        Options are `offset`, added to linear predictors; `classes`, those of the labels where they are known; and
+        `unknown`, the code of labels that are no class, which are refused without one.
         """
-        name, sparse = type(self).__name__, self._accepts_sparse
-        factors = Factors(name, None if reset else self.factor_levels_) if self._factored else None
-        labels = Labels(name, None if reset else self.classes_, unknown) if self._labelled else None
-        if not reset:
-            named = y if isinstance(y, list | tuple) and (len(y) == 1 or not self._labelled) else (y,)
-            X = self._without_others(X, [c for c in (*named, sample_weight) if isinstance(c, str)])
+        labels = self._open_labels(reset, options.get("classes"), options.get("unknown"))
+        named = [c for c in (*self._target_columns(y), sample_weight) if isinstance(c, str)]
+        X, factors = self._open_factors(X if reset else self._without_others(X, named), named, reset)
         source = as_source(
             self,
             X,
             y,
             sample_weight,
             needs_y=needs_y,
-            reset=reset,
-            accept_sparse=sparse,
+            reset=reset and self._starts_anew,
+            accept_sparse=self._accepts_sparse,
             labels=labels,
             factors=factors,
+            offset=options.get("offset"),
         )
         self._check_memory(source)
-        if factors is not None and reset:
-            self.factor_levels_ = dict(factors.levels)
+        self._close_factors(X, source, factors, reset)
         if labels is not None:
             self.classes_ = labels.classes
         return source
 
+    def _reading(self, X: Any) -> Source:
+        """Features to predict from or to transform, checked against those of the fit."""
+        check_is_fitted(self)
+        X, factors = self._open_factors(self._without_others(X, ()), [], False)
+        source = as_source(self, X, needs_y=False, reset=False, accept_sparse=self._accepts_sparse, factors=factors)
+        self._check_memory(source)
+        self._close_factors(X, source, factors, False)
+        return source
+
+    @property
+    def _starts_anew(self) -> bool:
+        """Whether a fit may have other columns than the one before."""
+        return True
+
+    def _open_labels(self, reset: bool, classes: Any, unknown: int | None) -> Labels | None:
+        if not self._labelled:
+            return None
+        known = classes if classes is not None else None if reset else self.classes_
+        return Labels(type(self).__name__, known, unknown)
+
+    def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Factors | None]:
+        """What is known of columns of categories, or is to be learnt, and X as it is then read."""
+        if not self._factored:
+            return X, None
+        return X, Factors(type(self).__name__, None if reset else self.factor_levels_)
+
+    def _close_factors(self, X: Any, source: Source, factors: Factors | None, reset: bool) -> None:
+        """Note what was learnt of columns of categories."""
+        if factors is not None and reset:
+            self.factor_levels_ = dict(factors.levels)
+
+    def _target_columns(self, y: Any) -> tuple[Any, ...]:
+        """y as names of columns, where it may be; a list of text may be labels."""
+        return tuple(y) if isinstance(y, list | tuple) and (len(y) == 1 or not self._labelled) else (y,)
+
     def _note_columns(self, y: Any, sample_weight: Any, reset: bool) -> None:
         """Remember which columns of the frame were target and weight, so that predict passes them over."""
-        names = isinstance(y, list | tuple) and (len(y) == 1 or not self._labelled)  # a list of text may be labels
-        several = [c for c in y if isinstance(c, str)] if names else []
-        named = [y] if isinstance(y, str) else several
-        named += [sample_weight] if isinstance(sample_weight, str) else []
+        named = [c for c in (*self._target_columns(y), sample_weight) if isinstance(c, str)]
         before = () if reset else getattr(self, "_not_features", ())
         if named or before:
             self._not_features = tuple(dict.fromkeys([*before, *named]))
@@ -154,15 +191,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         theirs = {k: v for k, v in now.items() if k in ("_callback_fit_ctx", "_skl_callbacks_to_teardown")}
         self.__dict__.clear()
         self.__dict__.update(before | theirs)
-
-    def _reading(self, X: Any) -> Source:
-        """Features to predict from or to transform, checked against those of the fit."""
-        check_is_fitted(self)
-        X = self._without_others(X, ())
-        factors = Factors(type(self).__name__, self.factor_levels_) if self._factored else None
-        source = as_source(self, X, needs_y=False, reset=False, accept_sparse=self._accepts_sparse, factors=factors)
-        self._check_memory(source)
-        return source
 
     def _check_memory(self, source: Source) -> None:
         """Refuse files and collections where the model needs its rows in memory."""

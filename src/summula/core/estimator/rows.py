@@ -21,7 +21,7 @@ from summula.core.data.output import write_batches
 from summula.core.data.sources import Source
 from summula.core.engine.engine import current_engine, local_engine, map_batches
 from summula.core.estimator.estimator import Estimator
-from summula.core.estimator.validation import collection_reader, complain_of_missing, has_bad_values
+from summula.core.estimator.validation import collection_reader, has_bad_values, raise_if_not_finite
 
 __all__ = ["PredictionWriter", "ProbabilityWriter", "RowFunction", "RowwiseEstimator", "composed"]
 
@@ -110,7 +110,7 @@ class RowwiseEstimator(Estimator):
         with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
             for values, refused in results:
                 if refused:
-                    complain_of_missing(source, type(self).__name__)
+                    raise_if_not_finite(source, type(self).__name__)
                 yield values[0] if len(values) == 1 else np.concatenate(values)
 
     def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:

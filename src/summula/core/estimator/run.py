@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from summula.core.data.cache import cached
-from summula.core.data.chunks import Part
+from summula.core.data.chunks import Chunk, Part
 from summula.core.data.sources import MappedSource, MemorySource, Source
 from summula.core.engine.engine import TreeSum, engine, local_engine
 from summula.core.errors import ClusterError, DataError
-from summula.core.estimator.validation import complain_of_missing
+from summula.core.estimator.validation import raise_if_not_finite
 from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin
+from summula.core.numerics.sums import Sum
 
 __all__ = ["OutOfTime", "Run", "Unnamed", "check_clock"]
 
@@ -56,6 +57,8 @@ class Run:
         self._data = {"X": X, "y": _target_values(source, y, getattr(estimator, "classes_", None))}
         self.one_target = source.one_target
         self._n_jobs = getattr(estimator, "n_jobs", None)
+        self._allows_nan = bool(getattr(estimator, "_allows_nan", False))
+        self._rows_are_finite = False
         self._deadline = deadline
         self._offer: Callable[[], None] | None = None
         self._withholds = False
@@ -75,7 +78,7 @@ class Run:
             self.use(kept)
 
     def sum(self, statistic: type[S], params: Any, task: str = "pass over the rows") -> S:
-        """The statistic of all rows, in one pass."""
+        """The statistic of all rows, in one pass; NaN and infinities that show in it are located in the rows."""
         context = self._begin(task, len(self.parts))
         tree: TreeSum[S] = TreeSum(statistic.merge)
         fn = functools.partial(blocks_of_part, statistic, params)
@@ -88,7 +91,16 @@ class Run:
         total = tree.result()
         if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
             raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
+        if not self._rows_are_finite and not self._is_complete(total):
+            # Once only: finite rows may have sums that are not, at a point where a loss overflows.
+            self.raise_if_not_finite()
+            self._rows_are_finite = True
         return total
+
+    def _is_complete(self, total: Any) -> bool:
+        if not isinstance(total, Sum):
+            return True
+        return total.is_finite() if self._allows_nan else total.is_complete(self.source.n_rows)
 
     def each(self, fn: Callable[[Part], Any], task: str = "pass over the rows") -> Iterator[Any]:
         """What a function says of each part, in the order of the rows, in one pass."""
@@ -99,30 +111,26 @@ class Run:
                 self._tick(context)
         self._end(context)
 
-    def complain_of_missing(self) -> None:
+    def raise_if_not_finite(self) -> None:
         """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
         given = self.source.base if isinstance(self.source, MappedSource) else self.source
-        complain_of_missing(given, type(self.estimator).__name__)
+        raise_if_not_finite(given, type(self.estimator).__name__, allow_nan=self._allows_nan)
 
     def leading(self, rows: int) -> Run:
         """A quiet run over the first rows alone, held in memory."""
         chunk = self.source.chunk(0, min(rows, self.source.n_rows))
-        few = MemorySource(
-            chunk.rows.csr() if chunk.is_sparse else chunk.rows if chunk.has_factors else chunk.X,
-            chunk.y,
-            chunk.weight,
-            self.source.dtype,
-            self.source.names,
-            self.source.target_names,
-            one_target=self.one_target,
-        )
+        few = MemorySource.of_chunk(chunk, self.source)
         with engine(local_engine()):
             return Run(self.estimator, few, quiet=True, deadline=self._deadline)
 
     def origin(self) -> NDArray[np.float64]:
         """An origin near the mean of [X, Y], from the leading chunk."""
+        return pilot_origin(self.first_chunk())
+
+    def first_chunk(self) -> Chunk:
+        """The leading rows."""
         first = self.parts[0]
-        return pilot_origin(self.source.chunk(first.start, min(first.start + first.chunk_rows, first.stop)))
+        return self.source.chunk(first.start, min(first.start + first.chunk_rows, first.stop))
 
     def offer(self, assign: Callable[[], None]) -> None:
         """Keep this model, unless a better one is offered, if the fit is cut short."""
@@ -176,12 +184,11 @@ class Run:
 def _target_values(source: Source, y: Any, classes: Array | None) -> Any:
     """The target as callbacks want it: its values or labels, also where the user gave the name of a column."""
     named = isinstance(y, str) or (isinstance(y, list | tuple) and any(isinstance(name, str) for name in y))
-    values = getattr(source, "y", None) if named else None
-    if values is None:
+    if not named or not isinstance(source, MemorySource):
         return y
-    if classes is not None:
-        return classes[values[:, 0].astype(np.intp)]
-    return values[:, 0] if source.one_target else values
+    if source.codes is not None and classes is not None:
+        return classes[source.codes]
+    return y if source.y is None else source.y[:, 0] if source.one_target else source.y
 
 
 class Unnamed(BaseEstimator):

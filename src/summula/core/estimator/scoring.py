@@ -25,7 +25,7 @@ from summula.core.data.frames import is_frame, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import collection_reader
+from summula.core.estimator.validation import collection_reader, has_bad_values
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Hits", "SquaredErrors", "accuracy", "r2", "values_in_memory"]
@@ -68,17 +68,22 @@ class SquaredErrors(Sum):
 
 @dataclass(frozen=True)
 class Hits(Sum):
-    """The sums of (2); `params` predicts the codes of a chunk."""
+    """The sums of (2); `params` are what gives the scores of a chunk, and the codes of the classes by these.
+
+    `hits` is NaN when scores and rows hold values that are not finite.
+    """
 
     hits: float
     weight: float
 
     @classmethod
-    def map(cls, chunk: Chunk, params: RowFunction) -> Self:
+    def map(cls, chunk: Chunk, params: tuple[RowFunction, Callable[[Array], Array]]) -> Self:
         """The sums of one chunk."""
-        assert chunk.y is not None
+        scores = params[0](chunk)
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
-        return cls(float(w @ (params(chunk) == chunk.y[:, 0])), float(w.sum()))
+        if not np.isfinite(scores).all() and has_bad_values(chunk):
+            return cls(np.nan, float(w.sum()))
+        return cls(float(w @ (params[1](scores) == chunk.codes)), float(w.sum()))
 
 
 def _in_memory(X: Any) -> bool:
@@ -126,8 +131,6 @@ def r2(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weigh
     with _scored(model, X, y, sample_weight) as run:
         params = (model._row_function(), run.origin()[run.source.n_features :])
         sums = run.sum(SquaredErrors, params, "score")
-        if not np.isfinite(sums.residual + sums.square).all():
-            run.complain_of_missing()
     if sums.count < 2:
         warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning)
         return float("nan")
@@ -139,7 +142,7 @@ def accuracy(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample
     if _in_memory(X):
         return float(in_memory(*_values(X, y, sample_weight)))
     with _scored(model, X, y, sample_weight) as run:
-        sums = run.sum(Hits, model._code_function(), "score")
+        sums = run.sum(Hits, (model._score_function(), model._winners), "score")
     return float(sums.hits / sums.weight)
 
 
@@ -149,7 +152,7 @@ def _scored(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Run]:
     check_is_fitted(model)
     if not isinstance(X, Scan):
         X = _without(X, getattr(model, "_not_features", ()), y, sample_weight)
-    source = model._source(X, y, sample_weight, unknown=-1.0)
+    source = model._source(X, y, sample_weight, unknown=-1)
     try:
         yield Run(model, source, quiet=True)
     finally:

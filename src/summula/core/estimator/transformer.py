@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.estimator.rows import RowwiseEstimator
-from summula.core.estimator.validation import complain_of_missing, has_bad_values
+from summula.core.estimator.validation import has_bad_values, raise_if_not_finite
 
 __all__ = ["Transformer"]
 
@@ -62,7 +62,7 @@ class Transformer(TransformerMixin, RowwiseEstimator):
         def fill(chunk: Chunk, rows: Array) -> None:
             write(chunk, rows)
             if is_refused(rows).any() and has_bad_values(chunk, allow_nan=self._allows_nan):
-                complain_of_missing(source, type(self).__name__, allow_nan=self._allows_nan)
+                raise_if_not_finite(source, type(self).__name__, allow_nan=self._allows_nan)
 
         if source.streams:
             return self._fill_batches(fill, source, self._n_outputs())

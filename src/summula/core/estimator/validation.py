@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -45,10 +45,10 @@ from summula.core.numerics.sums import Sum, merged_by
 __all__ = [
     "as_source",
     "collection_reader",
-    "complain_of_missing",
-    "complain_of_overflow",
     "feature_rows",
     "has_bad_values",
+    "raise_if_not_finite",
+    "raise_if_overflowing",
 ]
 
 Array = NDArray[Any]
@@ -168,12 +168,16 @@ def _targets(y: Any, n_rows: int, name: str) -> Array:
         raise DataError(f"The target y has shape {values.shape}, no column at all; {name} needs at least one.")
     if values.dtype not in _FLOATS:
         values = _float64(values, TARGET, y, name)
-    if len(values) != n_rows:
+    return _checked_length(values, n_rows)
+
+
+def _checked_length(targets: Array, n_rows: int) -> Array:
+    if len(targets) != n_rows:
         raise DataError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows and y has {len(values)}; "
-            "give one target a row."
+            "Found input variables with inconsistent numbers of samples: "
+            f"X has {n_rows} rows and y has {len(targets)}; give one target a row."
         )
-    return values
+    return targets
 
 
 def _weights(weight: Any, n_rows: int, name: str) -> Array | None:
@@ -215,32 +219,52 @@ def as_source(
     accept_sparse: bool = True,
     labels: Labels | None = None,
     factors: Factors | None = None,
+    offset: Any = None,
 ) -> Source:
     """Check what a fit was given and put it behind one face.
 
     `y` and `sample_weight` may be names of columns of X when X is a frame; those columns are then not features.
-    With `labels` the first target is a class label, and the source carries its code; with `factors` columns of
-    categories stand for their indicators.
+    With `labels` the target is a class label, and rows carry its code; with `factors` columns of categories stand for
+    their indicators. `offset` is an array, or the name of a column of files or of a collection.
     """
     if isinstance(X, Scan):
         read = _scan_source(
-            estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels, factors=factors
+            estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels, factors=factors, offset=offset
         )
         return _with_factors(read, factors)
     if (reader := collection_reader(X)) is not None:
         if labels is not None:
             X, y = _label_reader(X).with_codes(X, y, labels)
         if factors is not None:
-            named = [*(y if _is_list_of_names(y) else [y]), sample_weight]
+            named = [*(y if _is_list_of_names(y) else [y]), sample_weight, offset]
             X = _label_reader(X).with_factors(X, factors, [name for name in named if isinstance(name, str)])
         options = {"needs_y": needs_y, "reset": reset, "accept_sparse": accept_sparse}
-        collected: Source = reader.collection_source(estimator, X, y, sample_weight, **options)
+        collected: Source = reader.collection_source(
+            estimator, X, y, sample_weight, labelled=labels is not None, offset=offset, **options
+        )
         return _with_factors(collected, factors)
     name = type(estimator).__name__
-    target_names = _names_of(y)
+    X, y, sample_weight, target_names = _resolve_names(X, y, sample_weight, labels, name)
+    rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse, factors=factors)
+    given = MemorySource(rows, None, None, _product_dtype(rows), _feature_names(estimator), target_names, offset=offset)
+    if labels is not None:
+        given = replace(given, codes=_checked_length(y, given.n_rows))
+    elif needs_y or y is not None:
+        targets = _targets(y, given.n_rows, name)
+        given = replace(given, y=targets.reshape(given.n_rows, -1), one_target=targets.ndim == 1)
+    return _with_factors(replace(given, weight=_weights(sample_weight, given.n_rows, name)), factors)
+
+
+def _resolve_names(
+    X: Any, y: Any, sample_weight: Any, labels: Labels | None, name: str
+) -> tuple[Any, Any, Any, tuple[str, ...] | None]:
+    """Features, target and weight by their values, where some are named columns of a frame, and names of the targets.
+
+    With `labels` the target is given as codes.
+    """
     columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) and not _is_text(X, y, labels) else []
-    weighted_by_name = isinstance(sample_weight, str)
-    if (columns or weighted_by_name) and not is_frame(X):
+    weights = [sample_weight] if isinstance(sample_weight, str) else []
+    if (columns or weights) and not is_frame(X):
         if columns and not isinstance(y, str):
             raise DataError(
                 f"The target y holds text such as {y[0]!r}; {name} needs numbers "
@@ -250,32 +274,20 @@ def as_source(
         raise DataError(
             f"{what} names a column, but X is {type(X).__name__}, which has none: give a frame or the values."
         )
-    if columns or weighted_by_name:
-        X, popped = pop_columns(X, columns + ([sample_weight] if weighted_by_name else []))
-        if weighted_by_name:
-            sample_weight = column_numbers(popped.pop(), name)
-        if columns:
-            values = [
-                labels.codes(_label_column(column)) if labels and not j else column_numbers(column, name)
-                for j, column in enumerate(popped)
-            ]
-            target_names = tuple(columns)
-            y = values[0] if isinstance(y, str) else np.column_stack(values)
+    target_names = _names_of(y)
     if labels is not None and not columns:
         y = _codes(y, labels, name)
-    rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse, factors=factors)
-    source = MemorySource(rows, None, None, _product_dtype(rows), _feature_names(estimator))
-    targets = _targets(y, source.n_rows, name) if needs_y or y is not None else None
-    given = MemorySource(
-        rows,
-        targets if targets is None or targets.ndim == 2 else targets[:, None],
-        _weights(sample_weight, source.n_rows, name),
-        source.dtype,
-        source.names,
-        target_names,
-        one_target=targets is None or targets.ndim == 1,
-    )
-    return _with_factors(given, factors)
+    if columns or weights:
+        X, popped = pop_columns(X, columns + weights)
+        if weights:
+            sample_weight = column_numbers(popped.pop(), name)
+        if columns and labels is not None:
+            y = labels.codes(_label_column(popped[0]))
+        elif columns:
+            values = [column_numbers(column, name) for column in popped]
+            y = values[0] if isinstance(y, str) else np.column_stack(values)
+        target_names = tuple(columns) or target_names
+    return X, y, sample_weight, target_names
 
 
 def _with_factors(source: Source, factors: Factors | None) -> Source:
@@ -337,6 +349,7 @@ def _scan_source(
     reset: bool,
     labels: Labels | None = None,
     factors: Factors | None = None,
+    offset: Any = None,
 ) -> ScanSource:
     """Columns of files as features, targets and weight, all by name."""
     from sklearn.utils.validation import validate_data
@@ -345,12 +358,12 @@ def _scan_source(
     targets = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) else []
     if needs_y and y is None:
         raise DataError(f"{name} requires y to be passed, but the target y is None: name a column of the files.")
-    for what, value in (("y", None if targets else y), ("sample_weight", sample_weight)):
+    for what, value in (("y", None if targets else y), ("sample_weight", sample_weight), ("offset", offset)):
         if value is not None and not isinstance(value, str):
             raise DataError(
                 f"The rows come from files, so {what} has to be the name of a column, not {type(value).__name__}."
             )
-    weight = [sample_weight] if isinstance(sample_weight, str) else []
+    weight = [column for column in (sample_weight, offset) if column is not None]
     for column in targets + weight:
         if column not in X.kinds:
             raise DataError(no_such_column(column, X.columns))
@@ -377,10 +390,11 @@ def _scan_source(
         X,
         features,
         targets,
-        weight[0] if weight else None,
+        sample_weight,
         one_target=isinstance(y, str) or y is None,
         labels=labels,
         factors=factors if coded else None,
+        offset=offset,
     )
 
 
@@ -455,9 +469,9 @@ class _Bad(Sum):
         total: _Bad | None = None
         for chunk in part.chunks():
             one = cls._of_stored(is_bad, chunk) if chunk.is_sparse else cls._of_block(is_bad(chunk.X), chunk.start)
-            if chunk.y is not None:
-                targets = cls._of_block(is_bad(chunk.y), chunk.start)
-                one = cls(np.append(one.counts, targets.counts), np.append(one.first, targets.first))
+            for column in _measured(chunk):
+                beside = cls._of_block(is_bad(column), chunk.start)
+                one = cls(np.append(one.counts, beside.counts), np.append(one.first, beside.first))
             total = one if total is None else total.merge(one)
         assert total is not None
         return total
@@ -479,10 +493,16 @@ def has_bad_values(chunk: Chunk, *, allow_nan: bool = False) -> bool:
     """Whether the features or targets of a chunk hold NaN or infinities (infinities alone with `allow_nan`)."""
     is_bad = np.isinf if allow_nan else _not_finite
     X = chunk.X.data if chunk.is_sparse else chunk.X
-    return bool(is_bad(X).any() or (chunk.y is not None and is_bad(chunk.y).any()))
+    return bool(is_bad(X).any() or any(is_bad(column).any() for column in _measured(chunk)))
 
 
-def complain_of_overflow(source: Source, square: Array) -> None:
+def _measured(chunk: Chunk) -> list[Array]:
+    """The numbers that rows have beside their features and weights, as columns."""
+    offset = None if chunk.offset is None else chunk.offset[:, None]
+    return [column for column in (chunk.y, offset) if column is not None]
+
+
+def raise_if_overflowing(source: Source, square: Array) -> None:
     """Raise a sentence that names the first column whose squares are too large to be summed."""
     for j in np.flatnonzero(~np.isfinite(square)):
         raise DataError(
@@ -491,7 +511,7 @@ def complain_of_overflow(source: Source, square: Array) -> None:
         )
 
 
-def complain_of_missing(source: Source, estimator: str, *, allow_nan: bool = False) -> None:
+def raise_if_not_finite(source: Source, estimator: str, *, allow_nan: bool = False) -> None:
     """Raise a sentence that names the first column with NaN or infinities; return when there is none."""
     engine = source.engine()
     look = functools.partial(_Bad.of, np.isinf if allow_nan else _not_finite)
@@ -501,9 +521,9 @@ def complain_of_missing(source: Source, estimator: str, *, allow_nan: bool = Fal
         return
     j, row = int(columns[0]), int(bad.first[columns[0]])
     chunk = source.chunk(row, row + 1)
-    is_target = j >= source.n_features
-    value = chunk.y[0, j - source.n_features] if is_target and chunk.y is not None else chunk.dense()[0, j]
-    label = _target_label(source, j - source.n_features) if is_target else source.column(j)
+    k = j - source.n_features
+    value = chunk.dense()[0, j] if k < 0 else np.hstack(_measured(chunk))[0, k]
+    label = source.column(j) if k < 0 else "The offset" if k == source.n_targets else _target_label(source, k)
     count, more = int(bad.counts[j]), len(columns) - 1
     kind = "missing value" if np.isnan(value) else "infinite value"
     others = f", and {more} other column{' has' if more == 1 else 's have'} some too" if more else ""

@@ -58,9 +58,10 @@ class Statistic(Protocol):
 def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
     """The statistic of some chunks, added from left to right."""
     total: S | None = None
-    for chunk in chunks:
-        one = statistic.map(chunk, params)
-        total = one if total is None else total.merge(one)
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN and infinities of rows are seen in their sums
+        for chunk in chunks:
+            one = statistic.map(chunk, params)
+            total = one if total is None else total.merge(one)
     assert total is not None, "there is at least one chunk"
     return total
 
@@ -225,6 +226,10 @@ class Moments(Sum):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             drift = self.total / self.weight
             return np.maximum(self.square / self.weight - drift**2, 0.0)
+
+    def is_complete(self, n_rows: int) -> bool:
+        """Whether no value is missing."""
+        return self.is_finite() and bool((self.count == n_rows).all())
 
     def recentre(self, origin: Array) -> Self:
         """The same sums about another origin."""

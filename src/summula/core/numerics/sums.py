@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+import numpy as np
+
 __all__ = ["Groups", "Sum", "merged_by"]
 
 Merge = Callable[[Any, Any], Any]
@@ -45,6 +47,14 @@ class Sum:
                 raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be taken out of it.")
         return self._combined(other, operator.sub)
 
+    def is_finite(self) -> bool:
+        """Whether no field holds NaN or infinities: those of rows show in their sums."""
+        return all(_is_finite(getattr(self, name)) for name, _ in _fields(self))
+
+    def is_complete(self, n_rows: int) -> bool:
+        """Whether the values of all rows are in the sums; statistics that pass missing values over count them."""
+        return self.is_finite()
+
     def recentre(self, origin: Any) -> Self:
         """The same sums about another origin."""
         raise NotImplementedError(f"{type(self).__name__} cannot be moved to another origin")
@@ -68,6 +78,14 @@ class Sum:
 
 def _joined(a: Any, b: Any, merge: Merge) -> Any:
     return None if a is None or b is None else merge(a, b)
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, np.ndarray | np.floating | float):
+        return np.asarray(value).dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, tuple):
+        return all(_is_finite(one) for one in value)
+    return value.is_finite() if isinstance(value, Sum) else True
 
 
 def _merge_each(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:

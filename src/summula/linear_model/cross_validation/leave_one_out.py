@@ -281,7 +281,7 @@ def _path_by_rows(run: Run, alphas: Array, fit_intercept: bool) -> LeftOutPath:
 def _check_complete(run: Run, chunk: Chunk) -> None:
     X = chunk.X
     if not (np.isfinite(X.data if chunk.is_sparse else X).all() and np.isfinite(np.asarray(chunk.y)).all()):
-        run.complain_of_missing()
+        run.raise_if_not_finite()
 
 
 def _check_enough(run: Run, count: int, fit_intercept: bool) -> None:
@@ -301,7 +301,7 @@ def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, 
     gram: Gram | None = None
     if wide or source.n_rows * d**2 > TINY_FACTOR:
         gram = _gram(run, origin, wide)
-        if np.isfinite(gram.products).all():
+        if gram.is_finite():
             if fit_intercept and not source.is_sparse and off_centre(gram):
                 gram = _gram(run, gram.mean, wide)
             _check_enough(run, gram.count, fit_intercept)
@@ -310,12 +310,9 @@ def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, 
                 if wide or system.accurate(float(alphas.min())):
                     return system, gram.count, gram
             origin = gram.mean if fit_intercept else origin
-        else:
-            run.complain_of_missing()  # or else squares overflow, and orthogonal steps do not square
+        else:  # squares overflow, and orthogonal steps do not square
             gram = None
     factor = run.sum(TriangularFactor, (origin, True), "triangular factor")
-    if not np.isfinite(factor.R).all():
-        run.complain_of_missing()
     _check_enough(run, factor.count, fit_intercept)
     with solving(d):
         return FactorSystem.of(factor.R, factor.count, origin, d, fit_intercept), factor.count, gram

@@ -105,8 +105,7 @@ def train_of(run: Run, split: Split, problem: GlmProblem) -> Run:
         return FoldRun(run, split)
     source = run.source
     chunk = source.chunk(0, source.n_rows).take(split.train)
-    rows = chunk.rows.csr() if chunk.is_sparse else chunk.X
-    held = MemorySource(rows, chunk.y, chunk.weight, source.dtype, source.names, source.target_names)
+    held = MemorySource.of_chunk(chunk, source)
     with engine(local_engine()):
         return Run(run.estimator, held, quiet=True, deadline=run._deadline)
 
@@ -139,11 +138,10 @@ def _without_class(run: Run, problems: Sequence[GlmProblem], number: int, there:
     run = run.leading(run.source.n_rows)
     source = run.source
     assert isinstance(source, MemorySource)
-    assert source.y is not None
     kept = np.flatnonzero(there)
-    code = np.zeros(len(there))
+    code = np.zeros(len(there), np.int32)
     code[kept] = np.arange(len(kept))
-    fewer = Run(run.estimator, replace(source, y=code[source.y.astype(np.intp)]), quiet=True, deadline=run._deadline)
+    fewer = Run(run.estimator, replace(source, codes=code[source.codes]), quiet=True, deadline=run._deadline)
     weights = problems[0].class_weight
     mine = None if weights is None else weights[kept]
     part = [p._replace(loss=Multinomial(len(kept)), outputs=len(kept), class_weight=mine, link=None) for p in problems]
@@ -168,8 +166,8 @@ class Codes(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: None) -> Self:
         """The codes of one chunk."""
-        assert chunk.y is not None
-        return cls((chunk.y[:, 0].copy(),))
+        assert chunk.codes is not None
+        return cls((chunk.codes.copy(),))
 
 
 class Judged(NamedTuple):
@@ -190,15 +188,14 @@ class Scores(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: Judged) -> Self:
         """The pieces of one chunk."""
-        assert chunk.y is not None
         times = params.batch.test[params.number][params.batch.of(chunk.start, chunk.stop)]
         rows = np.repeat(np.arange(len(times)), times)
         if not len(rows):
             return cls(())
         some = chunk.take(rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named by whoever reads the scores
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is located by `Run.sum`
             scores = np.asarray(linear_values(params.coef, params.intercept, some), np.float64)
-        return cls(((scores, chunk.y[rows, 0], None if chunk.weight is None else chunk.weight[rows]),))
+        return cls(((scores, np.asarray(some.codes), some.weight),))
 
 
 def with_labels(scorer: Any, classes: Array) -> Any:

@@ -205,8 +205,7 @@ def _fits(run: Run, batches: Sequence[Batch], setting: Setting) -> tuple[list[Sp
     gram: Gram | None = None
     if source.n_rows > d and source.n_rows * d**2 > TINY_FACTOR:
         sums, gram = grams_of(run, batches, origin)
-        if not np.isfinite(gram.products).all():
-            run.complain_of_missing()  # or else squares overflow, and orthogonal steps do not square
+        if not gram.is_finite():  # squares overflow, and orthogonal steps do not square
             gram = None
         else:
             if setting.fit_intercept and not source.is_sparse and off_centre(gram):
@@ -216,8 +215,6 @@ def _fits(run: Run, batches: Sequence[Batch], setting: Setting) -> tuple[list[Sp
                 return fits, gram
             origin = gram.mean if setting.fit_intercept else origin
     factors = factors_of(run, batches, origin)
-    if not all(np.isfinite(f.R).all() for sums in factors for f in sums.groups if f is not None):
-        run.complain_of_missing()
     return list(ThreadEngine().map_ordered(functools.partial(_by_factors, setting, origin), _splits(factors))), gram
 
 

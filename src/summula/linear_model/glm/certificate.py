@@ -19,6 +19,7 @@ from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.linear_model.glm.dual import bound_of
+from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.solver import GlmProblem, Objective, judge
 from summula.linear_model.l1.likelihood import decrement_of
 from summula.losses import Loss, Multinomial
@@ -71,13 +72,10 @@ class GlmCertificate(Certificate):
         self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, exposure: Any = None
     ) -> Verification:
         """Recompute objective and gap from the data, without the solver."""
-        from summula.linear_model.glm.targets import features_beside, joined_targets
-
         factors = Factors("the certificate", self.levels) if self.levels else None
         labels = None if self.classes is None else Labels("the certificate", self.classes)
-        target = joined_targets(X, y, offset, exposure)
-        X = X if target is y else features_beside(X, y, offset, exposure)
-        source = as_source(Unnamed(), X, target, sample_weight, needs_y=True, labels=labels, factors=factors)
+        X, total = rows_and_offset(X, offset, exposure)
+        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels, factors=factors, offset=total)
         run = Run(Unnamed(), source)
         several = isinstance(self.loss, Multinomial)
         problem = GlmProblem(

@@ -13,10 +13,10 @@ from summula.core.data.training_data import recalled
 from summula.core.errors import ParameterError
 from summula.linear_model.glm.inference import Asked
 from summula.linear_model.glm.model import GlmModel
+from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.residuals import KINDS, residuals
 from summula.linear_model.glm.sums import At, linear_predictor
-from summula.linear_model.glm.targets import features_beside, joined_targets
 from summula.linear_model.glm.terms import tested_terms
 from summula.losses import Loss, loss_of
 from summula.stats.exponential_family import Family
@@ -35,15 +35,10 @@ class DiagnosedGlm(GlmModel):
     def _family_and_link(self) -> tuple[Family, Link]:
         raise NotImplementedError
 
-    def _rows_and_targets(self, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> tuple[Any, Any]:
-        if offset is None and exposure is None:
-            return X, y
-        return features_beside(X, y, offset, exposure), joined_targets(X, y, offset, exposure)
-
-    def _note_shift(self, y: Any, offset: Any, exposure: Any) -> None:
+    def _note_shift(self, offset: Any, exposure: Any) -> None:
         """Columns of the frame that were offset or exposure are no features of later frames either."""
         self._shifted = offset is not None or exposure is not None
-        named = [name for name in (y, offset, exposure) if isinstance(name, str)]
+        named = [name for name in (offset, exposure) if isinstance(name, str)]
         if self._shifted and named:
             self._not_features = tuple(dict.fromkeys([*getattr(self, "_not_features", ()), *named]))
 
@@ -196,8 +191,8 @@ class DiagnosedGlm(GlmModel):
         at = self._at(loss_of(family, link))
 
         def rows(chunk: Chunk) -> Array:
-            assert chunk.y is not None
             eta = linear_predictor(chunk, at)[:, 0]
-            return residuals(kind, chunk.y[:, 0].astype(np.float64), eta, chunk.weight, family, link)
+            return residuals(kind, chunk.target.astype(np.float64), eta, chunk.weight, family, link)
 
-        return self._map_rows(rows, self._source(*self._rows_and_targets(X, y, offset, exposure), sample_weight))
+        X, total = rows_and_offset(X, offset, exposure)
+        return self._map_rows(rows, self._source(X, y, sample_weight, offset=total))

@@ -82,12 +82,15 @@ class Balanced(Sum):
     squares: Array
     weight: float
 
+    def is_finite(self) -> bool:
+        """Losses without a closed form of (2) have infinite values, which say nothing about the rows."""
+        return True
+
     @classmethod
     def map(cls, chunk: Chunk, params: At) -> Self:
         """The sums of one chunk."""
         point = params
         chunk, weight = weighted_rows(chunk, point.class_weight)
-        assert chunk.y is not None
         w = np.ones(len(chunk)) if weight is None else weight
         outputs = point.theta.shape[1]
         dense = None
@@ -96,7 +99,7 @@ class Balanced(Sum):
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, None if chunk.has_factors else dense)
             by_class = isinstance(point.loss, Multinomial)
-            y = chunk.y[:, 0]
+            y = chunk.target
             value, slope, _ = point.loss.derivatives(y, eta if by_class else eta[:, 0])
             slope = slope.reshape(len(y), outputs) * w[:, None]
             group = y.astype(np.intp) if by_class else (slope[:, 0] < 0).astype(np.intp)

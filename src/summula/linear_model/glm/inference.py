@@ -121,7 +121,7 @@ def _reported(A: Array, fit: GlmFit, problem: GlmProblem) -> Array:
 
 
 class Rows(NamedTuple):
-    """Where and how the sums of (2) are taken; `grouped` says that the last column of y numbers the groups."""
+    """Where and how the sums of (2) are taken; `grouped` asks for the totals of groups of rows."""
 
     at: At
     half_inverse: Array
@@ -168,18 +168,15 @@ class Sandwich(Sum):
     def _of_block(cls, chunk: Chunk, params: Rows) -> Self:
         at, F, precision, grouped = params
         chunk, w = weighted_rows(chunk, at.class_weight)
-        assert chunk.y is not None
         w = np.ones(len(chunk)) if w is None else w
-        y, codes = chunk.y[:, 0], chunk.y[:, -1]
-        chunk = replace(chunk, y=chunk.y[:, :-1]) if grouped else chunk
-        value, slope, curvature = _derivatives(at.loss, y, linear_predictor(chunk, at))
+        value, slope, curvature = _derivatives(at.loss, chunk.target, linear_predictor(chunk, at))
         parts = list(coordinates(chunk, at, F))
         u = np.sum([s[:, None] * part for s, part in zip(slope.T, parts, strict=True)], axis=0)
         bread = np.zeros((F.shape[1], F.shape[1]))
         if curvature is not None:
             bread = (parts[0] * (w * curvature)[:, None]).T @ parts[0]
         if grouped:
-            keys, place = np.unique(codes, return_inverse=True)
+            keys, place = np.unique(np.asarray(chunk.groups), return_inverse=True)
             members = sparse.csr_array((w, (place, np.arange(len(w)))), shape=(len(keys), len(w)))
             totals = np.asarray(members @ u)
             return cls(float(w @ value), bread, np.zeros_like(bread), GroupTotals(keys, totals))
@@ -374,7 +371,6 @@ class _Density(NamedTuple):
     family: Family
     link: Link
     dispersion: float
-    grouped: bool
 
 
 @dataclass(frozen=True)
@@ -385,10 +381,8 @@ class _Likelihood(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: _Density) -> Self:
-        assert chunk.y is not None
-        chunk = replace(chunk, y=chunk.y[:, :-1]) if params.grouped else chunk
         mu = params.link.inverse(linear_predictor(chunk, params.at)[:, 0])
-        y = chunk.y[:, 0].astype(np.float64)  # type: ignore[index]
+        y = chunk.target.astype(np.float64)
         return cls(params.family.log_likelihood(y, mu, params.dispersion, weight=chunk.weight))
 
 
@@ -399,8 +393,7 @@ def _likelihood(subject: Subject, asked: Asked, phi: float, run: Run | None) -> 
     if run is None:
         return float("nan")
     at = subject.fit.at(subject.problem)
-    grouped = asked.cov == "cluster"
-    return run.sum(_Likelihood, _Density(at, subject.family, subject.link, phi, grouped), "likelihood").total
+    return run.sum(_Likelihood, _Density(at, subject.family, subject.link, phi), "likelihood").total
 
 
 def _notes(subject: Subject, asked: Asked, terms: tuple[str, ...], unknown: NDArray[np.bool_]) -> tuple[str, ...]:

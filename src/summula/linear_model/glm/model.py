@@ -17,6 +17,7 @@ from summula.core.model_files import schema
 from summula.linear_model.glm.certificate import GlmCertificate
 from summula.linear_model.glm.groups import with_groups
 from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
+from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.separation import Found, separation_of_fit
 from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve
@@ -161,10 +162,6 @@ class GlmModel(LinearScores):
         """The family and the link of the targets."""
         raise NotImplementedError
 
-    def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Features and target as a source takes them; models with offsets join those to the target."""
-        return X, y
-
     def _summarised(self, given: tuple[Any, ...], asked: Asked, groups: Any) -> Summary:
         """The summary of the fit; `given` are the training data, X None where the kept ones serve."""
         from sklearn.utils.validation import check_is_fitted
@@ -188,7 +185,7 @@ class GlmModel(LinearScores):
         precise = asked.weights == "precision" and self._weighted and not family.fixed_dispersion
         if asked.cov != "classical" or precise or self._fit.half_inverse is None:
             rows, groups = self._training_rows(given, asked, groups)
-        source = None if rows is None else self._source(*rows)
+        source = None if rows is None else self._source(*rows[:3], offset=rows[3])
         run = None if source is None else Run(self, source, quiet=True)
         subject = Subject(
             informed(self._fit, problem, run),
@@ -231,7 +228,7 @@ class GlmModel(LinearScores):
             raise DataError("summary() needs a fit that ran to its end, and this one was cut short; fit again.")
 
     def _training_rows(self, given: tuple[Any, ...], asked: Asked, groups: Any) -> tuple[tuple[Any, ...] | None, Any]:
-        """X, y and weights of the training data as a source takes them, if they are there, and the labels of groups."""
+        """X, y, weights and offsets of the training data as a source takes them, if they are there, and the groups."""
         if given[0] is None:
             kept = recalled(getattr(self, "_training", None))
             if kept is None:
@@ -244,7 +241,8 @@ class GlmModel(LinearScores):
             others, (column,) = pop_columns(X, [groups])
             X = X if groups in getattr(self, "feature_names_in_", ()) else others
             groups = array_of(column.to_native())
-        return (*self._rows_and_targets(X, y, *shift), sample_weight), groups
+        X, offset = rows_and_offset(X, *shift)
+        return (X, y, sample_weight, offset), groups
 
 
 def _separated_by(separated: tuple[str, ...], *, first: bool = True) -> str:

@@ -74,12 +74,12 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fitted(Sum):
-    """Sums over rows of (1), (2), what (3) needs, and the likelihood at a dispersion (NaN where it is not known)."""
+    """Sums over rows of (1), (2), what (3) needs, and the likelihood at a dispersion (None where it is not known)."""
 
     deviance: float
     pilot: float
     chi2: float
-    likelihood: float
+    likelihood: float | None
     count: int
     weight: float
     total: float
@@ -89,18 +89,16 @@ class _Fitted(Sum):
     def map(cls, chunk: Chunk, params: _Point) -> Self:
         """The sums of one chunk."""
         at, family, link, pilot, dispersion = params
-        assert chunk.y is not None
-        y = chunk.y[:, 0].astype(np.float64)
+        y = chunk.target.astype(np.float64)
         w = np.ones(len(y)) if chunk.weight is None else chunk.weight
         if not w.all():
             chunk = chunk.take(np.flatnonzero(w > 0))
-            assert chunk.y is not None
-            y, w = chunk.y[:, 0].astype(np.float64), w[w > 0]
+            y, w = chunk.target.astype(np.float64), w[w > 0]
         if not len(y):
             return cls(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0.0)
         with np.errstate(all="ignore"):
             mu = link.inverse(linear_predictor(chunk, at)[:, 0])
-            likelihood = np.nan
+            likelihood = None
             if np.isfinite(dispersion):
                 likelihood = float(family.log_likelihood(y, mu, dispersion, frequency=w))
             return cls(
@@ -126,7 +124,7 @@ def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link:
     df = sums.weight - p
     with np.errstate(all="ignore"):
         dispersion = 1.0 if family.fixed_dispersion else (sums.chi2 / df if df > 0 else np.nan)
-    null = _null_with_offset(run, problem, link) if run.source.n_targets > 1 else _null(sums, pilot, family)
+    null = _null_with_offset(run, problem, link) if run.source.shifted else _null(sums, pilot, family)
     likelihood = sums.likelihood
     if not family.fixed_dispersion and np.isfinite(dispersion) and dispersion > 0:
         if family.name in _LOG_POWER:
@@ -134,7 +132,8 @@ def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link:
             likelihood = sums.weight * at_one + _LOG_POWER[family.name] * sums.logs - sums.deviance / (2 * dispersion)
             return Quality(sums.deviance, null, sums.chi2, dispersion, likelihood, sums.count, sums.weight, df)
         likelihood = run.sum(_Fitted, point._replace(dispersion=dispersion), "likelihood").likelihood
-    return Quality(sums.deviance, null, sums.chi2, dispersion, likelihood, sums.count, sums.weight, df)
+    known = np.nan if likelihood is None else likelihood
+    return Quality(sums.deviance, null, sums.chi2, dispersion, known, sums.count, sums.weight, df)
 
 
 @dataclass(frozen=True)
@@ -149,12 +148,11 @@ class _Level(Sum):
     def map(cls, chunk: Chunk, params: tuple[Any, float]) -> Self:
         """The sums of one chunk."""
         loss, level = params
-        assert chunk.y is not None
-        y, w = chunk.y.astype(np.float64), chunk.weight
-        if w is not None:
-            y, w = y[w > 0], w[w > 0]
+        if chunk.weight is not None:
+            chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
+        w = chunk.weight
         with np.errstate(all="ignore"):
-            rows = loss.derivatives(y[:, 0], level + y[:, 1])
+            rows = loss.derivatives(chunk.target.astype(np.float64), level + np.asarray(chunk.offset))
         return cls(*(float(part.sum() if w is None else w @ part) for part in rows))
 
 
@@ -165,7 +163,8 @@ def _null_with_offset(run: Run, problem: GlmProblem, link: Link) -> float:
         sums = run.sum(_Level, (problem.loss, float(x[0])), "intercept alone")
         return Local(sums.value, np.array([sums.slope]), np.array([[sums.fisher]]))
 
-    y, offset = run.origin()[run.source.n_features :]
+    first = run.first_chunk()
+    y, offset = float(run.origin()[-1]), float(np.mean(np.asarray(first.offset)))
     with np.errstate(all="ignore"):
         start = float(link.link(np.array([y]))[0]) - offset
     found = newton(evaluate, np.array([start if np.isfinite(start) else 0.0]), tolerance=1e-14, max_steps=50)
@@ -185,14 +184,14 @@ class _Classified(Sum):
     def map(cls, chunk: Chunk, params: At) -> Self:
         """The sums of one chunk."""
         chunk, w = weighted_rows(chunk, params.class_weight)
-        assert chunk.y is not None
+        assert chunk.codes is not None
         w = np.ones(len(chunk)) if w is None else w
-        eta, y = linear_predictor(chunk, params), chunk.y[:, 0]
+        eta, y = linear_predictor(chunk, params), chunk.target
         several = isinstance(params.loss, Multinomial)
         value = params.loss.value(y, eta if several else eta[:, 0])
         with np.errstate(over="ignore"):
             chi2 = float(w @ np.minimum(np.expm1(value), 1e300))
-        totals = np.bincount(y.astype(np.intp), weights=w, minlength=max(eta.shape[1], 2))
+        totals = np.bincount(chunk.codes, weights=w, minlength=max(eta.shape[1], 2))
         return cls(float(w @ value), chi2, totals, len(w))
 
 

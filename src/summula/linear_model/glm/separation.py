@@ -135,8 +135,7 @@ def _decided(run: Run, problem: GlmProblem) -> Found | None:
     w = row_weights(chunk, problem.class_weight)
     if w is not None and not w.all():
         chunk = chunk.take(np.flatnonzero(w > 0))
-    assert chunk.y is not None
-    X, y = chunk.X if chunk.is_sparse else chunk.block(), chunk.y[:, 0]
+    X, y = chunk.X if chunk.is_sparse else chunk.block(), chunk.target
     if K == 2 and ((y > 0) & (y < 1)).any():  # a proportion stands for rows of both classes
         both = np.concatenate([np.flatnonzero(y > 0), np.flatnonzero(y < 1)])
         X, y = X[both], np.repeat([1.0, 0.0], [np.count_nonzero(y > 0), np.count_nonzero(y < 1)])
@@ -167,10 +166,9 @@ class _Margin(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Separation, Array | None]) -> Self:
         found, class_weight = params
-        assert chunk.y is not None
         w = row_weights(chunk, class_weight)
         W, b = np.atleast_2d(np.asarray(found.coef)), np.atleast_1d(np.asarray(found.intercept))
-        y = chunk.y[:, 0]
+        y = chunk.target
         X = chunk.X if chunk.is_sparse else chunk.block()
         size = abs(X) if chunk.is_sparse else aligned(np.abs(X))
         score, size = product(X, W.T) + b, product(size, np.abs(W).T) + np.abs(b)

@@ -301,7 +301,6 @@ def solve(
     if objective.stop:
         solution = replace(solution, status="stopped", converged=False)
     if not np.isfinite(solution.value):
-        run.complain_of_missing()
         raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
     if problem.penalty == 0 and problem.low is None:
         solution = replace(solution, x=_shortest(objective, solution))
@@ -373,9 +372,8 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
 
 def representative(few: Run, problem: GlmProblem) -> bool:
     """Whether leading rows can tell: every class is among them, and the targets vary."""
-    y, w = few.source.chunk(0, few.source.n_rows).y, few.source.chunk(0, few.source.n_rows).weight
-    assert y is not None
-    values = y[:, 0] if w is None else y[w > 0, 0]
+    chunk = few.source.chunk(0, few.source.n_rows)
+    values = chunk.target if chunk.weight is None else chunk.target[chunk.weight > 0]
     classes = problem.outputs if problem.outputs > 1 else 2
     values, counts = np.unique(values, return_counts=True)
     if problem.family is not None:
@@ -390,9 +388,8 @@ def first_guess(run: Run, problem: GlmProblem, rows: int) -> Array:
     if problem.outputs > 1 or problem.link is None:
         return theta.ravel()
     chunk = run.source.chunk(0, rows)
-    assert chunk.y is not None
-    y, w = chunk.y[:, 0], row_weights(chunk, problem.class_weight)
-    offset = chunk.y[:, 1] if chunk.y.shape[1] > 1 else np.zeros(len(y))
+    y, w = chunk.target, row_weights(chunk, problem.class_weight)
+    offset = np.zeros(len(y)) if chunk.offset is None else chunk.offset
     with np.errstate(all="ignore"):
         mean = float(np.average(y, weights=w) if w is None or w.any() else y.mean())
         eta = problem.link.link(np.array([mean]))

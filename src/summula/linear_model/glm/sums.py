@@ -70,8 +70,8 @@ def row_weights(chunk: Chunk, class_weight: Array | None) -> Array | None:
     """Weights of the rows, times those of their classes; None when all are 1."""
     if class_weight is None:
         return chunk.weight
-    assert chunk.y is not None
-    mine: Array = class_weight[chunk.y[:, 0].astype(np.intp)]
+    assert chunk.codes is not None
+    mine: Array = class_weight[chunk.codes]
     return mine if chunk.weight is None else mine * chunk.weight
 
 
@@ -122,7 +122,7 @@ def _with_levels(chunk: Chunk, point: At, eta: Array) -> Array:
 
 
 def linear_predictor(chunk: Chunk, point: At, block: Array | None = None) -> Array:
-    """eta, of shape (n, K), in float64; a second column of y is the offset."""
+    """eta, of shape (n, K), in float64."""
     if chunk.is_sparse:
         eta = _sparse_predictor(chunk, point)
     else:
@@ -131,9 +131,7 @@ def linear_predictor(chunk: Chunk, point: At, block: Array | None = None) -> Arr
         eta = product(block, theta).astype(np.float64, copy=False)
         if chunk.has_factors:
             eta = _with_levels(chunk, point, eta)
-    if chunk.y is not None and chunk.y.shape[1] > 1:
-        eta = eta + chunk.y[:, 1:2]
-    return eta
+    return eta if chunk.offset is None else eta + chunk.offset[:, None]
 
 
 @dataclass(frozen=True)
@@ -163,15 +161,13 @@ class Slopes(Sum):
     def map(cls, chunk: Chunk, params: At) -> Self:
         """The sums of one chunk."""
         point = params
-        assert chunk.y is not None
         if point.support is not None:
             _check_support(chunk, point.support)
         chunk, w = weighted_rows(chunk, point.class_weight)
-        assert chunk.y is not None
         block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept, "likelihood")
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
-            value, slope, curvature = derivatives_at(point, chunk.y[:, 0], eta, w)
+            value, slope, curvature = derivatives_at(point, chunk.target, eta, w)
             if block is None:
                 gradient, hessian, largest = _sparse_sums(chunk, slope, curvature, point)
             elif chunk.has_factors:
@@ -369,11 +365,10 @@ class Diagonal(Sum):
 
         point, first = params, int(params.intercept)
         chunk, w = weighted_rows(chunk, point.class_weight)
-        assert chunk.y is not None
         block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
-            _, _, c = derivatives_at(point, chunk.y[:, 0], eta, w)
+            _, _, c = derivatives_at(point, chunk.target, eta, w)
         C = c.weight[:, None] * c.p * (1 - c.p) if isinstance(c, _Softmax) else c[:, None]
         out = np.zeros(point.theta.shape)
         if chunk.is_sparse:
@@ -395,8 +390,8 @@ class ClassTotals(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: int) -> Self:
         """The totals of one chunk."""
-        assert chunk.y is not None
-        return cls(np.bincount(chunk.y[:, 0].astype(np.intp), weights=chunk.weight, minlength=params).astype(float))
+        assert chunk.codes is not None
+        return cls(np.bincount(chunk.codes, weights=chunk.weight, minlength=params).astype(float))
 
 
 @dataclass(frozen=True)

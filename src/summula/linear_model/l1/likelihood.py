@@ -283,7 +283,7 @@ def restricted(run: Run, columns: Columns) -> Run:
         return few
     chunk = source.chunk(0, source.n_rows)
     X = chunk.rows.csr()[:, columns]
-    held = MemorySource(X, chunk.y, chunk.weight, source.dtype, one_target=source.one_target)
+    held = replace(MemorySource.of_chunk(chunk, source), rows=X, names=None)
     with engine(local_engine()):
         return Run(run.estimator, held, quiet=True, deadline=run._deadline)
 
@@ -384,7 +384,6 @@ def solve_l1(
     goal = Goal(problem.tolerance, problem.max_steps, least, _NOISE[name], told)
     solution = descend(objective, x, goal) if whole else _by_columns(objective, x, goal)
     if not np.isfinite(solution.value):
-        run.complain_of_missing()
         raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
     bound = bound_of(run, objective.at(solution.x, 1), problem.l1, problem.penalty)
     kind = "global" if np.isfinite(bound.gap) else "local"

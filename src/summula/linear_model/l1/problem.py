@@ -78,8 +78,7 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
     if use_gram(source):
         origin = run.origin() if fit_intercept else np.zeros(source.n_features + source.n_targets)
         gram = run.sum(Gram, origin, "Gram matrix")
-        if not np.isfinite(gram.products).all():
-            run.complain_of_missing()
+        if not gram.is_finite():
             raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
         return gram_quadratic(gram, source.n_features, fit_intercept)
     chunk = source.chunk(0, source.n_rows)
@@ -90,7 +89,7 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
         with np.errstate(over="ignore", invalid="ignore"):
             quadratic = ColumnQuadratic(X, chunk.y[:, j], chunk.weight, fit_intercept)
         if not (np.isfinite(quadratic.q).all() and np.isfinite(quadratic.c)):
-            run.complain_of_missing()
+            run.raise_if_not_finite()
             raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
         found.append(Centred(quadratic, quadratic.mean, quadratic.mean_y, quadratic.squares()))
     return found

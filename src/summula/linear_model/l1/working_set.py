@@ -9,6 +9,7 @@ correction of it.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,11 +78,10 @@ class HeldColumns(Objective):
             gradient[self.first :, k] = transposed_product(self.X, slope[:, k]) - self.origin * total[k]
         return Slopes(value, gradient, None, inner_of(curvature), np.zeros(0), self.total_weight)
 
-    @property
+    @functools.cached_property
     def target(self) -> Array:
         """What is predicted."""
-        assert self.chunk.y is not None
-        return np.asarray(self.chunk.y[:, 0])
+        return self.chunk.target
 
     @property
     def total_weight(self) -> float:
@@ -139,6 +139,5 @@ def _copied(block: Array) -> Array:
 def predictor(whole: HeldColumns, block: Array, theta: Array) -> Array:
     """eta of all rows."""
     eta = product(block, theta.astype(block.dtype)).astype(np.float64, copy=False)
-    y = whole.chunk.y
-    assert y is not None
-    return eta + y[:, 1:2] if y.shape[1] > 1 else eta
+    offset = whole.chunk.offset
+    return eta if offset is None else eta + offset[:, None]

@@ -127,16 +127,14 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
     def _kept_sums(self) -> Gram | None:
         sums = self._fit.sums
-        return sums if sums is not None and np.isfinite(sums.products).all() else None
+        return sums if sums is not None and sums.is_finite() else None
 
     def _sums_of(self, run: Run) -> Gram:
         kept = self._fit.sums
         assert kept is not None
         _check_targets(self._given.target_names, len(self._fit.rss), run.source.target_names, run.source.n_targets)
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = run.sum(Gram, kept.origin)
-        if not np.isfinite(sums.products).all():
-            run.complain_of_missing()
+        sums = run.sum(Gram, kept.origin)
+        if not sums.is_finite():
             raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
         return sums
 

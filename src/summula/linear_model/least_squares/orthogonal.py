@@ -43,8 +43,6 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
     """Solve (1) from the triangular factor of the rows; once more about the mean if `origin` was far from it."""
     d = run.source.n_features
     factor = run.sum(TriangularFactor, (origin, problem.fit_intercept), "triangular factor")
-    if not np.isfinite(factor.R).all():
-        run.complain_of_missing()
     with solving(d):
         R = triangle(factor.R)
         # The constant column leads: its row of R holds the means, the rest is centred.

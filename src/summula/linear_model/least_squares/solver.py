@@ -80,8 +80,7 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
         kept = source.n_features <= SPARSE_GRAM_COLUMNS
         return replace(answer, sums=run.sum(Gram, origin, "Gram matrix")) if kept else answer
     gram = run.sum(Gram, origin, "Gram matrix") if gram is None else gram
-    if not np.isfinite(gram.products).all():
-        run.complain_of_missing()
+    if not gram.is_finite():
         # All values are finite, so it is their squares that overflow; orthogonal steps do not square.
         return solve_by_factor(run, problem, origin)
     gram = well_centred(run, problem, gram)

@@ -116,9 +116,8 @@ class DualSums(Sum):
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
         """The sums of one chunk."""
         problem, coef, intercept = params
-        X, y = rows_in_order(chunk) if chunk.is_sparse else chunk.block(), chunk.y
-        assert y is not None
-        y = y[:, :1].astype(np.float64)
+        X = rows_in_order(chunk) if chunk.is_sparse else chunk.block()
+        y = chunk.target[:, None].astype(np.float64)
         weight = np.ones((len(y), len(coef))) if chunk.weight is None else np.tile(chunk.weight[:, None], len(coef))
         p = np.asarray(product(X, coef.T.astype(chunk.dtype)) + intercept, np.float64)
         targets = np.broadcast_to(y, p.shape)

@@ -171,13 +171,9 @@ class StochasticModel(SparseCoefficients, Estimator):
     # ----------------------------------------------------------------------------------------------------- rows
 
     def _survey(self, run: Run, n_classes: int) -> RowSizes:
-        """The first pass: complains of missing values, keeps rows of files decoded."""
+        """The first pass, which keeps rows of files decoded."""
         run.keep_rows(scattered=True)
-        with np.errstate(over="ignore", invalid="ignore"):
-            sizes = run.sum(RowSizes, n_classes)
-        if not np.isfinite(sizes.total):
-            run.complain_of_missing()
-        return sizes
+        return run.sum(RowSizes, n_classes)
 
     def _held_out(self, run: Run) -> HeldOut | None:
         """Rows to stop by, drawn as scikit-learn draws them unless there are very many."""
@@ -397,10 +393,10 @@ class StochasticModel(SparseCoefficients, Estimator):
 
 def _targets(run: Run) -> Array:
     """The targets of all rows."""
-    if isinstance(run.source, MemorySource) and run.source.y is not None:
-        return np.asarray(run.source.y[:, 0])
+    if isinstance(run.source, MemorySource):
+        return run.source.chunk(0, run.source.n_rows).target
     return np.concatenate(list(run.engine.map_ordered(_targets_of, run.parts)))
 
 
 def _targets_of(part: Part) -> Array:
-    return np.concatenate([chunk.y[:, 0] for chunk in part.chunks() if chunk.y is not None])
+    return np.concatenate([chunk.target for chunk in part.chunks()])

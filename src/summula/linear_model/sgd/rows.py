@@ -56,9 +56,8 @@ class RowSizes(Sum):
         X = rows_in_order(chunk)
         squares = squared_lengths(X)
         weight = float(len(chunk) if chunk.weight is None else chunk.weight.sum())
-        assert chunk.y is not None
-        counts = np.bincount(chunk.y[:, 0].astype(np.intp), minlength=params) if params else np.empty(0)
-        total = float(squares.sum(dtype=np.float64)) + float(chunk.y.sum())
+        counts = np.empty(0) if chunk.codes is None else np.bincount(chunk.codes, minlength=params)
+        total = float(squares.sum(dtype=np.float64)) + (0.0 if chunk.y is None else float(chunk.y.sum()))
         return cls(weight, float(squares.max()), total, counts)
 
 
@@ -200,7 +199,7 @@ def in_place(source: Any) -> Buffer | None:
     # Kernels are compiled for two types of numbers, in the byte order of the machine, which may be written to.
     if not plain or arrays[0].dtype not in (np.float64, np.float32) or not arrays[0].dtype.isnative:
         return None
-    y = np.ascontiguousarray(source.y[:, 0], np.float64) if source.y is not None else np.empty(0)
+    y = np.ascontiguousarray(source.chunk(source.first_row, source.first_row + source.n_rows).target, np.float64)
     weight = np.empty(0) if source.weight is None else np.ascontiguousarray(source.weight, np.float64)
     if source.is_sparse:
         indices = rows.indices.astype(np.int32, copy=False)
@@ -226,6 +225,6 @@ def _read(part: Part) -> tuple[Array, Array, Array, Array, Array]:
             data.append(chunk.write(np.empty((len(chunk), chunk.n_features), chunk.dtype)).reshape(-1))
             indices.append(np.empty(0, np.int32))
             counts.append(np.empty(0, np.int64))
-        ys.append(np.empty(0) if chunk.y is None else chunk.y[:, 0].astype(np.float64))
+        ys.append(chunk.target.astype(np.float64))
         weights.append(np.empty(0) if chunk.weight is None else chunk.weight.astype(np.float64))
     return tuple(np.concatenate(column) for column in (data, indices, counts, ys, weights))  # type: ignore[return-value]

@@ -242,10 +242,9 @@ class Validation(Sum):
         out = held_out.among(chunk.start, chunk.stop, piece)
         if not out.any():
             return cls(0.0, 0.0, 0.0, np.zeros(len(coef)))
-        assert chunk.y is not None
         rows = rows_in_order(chunk)[out]
         scores = np.asarray(product(rows if chunk.is_sparse else aligned(rows), coef.T) + intercept, np.float64)
-        y = chunk.y[out, 0].astype(np.float64)
+        y = chunk.target[out].astype(np.float64)
         w = np.ones(len(y)) if chunk.weight is None else chunk.weight[out]
         if positive[0] >= 0:
             good = w @ ((scores > 0) == (y[:, None] == positive))

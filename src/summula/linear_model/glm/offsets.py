@@ -1,7 +1,4 @@
-"""A target with what shifts its linear predictor: (y, offset) travel together as two columns of y.
-
-An exposure t multiplies the mean under a log link, so it is the offset log t.
-"""
+"""What shifts the linear predictor of a row: an offset, or an exposure t, under a log link the offset log t."""
 
 from __future__ import annotations
 
@@ -16,20 +13,28 @@ from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 from summula.core.estimator.validation import collection_reader
 
-__all__ = ["features_beside", "joined_targets"]
+__all__ = ["rows_and_offset"]
 
 Array = NDArray[Any]
 
 
-def joined_targets(X: Any, y: Any, offset: Any = None, exposure: Any = None) -> Any:
-    """y alone when nothing shifts it; else y and the offset side by side, or their names where X has columns.
+def rows_and_offset(X: Any, offset: Any = None, exposure: Any = None) -> tuple[Any, Any]:
+    """The features, and the offset of every row: an array, the name of a column of files or collections, or None.
 
-    Columns of files and collections are named; an exposure there has to be given as an offset, its logarithm.
+    A frame is given without the columns that were named. In files and collections the offset is a named column, and an
+    exposure has to be given as an offset, its logarithm.
     """
     if offset is None and exposure is None:
-        return y
+        return X, None
     if isinstance(X, Scan) or collection_reader(X) is not None:
-        return _named(y, offset, exposure)
+        if exposure is not None:
+            raise DataError(
+                "The rows come from files or a cluster, where an exposure has to be a column of its logarithm: "
+                "offset=..."
+            )
+        if not isinstance(offset, str):
+            raise DataError("The rows come from files or a cluster, so offset has to be the name of a column.")
+        return X, offset
     n = _length(X)
     total = np.zeros(n)
     if offset is not None:
@@ -40,25 +45,8 @@ def joined_targets(X: Any, y: Any, offset: Any = None, exposure: Any = None) -> 
         if len(bad):
             raise DataError(f"The exposure is {t[bad[0]]:g} at row {int(bad[0])}; it must be above 0 everywhere.")
         total = total + np.log(t)
-    values = _values(X, y, "y", n)
-    return np.column_stack([values, total])
-
-
-def features_beside(X: Any, *given: Any) -> Any:
-    """A frame without those of its columns that were given by name as something else."""
-    names = [name for name in given if isinstance(name, str)]
-    return pop_columns(X, dict.fromkeys(names))[0] if names and is_frame(X) else X
-
-
-def _named(y: Any, offset: Any, exposure: Any) -> Any:
-    if exposure is not None:
-        raise DataError(
-            "The rows come from files or a cluster, where an exposure has to be a column of its logarithm: offset=..."
-        )
-    for what, name in (("y", y), ("offset", offset)):
-        if not isinstance(name, str):
-            raise DataError(f"The rows come from files or a cluster, so {what} has to be the name of a column.")
-    return [y, offset]
+    named = dict.fromkeys(name for name in (offset, exposure) if isinstance(name, str))
+    return (pop_columns(X, named)[0] if named else X), total
 
 
 def _length(X: Any) -> int:
@@ -74,8 +62,6 @@ def _values(X: Any, given: Any, what: str, n: int) -> Array:
         if given not in frame.columns:
             raise DataError(f"The data have no column {given!r}; {what} has to be one of them, or values.")
         given = column_values(frame[given])
-    if given is None:
-        raise DataError(f"The target {what} is None; give one number a row.")
     values = real_numbers(array_of(given), Origin(what, what, frame_library(given)), "the model").astype(np.float64)
     if values.ndim == 0:
         values = np.full(n, float(values))
