@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
-from summula.core.data.chunks import Chunk
+from summula.core.data.chunks import Chunk, SparseRows
 from summula.core.data.sources import MemorySource
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.numerics.grouped import partition, sums_by_code
+from summula.core.numerics.grouped import Grouped, partition, regrouped, sums_by_code
 from summula.core.numerics.statistics import Gram, Moments
 from summula.core.numerics.sums import Groups, Sum, merged_by
 
@@ -97,6 +98,62 @@ def test_groups_merge_one_by_one_and_none_is_a_group_without_rows():
     assert merged.groups[0].count == 3
     assert merged.groups[1] is b
     assert merged.groups[2] is None
+
+
+def test_rows_are_taken_out_of_groups_one_by_one():
+    one, three = (Gram.map(chunk_of(np.ones((n, 1))), np.zeros(1)) for n in (1, 3))
+    left = Groups((three, one, one, None)).unmerge(Groups((one, None, one, one)))
+    assert left.groups[0].products.tolist() == [[2.0]]
+    assert left.groups[1] is one
+    assert left.groups[2] is None  # no rows are left
+    assert left.count.tolist() == [2, 1, 0, -1]
+    assert left.n_rows == 2
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("rows", [300, 2**16 // 3 + 1, "sparse"], ids=["NumPy", "kernel", "sparse"])
+def test_grouped_moments_are_the_moments_of_each_group(rows, weighted):
+    rng = np.random.default_rng(3)
+    n = 300 if rows == "sparse" else rows
+    X, codes = rng.normal(2.0, 1.0, (n, 3)), rng.choice([0, 1, 3, -1], n).astype(np.int32)
+    X[rng.random(n) < 0.1, 1] = np.nan
+    weight = rng.random(n) if weighted else None
+    kept = SparseRows(sparse.csr_array(X), 0, n) if rows == "sparse" else X
+    chunk = Chunk(kept, None, weight, 0, n, X.dtype, codes=codes)
+    origins = np.ones(3) if rows == "sparse" else rng.normal(2.0, 0.1, (5, 3))
+    sums = Grouped(Moments, 5).map(chunk, origins)
+    assert sums.count.shape == (5, 3)
+    for code in (0, 1, 3):
+        own = codes == code
+        expected = Moments.map(chunk.take(np.flatnonzero(own)), np.broadcast_to(origins, (5, 3))[code])
+        for name in ("count", "weight", "origin", "total", "square"):
+            assert_allclose(getattr(sums, name)[code], getattr(expected, name), rtol=1e-9, err_msg=name)
+    assert not sums.count[[2, 4]].any()
+    assert not sums.square[[2, 4]].any()
+
+
+def test_moments_without_rows_are_exactly_zero_after_rows_are_taken_out():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(40, 2)), rng.random(40)
+    codes = (np.arange(40) % 2).astype(np.int32)
+    whole = Chunk(X, None, weight, 0, 40, X.dtype, codes=codes)
+    sums = Grouped(Moments, 2).map(whole, np.zeros(2))
+    pieces = [
+        Grouped(Moments, 2).map(whole.take(np.flatnonzero(codes == 0)[a : a + 5]), np.ones(2)) for a in (0, 5, 10, 15)
+    ]
+    for piece in pieces:
+        sums = sums.unmerge(piece)
+    assert sums.count.tolist() == [[0, 0], [20, 20]]
+    assert sums.weight[0].tolist() == sums.total[0].tolist() == sums.square[0].tolist() == [0.0, 0.0]
+
+
+def test_sums_of_groups_move_to_other_places():
+    moments = Grouped(Moments, 2).map(
+        Chunk(np.ones((3, 1)), None, None, 0, 3, np.dtype(float), codes=np.array([0, 1, 1], np.int32)), np.zeros(1)
+    )
+    assert regrouped(moments, np.array([2, 0]), 3).count.tolist() == [[2], [0], [1]]
+    one = Totals(1, np.ones(1))
+    assert regrouped(Groups((one, None)), np.array([2, 0]), 3).groups == (None, None, one)
 
 
 @pytest.mark.parametrize(

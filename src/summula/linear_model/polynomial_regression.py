@@ -174,15 +174,15 @@ class PolynomialRegression(LeastSquaresModel):
         run.use(self._lift_of(run.source))
         return super()._sums_of(run)
 
-    def _translated(self, other: Any) -> Gram:
-        """The sums of another fit, in the monomials of this one: t2 -> t1 is affine, so monomials follow by (1)."""
-        sums: Gram = super()._translated(other)
+    def _paired(self, other: Any) -> tuple[Gram, Gram]:
+        """The sums of both fits, in the monomials of this one: t2 -> t1 is affine, so monomials follow by (1)."""
+        mine, theirs = super()._paired(other)
         t = len(self._fit.rss)
         # Its t is (t of ours - c) / h; the matrix of (1) for that c and h turns its monomials into ours.
         shift, stretch = (self._centre - other._centre) / other._scale, self._scale / other._scale
         M = _expansion(self.powers_, shift, stretch, self.degree).T
         offset = np.concatenate([M[1:, 0], np.zeros(t)]).astype(np.float64)
-        return sums.transformed(_with_targets(M[1:, 1:].astype(np.float64), t), offset)
+        return mine, theirs.transformed(_with_targets(M[1:, 1:].astype(np.float64), t), offset)
 
     def _frame_of_reference(self, run: Run) -> tuple[Array, Array]:
         """c and h of equation (1)."""

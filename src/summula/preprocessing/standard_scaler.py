@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
-from summula.core.estimator.additive import AdditiveEstimator
+from summula.core.estimator.additive import SAVED_SUMS, AdditiveEstimator, sums_by_class_rule
 from summula.core.estimator.parameters import Allowed, boolean, none, real
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
@@ -34,14 +33,12 @@ _ONE_EACH = schema.Array("float64", "n_features", finite=False) | None
 
 
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
+    sums_by_class_rule,
     mean_=_ONE_EACH,
     var_=_ONE_EACH,
     scale_=_ONE_EACH,
     n_samples_seen_=schema.Real(0.0) | schema.Array("number", "n_features", low=0),
-    _sums=schema.Object(Moments, n_features="n_features"),
-    _weighted=schema.Flag(),
-    _dtype=schema.Text("float64", "float32"),
+    **SAVED_SUMS | {"_sums": schema.Object(Moments, n_features="n_features", n_groups="n_groups")},
 )
 class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
     """Scale every column to mean 0 and variance 1.
@@ -79,7 +76,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
 
     _needs_y = False
     _allows_nan = True
-    _fitted_mark = "n_samples_seen_"
+    _statistic = Moments
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "copy": (boolean,),
         "with_mean": (boolean,),
@@ -100,49 +97,27 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         self.with_std = with_std
         self.max_time = max_time
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StandardScaler:
-        """Compute mean and variance of every column.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of the frame X, optional
-
-        Returns
-        -------
-        self
-        """
-        with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            self._name_results(self._sums_of(run), run.source.weighted, run.source.dtype.name)
-        return self
-
-    def _kept_sums(self) -> Moments:
-        return self._sums
-
     def _sums_of(self, run: Run) -> Moments:
-        sums = _moments(run, self.with_mean)
+        if run.source.is_sparse:
+            _refuse_centring(self.with_mean)
+        sums: Moments = super()._sums_of(run)
         if self.with_std:
             raise_if_overflowing(run.source, sums.square)
         return sums
 
-    def _use_sums(self, sums: Moments, weighted: bool) -> None:
-        self._name_results(sums, self._weighted or weighted, self._dtype)
-
-    def _name_results(self, sums: Moments, weighted: bool, dtype: str) -> None:
-        self._sums, self._weighted, self._dtype = sums, weighted, dtype
+    def _solve(self, sums: Moments) -> None:
+        """Equation (1)."""
         plain = not (self.with_mean or self.with_std)
         variance, mean = sums.variance, sums.mean
         self.mean_ = None if plain else mean
         self.var_ = variance if self.with_std else None
         # A spread below the rounding of the values themselves is no spread.
-        unit = float(np.finfo(dtype).eps)
+        unit = float(np.finfo(self._dtype).eps)
         constant = np.sqrt(variance) <= 4 * unit * np.abs(mean)
         self.scale_ = np.where(constant, 1.0, np.sqrt(variance)) if self.with_std else None
-        seen = sums.weight if weighted else sums.count
+        seen = sums.weight if self._weighted else sums.count
         self.n_samples_seen_ = seen[0] if (seen == seen[0]).all() else seen
-        if not weighted:
+        if not self._weighted:
             self.n_samples_seen_ = np.int64(self.n_samples_seen_) if np.ndim(self.n_samples_seen_) == 0 else seen
 
     def transform(self, X: Any, copy: bool | None = None) -> Any:
@@ -213,12 +188,6 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         tags.input_tags.sparse = not self.with_mean
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _moments(run: Run, with_mean: bool) -> Moments:
-    if run.source.is_sparse:
-        _refuse_centring(with_mean)
-    return run.sum(Moments, run.origin())
 
 
 def _refuse_centring(with_mean: bool) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["Labels", "distinct", "group_codes", "group_numbers", "merged"]
+__all__ = ["Labels", "distinct", "group_codes", "group_numbers", "merged", "union_of_labels"]
 
 Array = NDArray[Any]
 
@@ -25,8 +25,10 @@ _MOST_CLASSES = 10_000  # of files: a target with more different values is no la
 class Labels:
     """The classes of a target: learnt from it, or those of an earlier fit."""
 
-    def __init__(self, estimator: str, classes: Array | None = None, unknown: int | None = None) -> None:
-        self.estimator = estimator
+    def __init__(
+        self, estimator: str, classes: Array | None = None, unknown: int | None = None, *, fewest: int = 2
+    ) -> None:
+        self.estimator, self.fewest = estimator, fewest
         self.classes = classes
         self.unknown = unknown  # the code of labels that are none of the classes; None refuses them
 
@@ -66,7 +68,7 @@ class Labels:
 
     def learn(self, values: Array) -> None:
         """Take the classes from their sorted, different values."""
-        if len(values) < 2:
+        if len(values) < self.fewest:
             only = f", {_said(values[0])}" if len(values) else ""
             raise DataError(
                 f"This solver needs samples of at least 2 classes in the data, but the data contains only one class"
@@ -155,6 +157,16 @@ def group_numbers(groups: Array, start: int) -> NDArray[np.int64]:
     _refuse_missing_group(np.array([text is None for text in texts]), start)
     number = {text: _digest(text) for text in set(texts)}
     return np.array([number[text] for text in texts], np.int64)
+
+
+def union_of_labels(a: Array, b: Array) -> Array:
+    """The classes of two models together, sorted."""
+    kinds = ["text" if one.dtype.kind in "OUS" else "numbers" for one in (a, b)]
+    if kinds[0] != kinds[1]:
+        raise DataError(
+            f"The labels of one model are {kinds[0]} and those of the other {kinds[1]}; fit both on labels of one kind."
+        )
+    return merged(a, b)
 
 
 def _digest(text: Any) -> int:

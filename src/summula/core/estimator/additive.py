@@ -2,47 +2,105 @@
 
     sums of A and B together = sums of A + sums of B,          sums of A without B = sums of A - sums of B
 
-so the model of the union, or of the difference, follows from the sums alone, to rounding. What the subtraction of
-nearly everything, or columns that nearly depend on each other, cost in digits is counted and said.
+so the model of the union, or of the difference, follows from the sums alone, to rounding.
 """
 
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.data.labels import union_of_labels
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.classifier import Classifier, classes_of_parts
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.core.numerics.grouped import Grouped, regrouped
+from summula.core.numerics.statistics import pilot_origins
+from summula.core.numerics.sums import Sum
 
-__all__ = ["AdditiveEstimator", "combine"]
+__all__ = ["SAVED_SUMS", "AdditiveClassifier", "AdditiveEstimator", "combine", "sums_by_class", "sums_by_class_rule"]
 
 # Parameters that say how to compute, not what: models may differ in them and still be added.
 _HINTS = {"copy", "copy_X", "max_iter", "max_time", "n_jobs", "random_state", "solver", "tol"}
 
 
+# What these models save beside their results: `@schema.saved(sums_by_class_rule, **SAVED_SUMS, mean_=...)`.
+SAVED_SUMS: dict[str, schema.Field] = {
+    "n_features_in_": schema.Integer(1, size="n_features"),
+    "_sums": schema.Object(Sum, n_features="n_features", n_groups="n_groups"),
+    "_weighted": schema.Flag(),
+    "_dtype": schema.Text("float64", "float32"),
+}
+
+
+def sums_by_class_rule(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: the sums are by class where there are classes, and else of all rows together."""
+    groups, classes = sizes.get("n_groups"), sizes.get("n_classes")
+    if groups != classes:
+        return f"_sums are those of {groups or 'no'} groups of rows, and there are {classes or 'no'} classes"
+    return None
+
+
 class AdditiveEstimator(Estimator):
-    """An estimator that keeps the sums of its rows."""
+    """An estimator that keeps the sums of its rows.
+
+    An author names a `_statistic` and writes `_solve`; a fit that looks at the rows more than once overrides the hooks
+    `_kept_sums`, `_sums_of` and `_use_sums` instead.
+    """
 
     _needs_y = True
+    _statistic: ClassVar[Any] = None  # what is summed over the rows about an origin near the mean of the features
+    _weighted: bool  # whether any rows had weights
 
-    @abstractmethod
+    def _solve(self, sums: Any) -> None:
+        """Become the model of these sums."""
+        raise NotImplementedError
+
     def _kept_sums(self) -> Any:
         """The sums of all rows so far; None when they were not kept."""
+        return self._sums
 
-    @abstractmethod
     def _sums_of(self, run: Run) -> Any:
         """The sums of the rows of a run, comparable with those kept."""
+        return run.sum(self._statistic, run.origin()[: run.source.n_features])
 
-    @abstractmethod
     def _use_sums(self, sums: Any, weighted: bool) -> None:
-        """Become the model of these sums."""
+        """Keep these sums and become their model; `weighted` says whether the rows added last had weights."""
+        self._sums, self._weighted = sums, self._weighted or weighted
+        self._solve(sums)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,), or name of a column of X
+            The target, where there is one.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights; a weight of 3 counts as the row three times.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y if self._needs_y else None, sample_weight, needs_y=self._needs_y) as run:
+            self._begin(run)
+            self._use_sums(self._sums_of(run), run.source.weighted)
+        return self
+
+    def _begin(self, run: Run) -> None:
+        """Note what the first rows are like."""
+        self._weighted, self._dtype = False, run.source.dtype.name
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -82,11 +140,10 @@ class AdditiveEstimator(Estimator):
         with self._fitting(X, y if self._needs_y else None, sample_weight, needs_y=self._needs_y, reset=False) as run:
             gone = self._sums_of(run)
             left = before.unmerge(gone)
-            # (Columns are counted one by one where values may be missing; those of one may all be.)
-            if np.min(left.count) < 0 or np.max(left.count) == 0 or np.max(left.weight) <= 0:
+            if np.min(left.count) < 0 or left.n_rows == 0 or np.max(left.weight) <= 0:
                 raise DataError(
-                    f"{type(self).__name__} has seen {np.max(before.count)} rows and cannot forget "
-                    f"{np.max(gone.count)}: at least one has to stay."
+                    f"{type(self).__name__} has seen {before.n_rows} rows and cannot forget "
+                    f"{gone.n_rows}: at least one has to stay."
                 )
             self._use_sums(left, run.source.weighted)
         return self
@@ -105,27 +162,81 @@ class AdditiveEstimator(Estimator):
         """
         check_is_fitted(self)
         _check_alike(self, other)
-        sums = self._sums_or_error("merge").merge(self._translated(other))
-        self._use_sums(sums, getattr(other, "_weighted", False))
+        before = dict(vars(self))
+        try:
+            mine, theirs = self._paired(other)
+            self._use_sums(mine.merge(theirs), bool(other._weighted))
+        except BaseException:  # nothing is half-merged
+            self._restore(before, {})
+            raise
         return self
 
-    def _translated(self, other: Any) -> Any:
-        """The sums of another model in the terms of this one."""
-        return other._sums_or_error("merge")
+    def _paired(self, other: Any) -> tuple[Any, Any]:
+        """The sums of both models in common terms."""
+        return self._sums_or_error("merge"), other._sums_or_error("merge")
 
     def _sums_or_error(self, what: str) -> Any:
         sums = self._kept_sums()
         if sums is None:
-            raise ParameterError(
-                f"{what} needs the sums of all pairs of columns, which {type(self).__name__} does not keep for "
-                f"{self.n_features_in_} columns of such values; fit again on all rows, or on fewer columns."
-            )
+            raise ParameterError(f"{what} needs {self._sums_not_kept()}; fit again on all rows, or on fewer columns.")
         return sums
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_") and hasattr(self, self._fitted_mark)
+    def _sums_not_kept(self) -> str:
+        """Words for sums that were not kept."""
+        return f"the sums of the rows seen so far, which {type(self).__name__} has not kept"
 
-    _fitted_mark = "coef_"
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_sums")
+
+
+@schema.saved(sums_by_class_rule, classes_=schema.Labels("n_classes"), **SAVED_SUMS)
+class AdditiveClassifier(AdditiveEstimator, Classifier):
+    """A classifier that keeps the sums of its rows by class: `_solve` gets `Grouped(self._statistic, n_classes)`."""
+
+    _fewest_classes = 1  # others may come with more rows
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to those seen so far; the model becomes that of one fit to all of them, to rounding.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or name of a column of X
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All classes there will ever be; needed in the first call, and the same in later ones.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        first = not self.__sklearn_is_fitted__()
+        known = classes_of_parts(self, classes, least=self._fewest_classes)
+        before = None if first else self._sums_or_error("partial_fit")
+        with self._fitting(X, y, sample_weight, reset=first, classes=known) as run:
+            if first:
+                self._begin(run)
+            sums = self._sums_of(run)
+            self._use_sums(sums if before is None else before.merge(sums), run.source.weighted)
+        return self
+
+    def _sums_of(self, run: Run) -> Any:
+        return sums_by_class(run, self._statistic, len(self.classes_))
+
+    def _paired(self, other: Any) -> tuple[Any, Any]:
+        """The sums of both models for the classes of either."""
+        mine, theirs = super()._paired(other)
+        classes = union_of_labels(self.classes_, other.classes_)
+        places = np.searchsorted(classes, self.classes_), np.searchsorted(classes, other.classes_)
+        self.classes_ = classes
+        return regrouped(mine, places[0], len(classes)), regrouped(theirs, places[1], len(classes))
+
+
+def sums_by_class(run: Run, statistic: Any, n_classes: int) -> Any:
+    """The statistic of every class, about origins near the means of the classes."""
+    return run.sum(Grouped(statistic, n_classes), pilot_origins(run.first_chunk(), n_classes))
 
 
 def _check_alike(one: Any, other: Any) -> None:

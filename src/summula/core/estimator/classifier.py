@@ -32,6 +32,7 @@ __all__ = [
     "GenerativeClassifier",
     "ProbabilisticClassifier",
     "ScoreClassifier",
+    "class_priors",
     "classes_of_parts",
     "weights_of_labels",
 ]
@@ -171,6 +172,18 @@ class GenerativeClassifier(ProbabilisticClassifier):
     def _scores(self, chunk: Chunk) -> Array:
         return self._log_joint(chunk)
 
+    @staticmethod
+    def _winners(scores: Array) -> Array:
+        return np.asarray(scores.argmax(axis=1))
+
+    @staticmethod
+    def _probabilities(scores: Array) -> Array:
+        return np.asarray(special.softmax(scores, axis=1))
+
+    @staticmethod
+    def _log_probabilities(scores: Array) -> Array:
+        return np.asarray(special.log_softmax(scores, axis=1))
+
     def predict_joint_log_proba(self, X: Any) -> Any:
         """The logarithm of the joint probability (or density) of the row and each class.
 
@@ -216,6 +229,21 @@ def classes_of_parts(model: Any, classes: Any, *, least: int = 2) -> Array:
             f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {model.classes_!r}"
         )
     return np.asarray(model.classes_)
+
+
+def class_priors(model: Any, weights: Array) -> Array:
+    """The probability of each class: the parameter `priors` of a fitted model, or the share of the rows' weight."""
+    if model.priors is None:
+        return np.asarray(weights / weights.sum())
+    priors = np.asarray(model.priors, np.float64)
+    for fault, words in (
+        (priors.shape != weights.shape, "Number of priors must match number of classes"),
+        (not np.isclose(priors.sum(), 1.0), "The sum of the priors should be 1"),
+        (bool((priors < 0).any()), "Priors must be non-negative"),
+    ):
+        if fault:
+            raise ParameterError(f"{words}: got priors={model.priors!r} for the classes {model.classes_.tolist()}.")
+    return priors
 
 
 def weights_of_labels(class_weight: Mapping[Any, float], classes: Array, *, all_known: bool = True) -> Array:

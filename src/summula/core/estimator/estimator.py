@@ -48,6 +48,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     _accepts_sparse: ClassVar[bool] = True
     # Whether y is a class label.
     _labelled: ClassVar[bool] = False
+    _fewest_classes: ClassVar[int] = 2
     classes_: Any
     # Whether columns of categories become factors.
     _factored: ClassVar[bool] = False
@@ -160,7 +161,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         if not self._labelled:
             return None
         known = classes if classes is not None else None if reset else self.classes_
-        return Labels(type(self).__name__, known, unknown)
+        return Labels(type(self).__name__, known, unknown, fewest=self._fewest_classes)
 
     def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Factors | None]:
         """What is known of columns of categories, or is to be learnt, and X as it is then read."""

@@ -12,6 +12,7 @@ from summula.core.errors import ParameterError
 
 __all__ = [
     "Allowed",
+    "Parameters",
     "array_like",
     "boolean",
     "check_parameters",
@@ -29,6 +30,9 @@ class Allowed(NamedTuple):
 
     accepts: Callable[[Any], bool]
     words: str
+
+
+Parameters = Mapping[str, tuple[Allowed, ...]]  # the kinds of value each parameter may have
 
 
 def _is_real(value: Any) -> bool:

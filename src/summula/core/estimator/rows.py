@@ -67,7 +67,7 @@ def _map_chunks(
 ) -> tuple[list[Array], bool]:
     """The results of the chunks of a part, and whether some of its rows hold values that are to be refused."""
     results, refused = [], False
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for chunk in part.chunks():
             values = compute(chunk)
             refused = refused or (not nan and not np.isfinite(values).all() and has_bad_values(chunk))

@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,10 +77,16 @@ class Run:
         if kept is not self.source:
             self.use(kept)
 
-    def sum(self, statistic: type[S], params: Any, task: str = "pass over the rows") -> S:
+    @overload
+    def sum(self, statistic: type[S], params: Any, task: str = ...) -> S: ...
+
+    @overload
+    def sum(self, statistic: Any, params: Any, task: str = ...) -> Any: ...
+
+    def sum(self, statistic: Any, params: Any, task: str = "pass over the rows") -> Any:
         """The statistic of all rows, in one pass; NaN and infinities that show in it are located in the rows."""
         context = self._begin(task, len(self.parts))
-        tree: TreeSum[S] = TreeSum(statistic.merge)
+        tree: TreeSum[Any] = TreeSum(statistic.merge)
         fn = functools.partial(blocks_of_part, statistic, params)
         with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self._n_jobs)) as results:
             for blocks in results:

@@ -1,42 +1,113 @@
 """The same statistic for every group of rows: classes, folds, clusters.
 
-The groups of a chunk's rows are integer codes 0, 1, ..., n_groups - 1; the rows are partitioned by code.
+The group of a row is an integer code 0, 1, ..., n_groups - 1. A statistic whose formulas are elementwise holds all
+groups in one object, with a leading axis of groups, made by its `map_groups`. Of others each group has an object of its
+own: the rows of a chunk are partitioned by code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.numerics.sums import Groups
 
-__all__ = ["partition", "sums_by_code"]
+__all__ = ["Grouped", "group_totals", "memberships", "partition", "regrouped", "sums_by_code"]
 
-Codes = NDArray[Any]
+Array = NDArray[Any]
+
+_MANY = 2**16  # values of a block from which the kernel is used
+
+
+class Grouped(NamedTuple):
+    """A statistic of every group of rows, by `chunk.codes`: `run.sum(Grouped(Moments, n_classes), origins)`.
+
+    The sum is that statistic with a leading axis of groups where it defines `map_groups`, else `Groups`.
+    """
+
+    statistic: Any
+    n_groups: int
+
+    def map(self, chunk: Chunk, params: Any) -> Any:
+        """The statistics of the groups of one chunk."""
+        assert chunk.codes is not None, "rows have codes"
+        if hasattr(self.statistic, "map_groups"):
+            return self.statistic.map_groups(chunk, chunk.codes, self.n_groups, params)
+        return Groups(tuple(sums_by_code(self.statistic, chunk, chunk.codes, self.n_groups, params)))
+
+    def merge(self, a: Any, b: Any) -> Any:
+        """The statistics of both sets of rows."""
+        return a.merge(b)
 
 
 def sums_by_code(
-    statistic: Any, chunk: Chunk, codes: Codes, n_groups: int, params: Any, *, left_out: int = -1
+    statistic: Any, chunk: Chunk, codes: Array, n_groups: int, params: Any, *, left_out: int = -1
 ) -> list[Any]:
     """The statistic of each group but `left_out`; None for groups without rows in the chunk."""
     sums: list[Any] = [None] * n_groups
     for group, index in partition(codes):
-        if group != left_out:
+        if group not in (-1, left_out):
             sums[group] = statistic.map(chunk if index is None else chunk.take(index), params)
     return sums
 
 
-def partition(codes: Codes) -> Iterator[tuple[int, Any]]:
+def partition(codes: Array) -> Iterator[tuple[int, Any]]:
     """The codes that occur and where their rows are: everywhere (None), a slice, or an array of places."""
     if (codes == codes[0]).all():
         yield int(codes[0]), None
         return
-    order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
+    order = np.argsort(codes, kind="stable")
+    least = int(codes[order[0]])
+    sizes = np.bincount(codes.astype(np.intp) - least)
     ends = np.cumsum(sizes)
     for group in np.flatnonzero(sizes).tolist():
         places = order[ends[group] - sizes[group] : ends[group]]
         together = places[-1] - places[0] == len(places) - 1
-        yield group, slice(int(places[0]), int(places[-1]) + 1) if together else places
+        yield group + least, slice(int(places[0]), int(places[-1]) + 1) if together else places
+
+
+def regrouped(sums: Any, places: Array, n_groups: int) -> Any:
+    """Sums of groups, group k put into the place `places[k]` of `n_groups`; the others have no rows."""
+    if isinstance(sums, Groups):
+        groups: list[Any] = [None] * n_groups
+        for place, group in zip(places.tolist(), sums.groups, strict=True):
+            groups[place] = group
+        return Groups(tuple(groups))
+    moved = {}
+    for one in fields(sums):
+        values = np.asarray(getattr(sums, one.name))
+        moved[one.name] = np.zeros((n_groups, *values.shape[1:]), values.dtype)
+        moved[one.name][places] = values
+    return type(sums)(**moved)
+
+
+def group_totals(block: Array, codes: Array, weight: Array | None, origin: Array) -> tuple[Array, Array]:
+    """Sums of w (x - o) and w (x - o)^2 over the rows of each group, `origin` having one row for each.
+
+    Small blocks do without the compiler, which takes longer to load. The choice depends on the block alone, so the bits
+    do, too.
+    """
+    total, square = np.zeros(origin.shape), np.zeros(origin.shape)
+    if block.size >= _MANY:
+        from summula.core.numerics.grouped_kernels import add_moments
+
+        w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
+        add_moments(block, codes, w, origin, total, square)
+        return total, square
+    members = memberships(codes, weight, len(origin))
+    shifted = block - origin[codes]
+    return np.asarray(members @ shifted), np.asarray(members @ (shifted * shifted))
+
+
+def memberships(codes: Array, weight: Array | None, n_groups: int) -> Any:
+    """The sparse matrix (n_groups, n) of weights: that of row i stands in the row of its group; -1 is no group."""
+    from scipy import sparse
+
+    w = np.ones(len(codes)) if weight is None else weight.astype(np.float64)
+    rows = np.flatnonzero(codes >= 0)
+    return sparse.csr_array((w[rows], (codes[rows], rows)), shape=(n_groups, len(codes)))

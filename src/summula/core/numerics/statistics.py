@@ -24,6 +24,7 @@ from summula.core.data.blocks import product, scratch_block
 from summula.core.data.chunks import Chunk, Part
 from summula.core.engine.engine import TreeSum
 from summula.core.model_files import schema
+from summula.core.numerics.grouped import group_totals, memberships, partition
 from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "TriangularFactor",
     "blocks_of_part",
     "pilot_origin",
+    "pilot_origins",
     "triangle",
     "weight_sums",
 ]
@@ -58,7 +60,7 @@ class Statistic(Protocol):
 def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
     """The statistic of some chunks, added from left to right."""
     total: S | None = None
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN and infinities of rows are seen in their sums
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is seen in the sums
         for chunk in chunks:
             one = statistic.map(chunk, params)
             total = one if total is None else total.merge(one)
@@ -154,12 +156,18 @@ def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, block: NDArray[
     return block
 
 
+def _by_column(dtype: str, **limits: Any) -> schema.Field:
+    """One value per column, or one per group and column."""
+    shapes = (("n_features",), ("n_groups", "n_features"))
+    return schema.Either(*(schema.Array(dtype, *shape, **limits) for shape in shapes))
+
+
 @schema.saved(
-    count=schema.Array("int64", "n_features", low=0),
-    weight=schema.Array("float64", "n_features"),
-    origin=schema.Array("float64", "n_features"),
-    total=schema.Array("float64", "n_features", finite=False),
-    square=schema.Array("float64", "n_features", finite=False),
+    count=_by_column("int64", low=0),
+    weight=_by_column("float64"),
+    origin=_by_column("float64"),
+    total=_by_column("float64", finite=False),
+    square=_by_column("float64", finite=False),
 )
 @dataclass(frozen=True)
 class Moments(Sum):
@@ -167,9 +175,9 @@ class Moments(Sum):
 
     Attributes
     ----------
-    count, weight, total, square : ndarray, one value a column
+    count, weight, total, square : ndarray of shape (n_features,), or (n_groups, n_features) for groups of rows
         Rows seen, sum of weights, and sums of (x - origin) and its square, over the values that are not missing.
-    origin : ndarray
+    origin : ndarray of the same shape
     """
 
     count: NDArray[np.int64]
@@ -214,6 +222,44 @@ class Moments(Sum):
         total, square = kept.T @ w, kept.multiply(kept).T @ w
         return cls(count, weight, params, np.asarray(total).ravel(), np.asarray(square).ravel())
 
+    @classmethod
+    def map_groups(cls, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> Self:
+        """The moments of each group of rows, as arrays of shape (n_groups, n_features).
+
+        `params` is an origin for all groups, or one row for each.
+        """
+        origin = np.ascontiguousarray(np.broadcast_to(params, (n_groups, chunk.n_features)))
+        members = memberships(codes, chunk.weight, n_groups)
+        count, weight = np.bincount(codes[codes >= 0], minlength=n_groups), np.asarray(members.sum(axis=1))
+        if chunk.is_sparse:
+            return cls._of_sparse_groups(chunk, members, count, origin)
+        block = chunk.block(np.float64)
+        total, square = group_totals(block, codes, chunk.weight, origin)
+        counts, weights = np.tile(count[:, None], chunk.n_features), np.tile(weight[:, None], chunk.n_features)
+        if np.isnan(total).any():
+            seen = ~np.isnan(block)
+            counts = np.asarray(memberships(codes, None, n_groups) @ seen).astype(np.int64)
+            weights = np.asarray(members @ seen)
+            total, square = group_totals(np.where(seen, block, origin[codes]), codes, chunk.weight, origin)
+        return cls(counts, weights, origin, total, square)
+
+    @classmethod
+    def _of_sparse_groups(cls, chunk: Chunk, members: Any, count: NDArray[np.int64], origin: Array) -> Self:
+        X = chunk.rows.about(origin[0]).csr().astype(np.float64)
+        gone = np.isnan(X.data)
+        missing = type(X)((gone.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        kept = type(X)((np.where(gone, 0.0, X.data), X.indices, X.indptr), shape=X.shape)
+        ones = type(members)((np.ones_like(members.data), members.indices, members.indptr), shape=members.shape)
+        counts = count[:, None] - np.rint((ones @ missing).toarray()).astype(np.int64)
+        weights = np.asarray(members.sum(axis=1))[:, None] - (members @ missing).toarray()
+        total, square = (members @ kept).toarray(), (members @ kept.multiply(kept)).toarray()
+        return cls(counts, weights, np.tile(origin[0], (len(origin), 1)), total, square).recentre(origin)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, of all groups together."""
+        return int(np.max(np.sum(np.atleast_2d(self.count), axis=0)))
+
     @property
     def mean(self) -> Array:
         """Mean of each column."""
@@ -229,7 +275,21 @@ class Moments(Sum):
 
     def is_complete(self, n_rows: int) -> bool:
         """Whether no value is missing."""
-        return self.is_finite() and bool((self.count == n_rows).all())
+        return self.is_finite() and bool((np.sum(np.atleast_2d(self.count), axis=0) == n_rows).all())
+
+    def unmerge(self, other: Self) -> Self:
+        """The moments without the rows of `other`; exactly 0 where none are left."""
+        left = super().unmerge(other)
+        some = left.count != 0
+        weight, total, square = (np.where(some, part, 0.0) for part in (left.weight, left.total, left.square))
+        return replace(left, weight=weight, total=total, square=square)
+
+    def _aligned(self, other: Self) -> tuple[Self, Self]:
+        """Both about the origin of these moments, or of the others where these have no rows."""
+        if self.origin is other.origin or np.array_equal(self.origin, other.origin):
+            return self, other
+        origin = np.where(self.weight > 0, self.origin, other.origin)
+        return self.recentre(origin), other.recentre(origin)
 
     def recentre(self, origin: Array) -> Self:
         """The same sums about another origin."""
@@ -238,6 +298,17 @@ class Moments(Sum):
             return self
         square = self.square - 2 * shift * self.total + shift**2 * self.weight
         return replace(self, origin=origin, total=self.total - shift * self.weight, square=square)
+
+
+def pilot_origins(chunk: Chunk, n_groups: int) -> Array:
+    """An origin for each group of rows by `chunk.codes`: its mean in the leading rows, or the mean of all of these."""
+    assert chunk.codes is not None
+    features = replace(chunk, y=None)
+    origins = np.tile(pilot_origin(features), (n_groups, 1))
+    for code, index in partition(chunk.codes):
+        if code >= 0 and not chunk.is_sparse:
+            origins[code] = pilot_origin(features if index is None else features.take(index))
+    return origins
 
 
 @schema.saved(

@@ -17,6 +17,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.model_files import schema
 
 __all__ = ["Groups", "Sum", "merged_by"]
 
@@ -46,6 +49,11 @@ class Sum:
             if merge is not None:
                 raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be taken out of it.")
         return self._combined(other, operator.sub)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in the sums: the field `count`."""
+        return int(self.count)  # type: ignore[attr-defined]
 
     def is_finite(self) -> bool:
         """Whether no field holds NaN or infinities: those of rows show in their sums."""
@@ -92,8 +100,38 @@ def _merge_each(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(y if x is None else x if y is None else x.merge(y) for x, y in zip(a, b, strict=True))
 
 
+def _unmerged(a: Any, b: Any) -> Any:
+    """The sums of `a` without those of `b`; None when no rows are left, negative counts when too many are taken out."""
+    if b is None:
+        return a
+    left = b.unmerge(b).unmerge(b) if a is None else a.unmerge(b)
+    return None if left.count == 0 else left
+
+
+@schema.saved(
+    groups=schema.Items(schema.Object(Sum, n_columns="n_columns", n_features="n_features") | None, "n_groups")
+)
 @dataclass(frozen=True)
 class Groups(Sum):
     """One statistic per group of rows; None for a group without rows."""
 
     groups: tuple[Any, ...] = field(metadata=merged_by(_merge_each))
+
+    def unmerge(self, other: Self) -> Self:
+        """The sums of every group without those of `other`."""
+        return type(self)(tuple(map(_unmerged, self.groups, other.groups)))
+
+    @property
+    def count(self) -> NDArray[np.int64]:
+        """Number of rows in each group."""
+        return np.array([0 if one is None else one.count for one in self.groups], np.int64)
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """Sum of the weights in each group."""
+        return np.array([0.0 if one is None else one.weight for one in self.groups])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, of all groups together."""
+        return int(self.count.sum())

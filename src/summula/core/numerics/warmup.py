@@ -12,6 +12,7 @@ _KERNELS = (
     "summula.core.data.column_kernels",
     "summula.core.data.fixed_order_kernels",
     "summula.core.numerics.exponential_kernels",
+    "summula.core.numerics.grouped_kernels",
     "summula.core.engine.random_kernels",
     "summula.core.engine.worker_group",
     "summula.ensemble.boosting_kernels",

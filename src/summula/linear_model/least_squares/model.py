@@ -122,7 +122,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
     # ------------------------------------------------------------------------------------------ adding and forgetting
 
     @property
-    def _weighted(self) -> bool:
+    def _weighted(self) -> bool:  # type: ignore[override]
         return self._given.weighted
 
     def _kept_sums(self) -> Gram | None:
@@ -138,10 +138,18 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
             raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
         return sums
 
-    def _translated(self, other: Any) -> Gram:
+    def _sums_not_kept(self) -> str:
+        return (
+            f"the sums of all pairs of columns, which {type(self).__name__} does not keep for {self.n_features_in_} "
+            "columns of such values"
+        )
+
+    def _paired(self, other: Any) -> tuple[Gram, Gram]:
         _check_targets(self._given.target_names, len(self._fit.rss), other._given.target_names, len(other._fit.rss))
-        sums: Gram = super()._translated(other)
-        return sums
+        return super()._paired(other)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_") and hasattr(self, "coef_")
 
     def _use_sums(self, sums: Gram, weighted: bool) -> None:
         problem = self._problem(len(self._fit.rss))._replace(dtype=self._returned_in(np.dtype(self._given.dtype)))
