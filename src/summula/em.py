@@ -31,7 +31,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import watched
 from summula.core.errors import DataError, TimeLimitError
 from summula.core.estimator.run import OutOfTime, Run, Unnamed, check_clock
-from summula.core.estimator.validation import as_source, complain_of_missing
+from summula.core.estimator.validation import as_source
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.sums import Groups
 
@@ -275,8 +275,7 @@ def _check_finite(elbo: float, run: Run) -> None:
     """Raise where the bound is not a number: name a missing or infinite value, if there is one."""
     if np.isfinite(elbo):
         return
-    name = type(run.estimator).__name__
-    complain_of_missing(run.source, name, allow_nan=getattr(run.estimator, "_allows_nan", False))
+    run.raise_if_not_finite()
     raise DataError(
         f"The log-likelihood is {elbo} in the E-step: some row is impossible, or too far from every component, under "
         "the start that was given; start from parameters that allow every row."

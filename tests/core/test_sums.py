@@ -203,10 +203,10 @@ def test_a_run_locates_what_its_sums_show_once(monkeypatch):
     X = np.zeros((300, 2))
     X[217, 1] = np.nan
     source = MemorySource(X, None, None, X.dtype)
-    with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); Unnamed"):
+    with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); the computation"):
         Run(Unnamed(), source).sum(Gram, np.zeros(2))
     # Moments pass missing values over, and count them.
-    with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); Unnamed"):
+    with pytest.raises(DataError, match=r"Column 1 has 1 missing value \(NaN; first at row 217\); the computation"):
         Run(Unnamed(), source).sum(Moments, np.zeros(2))
     allowing = Unnamed()
     allowing._allows_nan = True

@@ -22,7 +22,7 @@ from scipy.special import chdtri
 from summula.core.engine.random import normal, stream_key
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source, complain_of_missing
+from summula.core.estimator.validation import as_source
 from summula.core.numerics.statistics import Gram
 from summula.stats.covariance import COVARIANCES, FourthPowers, constrained, ledoit_wolf_share, shrunk
 
@@ -248,10 +248,8 @@ class MultivariateNormal:
             shrinkage = _share(shrinkage, "shrinkage")
         source = as_source(Unnamed(), X, None, sample_weight, needs_y=False)
         try:
-            run = Run(Unnamed(), source)
+            run = Run(Unnamed("MultivariateNormal"), source)
             sums = run.sum(Gram, run.origin())
-            if not np.isfinite(sums.products).all():
-                complain_of_missing(source, "MultivariateNormal")
             S, m = sums.centred() / sums.weight, sums.mean
             if shrinkage == "auto":
                 fourth = run.sum(FourthPowers, (m, np.ones(len(m))))

@@ -120,7 +120,8 @@ class Run:
     def raise_if_not_finite(self) -> None:
         """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
         given = self.source.base if isinstance(self.source, MappedSource) else self.source
-        raise_if_not_finite(given, type(self.estimator).__name__, allow_nan=self._allows_nan)
+        name = self.estimator.name if isinstance(self.estimator, Unnamed) else type(self.estimator).__name__
+        raise_if_not_finite(given, name, allow_nan=self._allows_nan)
 
     def leading(self, rows: int) -> Run:
         """A quiet run over the first rows alone, held in memory."""
@@ -198,4 +199,7 @@ def _target_values(source: Source, y: Any, classes: Array | None) -> Any:
 
 
 class Unnamed(BaseEstimator):
-    """Stands for an estimator where data are read and there is none."""
+    """Stands for an estimator where data are read and there is none; `name` is what errors call the computation."""
+
+    def __init__(self, name: str = "the computation") -> None:
+        self.name = name
