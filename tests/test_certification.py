@@ -475,9 +475,10 @@ def test_rows_are_the_same_in_every_form() -> None:
             DataError,
             r"The loss is .* at row \d+, outside the range from 0 to 0.001",
         ),
-        ({"costs": [[0, 1]]}, ParameterError, "costs must be a square table"),
+        ({"costs": [[1, 1], [1, 1]]}, ParameterError, "costs must be a table of numbers that are not all equal"),
+        ({"costs": [[0, 1]]}, ParameterError, r"shape \(1, 2\), and LogisticRegression needs \(2, 2\)"),
         ({"costs": np.ones((2, 2))}, ParameterError, "not all equal"),
-        ({"costs": np.eye(3)}, ParameterError, "costs is a table of 3 classes and LogisticRegression has 2"),
+        ({"costs": np.eye(3)}, ParameterError, r"shape \(3, 3\), and LogisticRegression needs \(2, 2\)"),
         ({"costs": np.eye(2), "loss": "log"}, ParameterError, "costs say what each confusion costs"),
         (
             {"loss": lambda y, f: 1.0, "range": (0, 1)},

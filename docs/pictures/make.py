@@ -279,7 +279,35 @@ def certificate_coverage(ax: Any) -> None:
     keyed(ax, corner="upper left")
 
 
+def decision_risks(ax: Any) -> None:
+    """Posterior and risk of taking an umbrella, by the humidity of the air."""
+    from scipy.stats import norm
+
+    from summula.bayes import DecisionProblem
+
+    problem = DecisionProblem(
+        priors={"rain": 0.2, "dry": 0.8},
+        likelihoods={"rain": norm(0.8, 0.1), "dry": norm(0.5, 0.15)},
+        costs={"take it": {"rain": 0.2, "dry": 0.3}, "leave it": {"rain": 1.0, "dry": 0.0}},
+    )
+    problem.plot(np.linspace(0.2, 1.0, 200), ax=ax)
+    ax.set_xlabel("humidity")
+    ax.get_legend().set_loc("upper left")
+
+
+def normal_ellipses(ax: Any) -> None:
+    """Draws from a normal distribution, and ellipses that hold half, nine tenths and 99 % of it."""
+    from summula.plotting.style import GREY
+    from summula.stats import MultivariateNormal
+
+    distribution = MultivariateNormal([1.0, 0.5], [[3.0, 1.6], [1.6, 1.5]])
+    ax.scatter(*distribution.sample(300, random_state=2).T, s=6, c=GREY, alpha=0.5, linewidths=0)
+    distribution.plot(ax=ax)
+
+
 PICTURES = {
+    "decision-risks": decision_risks,
+    "normal-ellipses": normal_ellipses,
     "logistic-regions": logistic_regions,
     "softmax-regions": softmax_regions,
     "solvers": solvers,

@@ -12,6 +12,7 @@ from summula._version import __version__
 from summula.core import environment as _environment  # noqa: F401  read before a local Dask cluster changes it
 
 _MODULES = (
+    "bayes",
     "core",
     "datasets",
     "em",

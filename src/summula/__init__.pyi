@@ -1,3 +1,4 @@
+from summula import bayes as bayes
 from summula import core as core
 from summula import datasets as datasets
 from summula import em as em

@@ -54,7 +54,8 @@ def certify(
     range : tuple of float, optional
         The smallest and the largest loss there can be; needed unless the loss counts errors.
     costs : array-like of shape (n_classes, n_classes), optional
-        What it costs to take a true class (row) for another (column), in the order of `model.classes_`.
+        What it costs to take a true class (row) for another (column), in the order of `model.classes_`. For a
+        `bayes.CostSensitiveClassifier` the columns are its `actions_`: `costs=model.costs_.T`.
     delta : float
         The chance that a bound is wrong, for each of the two.
 

@@ -159,10 +159,10 @@ def _costly(loss: Any, costs: Any, range: Any) -> Loss:
         raise ParameterError(
             "costs say what each confusion costs, so they go with loss='zero_one' and without a range."
         )
-    if table.ndim != 2 or table.shape[0] != table.shape[1] or not np.isfinite(table).all() or np.ptp(table) == 0:
+    if table.ndim != 2 or table.size < 2 or not np.isfinite(table).all() or np.ptp(table) == 0:
         raise ParameterError(
-            f"costs must be a square table of numbers that are not all equal, true classes by predicted ones; "
-            f"got shape {table.shape}."
+            f"costs must be a table of numbers that are not all equal, true classes by predictions; got shape "
+            f"{table.shape}."
         )
     return Loss("zero_one", float(table.min()), float(table.max()), len(np.unique(table)) == 2, costs=table)
 
@@ -195,15 +195,18 @@ def _codes(model: Any, y: Array) -> NDArray[np.intp]:
 
 def _cost(costs: Array, model: Any, codes: Array, predicted: Array) -> Array:
     classes = getattr(model, "classes_", None)
-    if classes is None or len(classes) != len(costs):
+    classes = [] if classes is None else classes
+    actions = getattr(model, "actions_", classes)  # what a cost-sensitive model decides may be more than a class
+    expected = (len(classes), len(actions))
+    if costs.shape != expected:
         raise ParameterError(
-            f"costs is a table of {len(costs)} classes and {type(model).__name__} has "
-            f"{'none' if classes is None else len(classes)}: give one row and one column for each class."
+            f"costs is a table of shape {costs.shape}, and {type(model).__name__} needs {expected}: one row for each "
+            "true class, one column for each prediction."
         )
     if (codes == _UNKNOWN).any():
         row = int(np.argmax(codes == _UNKNOWN))
         raise RowError("The label", row, " is none of the classes of the model, so its cost is not known.")
-    places = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
+    places = {label: place for place, label in enumerate(np.asarray(actions).tolist())}
     return costs[np.maximum(codes, 0), [places[label] for label in predicted.tolist()]]
 
 

@@ -34,13 +34,13 @@ def constrained(S: Array, form: str) -> Array:
     """The covariance of the form "full", "diag" or "spherical" with the largest likelihood, (1)."""
     if form == "full":
         return S
-    values = np.diag(S) if form == "diag" else np.full(len(S), np.trace(S) / len(S))
+    values: Any = np.diag(S) if form == "diag" else np.full(len(S), np.trace(S) / len(S))
     return np.asarray(np.diag(values))
 
 
 def shrunk(S: Array, share: float) -> Array:
     """The covariance moved towards a multiple of the identity (2)."""
-    return (1 - share) * S + share * np.trace(S) / len(S) * np.eye(len(S))
+    return np.asarray((1 - share) * S + share * np.trace(S) / len(S) * np.eye(len(S)))
 
 
 @dataclass(frozen=True)

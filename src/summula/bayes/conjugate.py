@@ -1,0 +1,369 @@
+"""Priors that stay in their family when data are seen: the posterior is the prior after adding up the data.
+
+    model                    prior of its parameter                 after n data with the sum S
+    Bernoulli(t)             Beta(a, b)                             Beta(a + S, b + n - S)                      (1)
+    binomial(m, t)           Beta(a, b)                             Beta(a + S, b + n m - S)                    (2)
+    Poisson(t)               Gamma(shape, rate)                     Gamma(shape + S, rate + n)                  (3)
+    exponential(rate t)      Gamma(shape, rate)                     Gamma(shape + n, rate + S)                  (4)
+    normal(t, v)             normal(m, u)                           precision 1/u + n/v, mean weighted by it    (5)
+
+So a prior is a sample seen earlier: Gamma(1, 1) in (4) is one waiting time of length 1 (less one unit of shape, which
+the mode ignores). Estimates minimise an expected loss: the mean for squared, the median for absolute, the mode for
+zero-one loss, and any other by quadrature over quantiles. Models with several parameters are in `conjugate_joint`.
+
+Reference: Gelman et al., Bayesian Data Analysis, chapters 2 and 3; DeGroot, Optimal Statistical Decisions, chapter 9.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from summula.bayes.estimation import check_loss, least_expected_loss
+from summula.core.errors import DataError, ParameterError
+
+__all__ = [
+    "BetaBernoulli",
+    "BetaBinomial",
+    "Conjugate",
+    "GammaExponential",
+    "GammaPoisson",
+    "NormalKnownVariance",
+    "checked_data",
+    "checked_level",
+    "require_positive",
+    "require_some",
+]
+
+Array = NDArray[np.float64]
+
+_NODES = 20_000  # quantiles that stand for a posterior where the loss is a function
+
+
+class Conjugate(ABC):
+    """A prior, or posterior, of one parameter; subclasses are frozen dataclasses of its numbers."""
+
+    @abstractmethod
+    def distribution(self) -> Any:
+        """The distribution of the parameter, as one of `scipy.stats`."""
+
+    @abstractmethod
+    def posterior(self, data: ArrayLike) -> Self:
+        """The distribution of the parameter after seeing data: the same family with other numbers."""
+
+    @abstractmethod
+    def mle(self, data: ArrayLike) -> Any:
+        """The parameter that makes the data most likely, without the prior."""
+
+    @abstractmethod
+    def predictive(self) -> Any:
+        """The distribution of the next datum, the parameter averaged out, as one of `scipy.stats`."""
+
+    @abstractmethod
+    def mode(self) -> float:
+        """The most likely value of the parameter."""
+
+    def estimate(self, loss: Any = "square") -> Any:
+        """The estimate with the least expected loss.
+
+        Parameters
+        ----------
+        loss : {"square", "zero_one", "absolute"} or callable, default="square"
+            They give the mean, the mode and the median. A function is called with the estimate and an array of
+            possible values of the parameter.
+
+        Returns
+        -------
+        float
+        """
+        check_loss(loss)
+        if loss == "square":
+            return float(self.distribution().mean())
+        if loss == "zero_one":
+            return float(self.mode())
+        if loss == "absolute":
+            return float(self.distribution().median())
+        nodes = self.distribution().ppf((np.arange(_NODES) + 0.5) / _NODES)
+        return least_expected_loss(nodes, np.full(_NODES, 1 / _NODES), loss)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A credible interval: it holds the parameter with probability `level`, and leaves out as much on each side."""
+        tail = (1 - checked_level(level)) / 2
+        low, high = self.distribution().ppf([tail, 1 - tail])
+        return float(low), float(high)
+
+
+def checked_level(level: float) -> float:
+    """A probability between 0 and 1, or a sentence."""
+    if not 0 < level < 1:
+        raise ParameterError(f"level must be a probability between 0 and 1; got {level!r}.")
+    return float(level)
+
+
+def require_positive(model: Any, *names: str) -> None:
+    """Refuse fields of a model that are not positive."""
+    for name in names:
+        value = getattr(model, name)
+        if not (np.isfinite(value) and value > 0):
+            raise ParameterError(f"{name} of {type(model).__name__} must be a positive number; got {value!r}.")
+
+
+def checked_data(
+    values: ArrayLike, what: str, low: float = -np.inf, high: float = np.inf, *, whole: bool = False
+) -> Array:
+    """Data as a vector of numbers within a range, or a sentence."""
+    x = np.atleast_1d(np.asarray(values, np.float64))
+    if x.ndim != 1:
+        raise DataError(f"data must be a list of numbers; got shape {x.shape}.")
+    good = np.isfinite(x) & (x >= low) & (x <= high) & (~np.bool_(whole) | (x == np.floor(x)))
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(f"data must be {what}; value {row} is {x[row]:g}.")
+    return x
+
+
+def require_some(x: Array) -> Array:
+    """Refuse an empty list of data."""
+    if not len(x):
+        raise DataError("There are no data, so every parameter is as likely as any other; give at least one datum.")
+    return x
+
+
+class _Beta(Conjugate):
+    """What both models with a Beta prior share."""
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        require_positive(self, "a", "b")
+
+    def distribution(self) -> Any:
+        """Beta(a, b)."""
+        return stats.beta(self.a, self.b)
+
+    def mode(self) -> float:
+        """(a - 1) / (a + b - 2); an end of [0, 1] where the density is largest there, 1/2 where it is flat."""
+        if self.a > 1 and self.b > 1:
+            return (self.a - 1) / (self.a + self.b - 2)
+        return 0.5 if self.a == self.b else float(self.a > self.b)
+
+
+@dataclass(frozen=True)
+class BetaBernoulli(_Beta):
+    """The chance of success of trials with two outcomes, with a Beta prior (1).
+
+    Parameters
+    ----------
+    a, b : float, default=1.0
+        Pseudo-counts of successes and failures; Beta(1, 1) is uniform. Laplace's rule of succession is the mean after
+        that prior.
+
+    Examples
+    --------
+    >>> from summula.bayes import BetaBernoulli
+    >>> coin = BetaBernoulli(1, 1).posterior([1, 1, 0, 1])
+    >>> coin
+    BetaBernoulli(a=4.0, b=2.0)
+    >>> round(coin.estimate("square"), 4), coin.estimate("zero_one")
+    (0.6667, 0.75)
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+
+    def posterior(self, data: ArrayLike) -> Self:
+        """Add outcomes, 1 for success and 0 for failure."""
+        x = checked_data(data, "0 or 1", 0, 1, whole=True)
+        return replace(self, a=float(self.a + x.sum()), b=float(self.b + len(x) - x.sum()))
+
+    def mle(self, data: ArrayLike) -> float:
+        """The share of successes."""
+        return float(require_some(checked_data(data, "0 or 1", 0, 1, whole=True)).mean())
+
+    def predictive(self) -> Any:
+        """Bernoulli with the mean of the parameter."""
+        return stats.bernoulli(self.a / (self.a + self.b))
+
+
+@dataclass(frozen=True)
+class BetaBinomial(_Beta):
+    """The chance of success from counts of successes among n trials each, with a Beta prior (2).
+
+    Parameters
+    ----------
+    a, b : float
+        Pseudo-counts of successes and failures.
+    n : int
+        Trials per datum.
+
+    Examples
+    --------
+    >>> from summula.bayes import BetaBinomial
+    >>> BetaBinomial(1, 1, n=10).posterior([9, 8]).mode()
+    0.85
+    """
+
+    a: float
+    b: float
+    n: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "n")
+
+    def posterior(self, data: ArrayLike) -> Self:
+        """Add counts of successes, each among n trials."""
+        x = self._counts(data)
+        return replace(self, a=float(self.a + x.sum()), b=float(self.b + self.n * len(x) - x.sum()))
+
+    def mle(self, data: ArrayLike) -> float:
+        """The share of successes among all trials."""
+        return float(require_some(self._counts(data)).mean() / self.n)
+
+    def predictive(self) -> Any:
+        """Beta-binomial: successes among n further trials."""
+        return stats.betabinom(self.n, self.a, self.b)
+
+    def _counts(self, data: ArrayLike) -> Array:
+        return checked_data(data, f"whole numbers from 0 to n = {self.n}", 0, self.n, whole=True)
+
+
+class _Gamma(Conjugate):
+    """What both models with a Gamma prior share."""
+
+    shape: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        require_positive(self, "shape", "rate")
+
+    def distribution(self) -> Any:
+        """Gamma(shape, rate)."""
+        return stats.gamma(self.shape, scale=1 / self.rate)
+
+    def mode(self) -> float:
+        """(shape - 1) / rate, or 0 for a shape below 1."""
+        return max(self.shape - 1, 0.0) / self.rate
+
+
+@dataclass(frozen=True)
+class GammaPoisson(_Gamma):
+    """The mean of Poisson counts, with a Gamma prior (3).
+
+    Parameters
+    ----------
+    shape, rate : float
+        A prior like a total of `shape` counted in `rate` observations.
+
+    Examples
+    --------
+    >>> from summula.bayes import GammaPoisson
+    >>> GammaPoisson(2, 1).posterior([3, 5, 4]).estimate()
+    3.5
+    """
+
+    shape: float
+    rate: float
+
+    def posterior(self, data: ArrayLike) -> Self:
+        """Add counts."""
+        x = checked_data(data, "whole numbers from 0 on", 0, whole=True)
+        return replace(self, shape=float(self.shape + x.sum()), rate=float(self.rate + len(x)))
+
+    def mle(self, data: ArrayLike) -> float:
+        """The mean count."""
+        return float(require_some(checked_data(data, "whole numbers from 0 on", 0, whole=True)).mean())
+
+    def predictive(self) -> Any:
+        """Negative binomial."""
+        return stats.nbinom(self.shape, self.rate / (self.rate + 1))
+
+
+@dataclass(frozen=True)
+class GammaExponential(_Gamma):
+    """The rate of exponential waiting times, with a Gamma prior (4).
+
+    Parameters
+    ----------
+    shape, rate : float
+        A prior like `shape` waiting times with the sum `rate`.
+
+    Examples
+    --------
+    >>> from summula.bayes import GammaExponential
+    >>> x = [0.5, 2.0, 1.5]
+    >>> GammaExponential(1, 1).posterior(x).estimate("zero_one"), 3 / (sum(x) + 1)
+    (0.6, 0.6)
+    """
+
+    shape: float
+    rate: float
+
+    def posterior(self, data: ArrayLike) -> Self:
+        """Add waiting times."""
+        x = checked_data(data, "numbers from 0 on", 0)
+        return replace(self, shape=float(self.shape + len(x)), rate=float(self.rate + x.sum()))
+
+    def mle(self, data: ArrayLike) -> float:
+        """One over the mean waiting time."""
+        x = require_some(checked_data(data, "numbers from 0 on", 0))
+        return float(len(x) / x.sum()) if x.sum() else np.inf
+
+    def predictive(self) -> Any:
+        """Lomax: the next waiting time."""
+        return stats.lomax(self.shape, scale=self.rate)
+
+
+@dataclass(frozen=True)
+class NormalKnownVariance(Conjugate):
+    """The mean of normal data of known variance, with a normal prior (5).
+
+    Parameters
+    ----------
+    mean, variance : float
+        Of the prior.
+    noise_variance : float
+        Variance of a datum about the mean.
+
+    Examples
+    --------
+    >>> from summula.bayes import NormalKnownVariance
+    >>> NormalKnownVariance(0, 1, noise_variance=1).posterior([3.0, 3.0, 3.0])
+    NormalKnownVariance(mean=2.25, variance=0.25, noise_variance=1)
+    """
+
+    mean: float
+    variance: float
+    noise_variance: float
+
+    def __post_init__(self) -> None:
+        require_positive(self, "variance", "noise_variance")
+
+    def distribution(self) -> Any:
+        """Normal."""
+        return stats.norm(self.mean, np.sqrt(self.variance))
+
+    def posterior(self, data: ArrayLike) -> Self:
+        """Add data: precisions add up."""
+        x = checked_data(data, "finite numbers")
+        precision = 1 / self.variance + len(x) / self.noise_variance
+        mean = (self.mean / self.variance + x.sum() / self.noise_variance) / precision
+        return replace(self, mean=float(mean), variance=float(1 / precision))
+
+    def mle(self, data: ArrayLike) -> float:
+        """The mean of the data."""
+        return float(require_some(checked_data(data, "finite numbers")).mean())
+
+    def predictive(self) -> Any:
+        """Normal, with the variances of parameter and datum added."""
+        return stats.norm(self.mean, np.sqrt(self.variance + self.noise_variance))
+
+    def mode(self) -> float:
+        """The mean."""
+        return self.mean

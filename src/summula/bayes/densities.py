@@ -1,0 +1,119 @@
+"""What a user may give as the distribution of observations: tables, densities, distributions of SciPy or of `stats`.
+
+{"grey": 0.7, "blue": 0.3}      probabilities by name                       a discrete observation
+[0.7, 0.3]                      probabilities of the observations 0, 1, ...
+scipy.stats.norm(0, 1)          anything with `logpdf` or `logpmf`
+lambda x: ...                   a density: p(x) for every x of an array
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError, ParameterError
+
+__all__ = ["Density", "check_probabilities", "density_of"]
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-8  # by which probabilities may miss the sum 1
+
+
+@dataclass(frozen=True)
+class Density:
+    """A distribution of observations.
+
+    Attributes
+    ----------
+    given : object
+        What the user gave.
+    table : dict or None
+        Probabilities of the observations, where these are discrete and listed.
+    log : callable
+        Log densities (or probabilities) of a list or array of observations.
+    """
+
+    given: Any
+    table: Mapping[Any, float] | None
+    log: Callable[[Any], Array]
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether probabilities are summed, not integrated."""
+        return self.table is not None or _has_pmf(self.given)
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Independent observations."""
+        if self.table is not None:
+            values = np.empty(len(self.table), object)
+            values[:] = list(self.table)
+            return values[rng.choice(len(values), n, p=np.array(list(self.table.values())) / sum(self.table.values()))]
+        if hasattr(self.given, "rvs"):
+            return np.asarray(self.given.rvs(size=n, random_state=rng))
+        if hasattr(self.given, "sample"):
+            return np.asarray(self.given.sample(n, int(rng.integers(2**31))))
+        raise ParameterError(
+            "A Monte Carlo risk needs distributions to draw from, and a density is a plain function: give one with "
+            "`rvs` (scipy.stats) or `sample` (stats.MultivariateNormal), or support=(low, high) for quadrature."
+        )
+
+
+def density_of(given: Any, name: str) -> Density:
+    """The distribution a user means; `name` is that of the state, for errors."""
+    if isinstance(given, Density):
+        return given
+    if isinstance(given, Mapping):
+        table = dict(given)
+        check_probabilities(list(table.values()), f"The probabilities of the observations given {name}", sums=True)
+        return Density(given, table, lambda xs: _looked_up(table, xs, name))
+    if _has_pmf(given):
+        return Density(given, None, lambda xs: np.asarray(given.logpmf(xs), np.float64))
+    if hasattr(given, "logpdf"):
+        return Density(given, None, lambda xs: np.asarray(given.logpdf(xs), np.float64))
+    if callable(given):
+        return Density(given, None, lambda xs: _log(np.asarray(given(xs), np.float64), name))
+    if isinstance(given, Sequence | np.ndarray):
+        return density_of(dict(enumerate(np.asarray(given, np.float64).tolist())), name)
+    raise ParameterError(
+        f"The distribution given {name} is of type {type(given).__name__}: give a dict of probabilities, a density "
+        "(a function), or a distribution with logpdf or logpmf."
+    )
+
+
+def check_probabilities(values: Any, what: str, *, sums: bool) -> Array:
+    """Probabilities as an array, or a sentence."""
+    p = np.asarray(values, np.float64)
+    if p.ndim != 1 or not len(p) or not np.isfinite(p).all() or (p < 0).any():
+        raise ParameterError(f"{what} must be numbers that are not negative; got {np.asarray(values).tolist()!r}.")
+    if sums and abs(p.sum() - 1) > _ROUNDING:
+        raise ParameterError(f"{what} must sum to 1; they sum to {p.sum():.6g}: divide them by their sum.")
+    return p
+
+
+def _has_pmf(given: Any) -> bool:
+    """Whether it is a discrete distribution; SciPy's frozen distributions have all names, their `dist` its own."""
+    return hasattr(given, "logpmf") and hasattr(getattr(given, "dist", given), "pmf")
+
+
+def _looked_up(table: Mapping[Any, float], xs: Any, name: str) -> Array:
+    values = xs.tolist() if isinstance(xs, np.ndarray) else list(xs)
+    unknown = [x for x in values if x not in table]
+    if unknown:
+        raise DataError(
+            f"The observation {unknown[0]!r} has no probability given {name}; known are {list(table)!r}: add it, with "
+            "probability 0 if it cannot be."
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(np.array([table[x] for x in values], np.float64))
+
+
+def _log(p: Array, name: str) -> Array:
+    if (p < 0).any() or np.isnan(p).any():
+        raise DataError(f"The density given {name} is negative or NaN somewhere; a density is at least 0.")
+    with np.errstate(divide="ignore"):
+        return np.log(p)

@@ -1,0 +1,225 @@
+"""Estimates of a parameter that minimise the expected loss under its posterior, by quadrature.
+
+    p(t | data)  proportional to  exp(log_likelihood(t, data) + log_prior(t))                                   (1)
+    estimate = argmin over a of  integral loss(a, t) p(t | data) dt                                             (2)
+
+Squared loss gives the posterior mean, absolute loss the median, zero-one loss the mode (the limit of losses that are 1
+outside an ever smaller neighbourhood). For conjugate priors (1) is known: see `conjugate`. Here it is tabulated on
+Gauss-Legendre nodes between the points where it has fallen to exp(-_DEPTH) of its largest value.
+
+Reference: Lehmann and Casella, Theory of Point Estimation, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from summula.core.errors import DataError, ParameterError
+
+__all__ = ["LOSSES", "bayes_estimator", "check_loss", "least_expected_loss"]
+
+Array = NDArray[np.float64]
+Loss = Callable[[float, Array], Any]
+
+LOSSES = ("square", "zero_one", "absolute")
+_DEPTH = 45.0  # exp(-45) is below the rounding of any estimate
+_PIECES, _ORDER = 60, 8  # on each side of the mode, and nodes of each
+_SEARCH = 1_001
+
+
+class _Posterior(NamedTuple):
+    """Nodes in ascending order, the probability that each stands for, and the ends of the pieces they lie in."""
+
+    nodes: Array
+    mass: Array
+    edges: Array
+
+
+def bayes_estimator(
+    log_likelihood: Callable[[float, Any], Any],
+    log_prior: Callable[[float], Any],
+    data: Any,
+    loss: Any = "square",
+    *,
+    support: tuple[float, float] = (-np.inf, np.inf),
+) -> float:
+    """The estimate of a number with the least expected loss under its posterior (2).
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        log p(data | t), called with t (a number) and the data.
+    log_prior : callable
+        log p(t), up to a constant.
+    data : object
+        Handed on to `log_likelihood`.
+    loss : {"square", "zero_one", "absolute"} or callable, default="square"
+        A function is called with the estimate and an array of possible values of t.
+    support : pair of float, default=(-inf, inf)
+        Where t may lie.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.bayes import bayes_estimator
+    >>> x = np.array([0.5, 2.0, 1.1])
+    >>> def log_likelihood(t, x):  # exponential waiting times
+    ...     return len(x) * np.log(t) - t * x.sum()
+    >>> mode = bayes_estimator(log_likelihood, lambda t: -t, x, loss="zero_one", support=(0, np.inf))
+    >>> round(mode, 8), round(3 / (float(x.sum()) + 1), 8)
+    (0.65217391, 0.65217391)
+    """
+    check_loss(loss)
+    low, high = (float(end) for end in support)
+    if not low < high:
+        raise ParameterError(f"support must be two numbers, the smaller first; got {support!r}.")
+
+    def log_posterior(t: float) -> float:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            value = float(np.sum(log_likelihood(t, data)) + np.sum(log_prior(t)))
+        return -np.inf if np.isnan(value) else value
+
+    begin, mode, end = _bracket(log_posterior, low, high)
+    if loss == "zero_one":
+        return mode
+    posterior = _tabulated(log_posterior, begin, mode, end)
+    return _median(posterior) if loss == "absolute" else least_expected_loss(posterior.nodes, posterior.mass, loss)
+
+
+def check_loss(loss: Any) -> None:
+    """Refuse what is neither the name of a loss nor a function."""
+    if not callable(loss) and loss not in LOSSES:
+        raise ParameterError(f"loss must be one of {', '.join(LOSSES)} or a function; got {loss!r}.")
+
+
+def least_expected_loss(nodes: Array, mass: Array, loss: Any) -> float:
+    """The estimate (2) for a posterior of nodes and masses, for "square" or a function as loss."""
+    if loss == "square":
+        return float(mass @ nodes)
+
+    def expected(a: float) -> float:
+        return float(mass @ np.broadcast_to(np.asarray(loss(a, nodes), np.float64), nodes.shape))
+
+    few = nodes[:: max(1, len(nodes) // 200)]
+    values = np.array([expected(a) for a in few])
+    if not np.isfinite(values).any():
+        raise DataError("The expected loss is nowhere finite; give a loss that is.")
+    best = int(np.nanargmin(np.where(np.isfinite(values), values, np.nan)))
+    ends = few[max(best - 1, 0)], few[min(best + 1, len(few) - 1)]
+    found = minimize_scalar(expected, bounds=ends, method="bounded", options={"xatol": 1e-12 * (1 + abs(few[best]))})
+    return float(found.x if found.fun <= values[best] else few[best])
+
+
+# ---------------------------------------------------------------------------------------------------- the posterior
+
+
+def _bracket(log_posterior: Callable[[float], float], low: float, high: float) -> tuple[float, float, float]:
+    """The mode, and where on either side the posterior has become negligible."""
+    grid = _unfolded(np.linspace(0.0, 1.0, _SEARCH + 2)[1:-1], low, high)
+    values = np.array([log_posterior(t) for t in grid])
+    if not (values > -np.inf).any() or (values == np.inf).any():
+        raise DataError(
+            "The posterior is 0 or infinite wherever it was looked at; check log_likelihood and log_prior, and give "
+            "the support of the parameter."
+        )
+    top = int(np.argmax(values))
+    around = grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)]
+    found = minimize_scalar(
+        lambda t: -log_posterior(t), bounds=around, method="bounded", options={"xatol": 1e-13 * (1 + abs(grid[top]))}
+    )
+    mode, peak = (float(found.x), -float(found.fun)) if -found.fun >= values[top] else (float(grid[top]), values[top])
+    seen = np.flatnonzero(values > peak - _DEPTH)
+    first, last = (int(seen[0]), int(seen[-1])) if len(seen) else (top, top)
+    inside = (min(grid[first], mode), max(grid[last], mode)) if len(seen) else (mode, mode)
+    begin = _falls(log_posterior, peak, grid[first - 1] if first else low, inside[0], low)
+    end = _falls(log_posterior, peak, grid[last + 1] if last + 1 < len(grid) else high, inside[1], high)
+    return begin, _polished(log_posterior, mode, begin, end), end
+
+
+def _falls(log_posterior: Callable[[float], float], peak: float, outside: float, inside: float, limit: float) -> float:
+    """Where between two points the posterior falls to exp(-_DEPTH) of its peak."""
+    if not np.isfinite(outside):
+        step = max(abs(inside), 1.0)
+        outside = inside + np.sign(limit) * step
+        while log_posterior(outside) > peak - _DEPTH:
+            step *= 2
+            outside = inside + np.sign(limit) * step
+            if step > 1e300:
+                raise DataError("The posterior does not fall off, so it is no distribution; check the prior.")
+    for _ in range(100):
+        middle = (outside + inside) / 2
+        if log_posterior(middle) > peak - _DEPTH:
+            inside = middle
+        else:
+            outside = middle
+    return float(outside)
+
+
+def _polished(log_posterior: Callable[[float], float], mode: float, begin: float, end: float) -> float:
+    """The mode to more digits than values of the posterior resolve, from a root of its difference quotient."""
+    h = 1e-4 * (end - begin)
+    if not begin < mode - 2 * h < mode + 2 * h < end:
+        return mode
+
+    def slope(t: float) -> float:  # central differences of order 4
+        near, far = log_posterior(t + h) - log_posterior(t - h), log_posterior(t + 2 * h) - log_posterior(t - 2 * h)
+        return (8 * near - far) / (12 * h)
+
+    left, right = mode - h, mode + h
+    a, b = slope(left), slope(right)
+    if not (np.isfinite([a, b]).all() and a > 0 > b):
+        return mode
+    for _ in range(60):
+        middle = (left + right) / 2
+        left, right = (middle, right) if slope(middle) > 0 else (left, middle)
+    return (left + right) / 2
+
+
+def _tabulated(log_posterior: Callable[[float], float], begin: float, mode: float, end: float) -> _Posterior:
+    """The posterior on Gauss-Legendre nodes of short pieces, shorter near the mode."""
+    x, w = np.polynomial.legendre.leggauss(_ORDER)
+    share = (np.arange(_PIECES + 1) / _PIECES) ** 2
+    edges = np.unique(np.concatenate([mode - (mode - begin) * share, mode + (end - mode) * share]))
+    half = np.diff(edges) / 2
+    nodes = (edges[:-1] + half)[:, None] + half[:, None] * x
+    weights = half[:, None] * w
+    values = np.array([log_posterior(t) for t in nodes.ravel()])
+    mass = weights.ravel() * np.exp(values - values.max())
+    return _Posterior(nodes.ravel(), mass / mass.sum(), edges)
+
+
+def _median(posterior: _Posterior) -> float:
+    """Where half of the mass lies below: in a piece, the density is the polynomial through its nodes."""
+    below = np.concatenate([[0.0], np.cumsum(posterior.mass.reshape(-1, _ORDER).sum(axis=1))])
+    piece = min(int(np.searchsorted(below, 0.5, side="right")) - 1, len(below) - 2)
+    x, w = np.polynomial.legendre.leggauss(_ORDER)
+    density = posterior.mass.reshape(-1, _ORDER)[piece] / w
+    antiderivative = np.polynomial.Polynomial.fit(x, density, _ORDER - 1, domain=[-1, 1]).integ(lbnd=-1)
+    left, right = -1.0, 1.0
+    for _ in range(60):
+        middle = (left + right) / 2
+        left, right = (middle, right) if antiderivative(middle) < 0.5 - below[piece] else (left, middle)
+    low, high = posterior.edges[piece], posterior.edges[piece + 1]
+    return float(low + (high - low) * (left + 1) / 2)
+
+
+def _unfolded(u: Array, low: float, high: float) -> Array:
+    """Points of the support from points between 0 and 1, denser near 0 and the ends where it is unbounded."""
+    if np.isfinite(low) and np.isfinite(high):
+        return np.asarray(low + (high - low) * u)
+    spread = 10.0 ** (24 * u - 12)  # from 1e-12 to 1e12
+    if np.isfinite(low):
+        return np.asarray(low + spread)
+    if np.isfinite(high):
+        return np.asarray(high - spread[::-1])
+    both = 10.0 ** (24 * np.linspace(0.0, 1.0, len(u) // 2) - 12)
+    return np.concatenate([-both[::-1], [0.0], both])

@@ -1,0 +1,201 @@
+"""Tests of one density against another: by the likelihood ratio, at once or while observations arrive.
+
+For states 1 and 0 with priors P_1, P_0 and costs c[action, state], action 1 has the smaller risk exactly where
+
+    sum_i log p_1(x_i) / p_0(x_i)  >  log [P_0 (c[1, 0] - c[0, 0])] / [P_1 (c[0, 1] - c[1, 1])]                 (1)
+
+Wald's sequential test stops as soon as the left side leaves an interval,
+
+    log beta / (1 - alpha)  <  sum_i log p_1(x_i) / p_0(x_i)  <  log (1 - beta) / alpha                         (2)
+
+Then P(say 1 | 0) <= alpha / (1 - beta), P(say 0 | 1) <= beta / (1 - alpha), and their sum is at most alpha + beta. No
+test with the same errors needs fewer observations on average. Reference: Wald (1945); Wald and Wolfowitz (1948).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.bayes.densities import check_probabilities, density_of
+from summula.core.errors import DataError, ParameterError
+from summula.stats.bounds import check_delta
+
+__all__ = ["SPRT", "LikelihoodRatio", "SequentialDecision", "likelihood_ratio_test"]
+
+Array = NDArray[np.float64]
+
+
+class LikelihoodRatio(NamedTuple):
+    """The result of a likelihood ratio test.
+
+    Attributes
+    ----------
+    decision : int
+        1 where the log ratio exceeds the threshold, else 0.
+    log_ratio, log_threshold : float
+        The two sides of (1).
+    """
+
+    decision: int
+    log_ratio: float
+    log_threshold: float
+
+
+def likelihood_ratio_test(
+    xs: Any, density1: Any, density0: Any, *, priors: Any = (0.5, 0.5), costs: Any = ((0.0, 1.0), (1.0, 0.0))
+) -> LikelihoodRatio:
+    """Decide between two states by the likelihood ratio of independent observations (1).
+
+    Parameters
+    ----------
+    xs : sequence
+        Observations.
+    density1, density0 : dict, callable or distribution
+        Of an observation in the states 1 and 0: {observation: probability}, a density, or anything with `logpdf` or
+        `logpmf`.
+    priors : pair of float, default=(0.5, 0.5)
+        Of the states 0 and 1.
+    costs : array-like of shape (2, 2), default=((0, 1), (1, 0))
+        costs[action, state]; each action has to be the cheaper one in its own state.
+
+    Returns
+    -------
+    LikelihoodRatio
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
+    >>> from summula.bayes import likelihood_ratio_test
+    >>> likelihood_ratio_test([0.9, 0.4], norm(1, 1), norm(0, 1)).decision
+    1
+    >>> likelihood_ratio_test([0.9, 0.4], norm(1, 1), norm(0, 1), costs=[[0, 1], [3, 0]]).decision
+    0
+    """
+    prior = check_probabilities(priors, "The priors", sums=True)
+    table = np.asarray(costs, np.float64)
+    if prior.shape != (2,) or table.shape != (2, 2):
+        raise ParameterError(
+            f"Two states have 2 priors and costs of shape (2, 2), actions by states; got {len(prior)}, {table.shape}."
+        )
+    wrong1, wrong0 = table[1, 0] - table[0, 0], table[0, 1] - table[1, 1]
+    if not (wrong1 > 0 and wrong0 > 0):
+        raise ParameterError(
+            f"costs {table.tolist()} make one action the better one in both states, so nothing is left to test: in "
+            "state 0 action 0 has to cost less than action 1, and in state 1 more."
+        )
+    with np.errstate(divide="ignore"):
+        threshold = float(np.log(prior[0] * wrong1) - np.log(prior[1] * wrong0))
+    ratio = float(_log_ratios(xs, density1, density0).sum())
+    return LikelihoodRatio(int(ratio > threshold), ratio, threshold)
+
+
+def _log_ratios(xs: Any, density1: Any, density0: Any) -> Array:
+    """log p_1(x) / p_0(x) of every observation."""
+    if isinstance(xs, str) or not hasattr(xs, "__len__"):
+        raise DataError(f"Observations must be a list, also of one; got {xs!r}: write [{xs!r}].")
+    if not len(xs):
+        return np.zeros(0)
+    one, zero = density_of(density1, "the state 1").log(xs), density_of(density0, "the state 0").log(xs)
+    impossible = np.flatnonzero(np.isneginf(one) & np.isneginf(zero))
+    if len(impossible):
+        raise DataError(
+            f"The observation {xs[int(impossible[0])]!r} has probability 0 in both states; no ratio follows from it."
+        )
+    return np.asarray(one - zero)
+
+
+class SequentialDecision(NamedTuple):
+    """Where a sequential test stands.
+
+    Attributes
+    ----------
+    decision : {0, 1} or None
+        None as long as more observations are needed.
+    n : int
+        Observations used.
+    log_ratio : float
+    path : ndarray of shape (n,)
+        The log ratio after each observation.
+    """
+
+    decision: int | None
+    n: int
+    log_ratio: float
+    path: Array
+
+
+class SPRT:
+    """Wald's sequential probability ratio test (2): looks at one observation after the other until it can decide.
+
+    Parameters
+    ----------
+    alpha : float
+        Wanted chance of deciding for 1 in state 0.
+    beta : float
+        Wanted chance of deciding for 0 in state 1; alpha + beta < 1.
+    density1, density0 : dict, callable or distribution
+        As in `likelihood_ratio_test`.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends of the interval (2).
+
+    Examples
+    --------
+    >>> from summula.bayes import SPRT
+    >>> fair, biased = {"head": 0.5, "tail": 0.5}, {"head": 0.8, "tail": 0.2}
+    >>> test = SPRT(0.05, 0.05, density1=biased, density0=fair)
+    >>> result = test.run(["head"] * 20)
+    >>> result.decision, result.n
+    (1, 7)
+    """
+
+    def __init__(self, alpha: float, beta: float, density1: Any, density0: Any) -> None:
+        self.alpha, self.beta = check_delta(alpha, "alpha"), check_delta(beta, "beta")
+        if self.alpha + self.beta >= 1:
+            raise ParameterError(f"alpha + beta must be below 1; got {alpha} + {beta}: guessing does as well.")
+        self.density1, self.density0 = density_of(density1, "the state 1"), density_of(density0, "the state 0")
+        self.lower, self.upper = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+    def run(self, xs: Iterable[Any]) -> SequentialDecision:
+        """Take observations until the test can decide, or there are no more.
+
+        Parameters
+        ----------
+        xs : iterable
+            Observations; an iterator is not read further than needed.
+
+        Returns
+        -------
+        SequentialDecision
+        """
+        total, path = 0.0, []
+        for x in xs:
+            total += float(_log_ratios([x], self.density1, self.density0)[0])
+            path.append(total)
+            if not self.lower < total < self.upper:
+                return SequentialDecision(int(total >= self.upper), len(path), total, np.array(path))
+        return SequentialDecision(None, len(path), total, np.array(path))
+
+    def expected_samples(self, mean0: float, mean1: float) -> tuple[float, float]:
+        """Wald's approximate numbers of observations needed, on average, in the states 0 and 1.
+
+        Parameters
+        ----------
+        mean0, mean1 : float
+            Mean of log p_1(x) / p_0(x) in each state: minus KL(p_0 || p_1), and KL(p_1 || p_0).
+
+        Returns
+        -------
+        tuple of float
+        """
+        if not (mean0 < 0 < mean1):
+            raise ParameterError(f"The mean log ratio is negative in state 0, positive in 1; got {mean0} and {mean1}.")
+        in0 = ((1 - self.alpha) * self.lower + self.alpha * self.upper) / mean0
+        return in0, (self.beta * self.lower + (1 - self.beta) * self.upper) / mean1

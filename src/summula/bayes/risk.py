@@ -1,0 +1,414 @@
+"""The risk of decision rules, and of the best one, where priors and densities are known.
+
+    R(rule) = sum_s P(s) integral costs[rule(x), s] p(x | s) dx                                                 (1)
+    Bayes rule: the action with the least sum_s costs[a, s] P(s) p(x | s);  its risk is
+    R* = integral min_a sum_s costs[a, s] P(s) p(x | s) dx                                                      (2)
+
+The integral is a sum for discrete observations, adaptive quadrature for a single number, and otherwise the mean of the
+conditional risk over draws from the mixture of the densities. That is bounded by the costs, so its interval by betting
+(`stats.betting_bounds`) holds for any distribution. Rules on numbers are piecewise constant: where one changes its mind
+between two points of a grid, the border is found by bisection, and pieces are integrated one by one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import integrate
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from summula.bayes.decision_problem import DecisionProblem
+from summula.bayes.densities import Density
+from summula.core.errors import DataError, ParameterError
+from summula.stats.bounds import check_delta
+from summula.stats.bounds_betting import betting_bounds
+from summula.stats.multivariate_normal import MultivariateNormal
+
+__all__ = ["BayesClassifier", "DecisionRisk", "bayes_risk", "decision_risk"]
+
+Array = NDArray[np.float64]
+
+_METHODS = ("auto", "sum", "quadrature", "monte_carlo")
+_GRID = 4_001  # points at which a rule on numbers is asked
+_TAIL = 1e-13  # probability left out at each end of an unbounded support
+_PIECES = 10  # pieces of a smooth density that are integrated one by one
+
+
+class DecisionRisk(NamedTuple):
+    """The risk of a rule.
+
+    Attributes
+    ----------
+    value : float
+        Expected cost.
+    lower, upper : float
+        Around it: rounding of a sum, the error estimate of quadrature; of Monte Carlo bounds that are each wrong with
+        probability at most delta.
+    method : {"sum", "quadrature", "monte_carlo"}
+    n : int
+        Observations summed over, evaluations or draws.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    method: str
+    n: int
+
+
+class BayesClassifier(ClassifierMixin, BaseEstimator):
+    """The classifier with the least risk, for known priors and densities. It needs no fit.
+
+    Parameters
+    ----------
+    priors : dict or array-like
+        class -> prior probability.
+    densities : dict or sequence
+        class -> density of a row: a function of arrays, or anything with `logpdf` or `logpmf`. Those of one variable
+        are called with a vector where rows have one column, others with the array of rows.
+    costs : dict or array-like of shape (n_actions, n_classes), optional
+        costs[action, class]; errors cost 1 by default.
+    reject_cost : float, optional
+        Cost of the further action "reject".
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        In the order of `priors`.
+    actions_ : ndarray
+        What `predict` may return.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import norm
+    >>> from summula.bayes import BayesClassifier
+    >>> rule = BayesClassifier({"short": 0.5, "tall": 0.5}, {"short": norm(165, 6), "tall": norm(180, 6)})
+    >>> rule.predict(np.array([[171.0], [174.0]]))
+    array(['short', 'tall'], dtype='<U5')
+    """
+
+    def __init__(self, priors: Any, densities: Any, costs: Any = None, *, reject_cost: Any = None) -> None:
+        self.priors, self.densities, self.costs, self.reject_cost = priors, densities, costs, reject_cost
+
+    def fit(self, X: Any = None, y: Any = None) -> BayesClassifier:
+        """Check the parameters; there is nothing to learn."""
+        self._problem()
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _problem(self) -> DecisionProblem:
+        return DecisionProblem(self.priors, self.densities, self.costs, reject_cost=self.reject_cost)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, in the order of `priors`."""
+        return np.array(self._problem().states)
+
+    @property
+    def actions_(self) -> NDArray[Any]:
+        """The actions, in the order of `costs`."""
+        return _labels(self._problem().actions)
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """log P(class) p(x | class), one column per class."""
+        return _log_joint(self._problem(), _observed(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the posterior probabilities."""
+        joint = self.predict_joint_log_proba(X)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Posterior probabilities of the classes."""
+        return np.exp(self.predict_log_proba(X))
+
+    def score_samples(self, X: Any) -> Array:
+        """The log density of rows, whatever their class: small for outliers."""
+        return np.asarray(logsumexp(self.predict_joint_log_proba(X), axis=1))
+
+    def risk(self, X: Any) -> Array:
+        """The conditional risk of every action, shape (n_samples, n_actions)."""
+        return self._problem()._table.risks(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The action with the least conditional risk; of equal ones the first."""
+        return np.asarray(self.actions_[_decided(self._problem(), _observed(X))])
+
+
+def decision_risk(
+    rule: Any,
+    priors: Any,
+    densities: Any,
+    costs: Any = None,
+    *,
+    method: str = "auto",
+    support: tuple[float, float] | None = None,
+    n_samples: int = 100_000,
+    delta: float = 0.05,
+    random_state: int = 0,
+) -> DecisionRisk:
+    """The risk (1) of any decision rule.
+
+    Parameters
+    ----------
+    rule : callable or classifier
+        A function of an array of observations, or of one observation where these are discrete, that gives actions; or
+        anything with `predict`.
+    priors, densities, costs
+        As in `BayesClassifier`; densities may also be {observation: probability}.
+    method : {"auto", "sum", "quadrature", "monte_carlo"}, default="auto"
+        Sums for discrete observations, quadrature for a number, else Monte Carlo.
+    support : pair of float, optional
+        Where densities of a number that are plain functions are positive; needed for quadrature of these.
+    n_samples : int, default=100_000
+        Draws of Monte Carlo.
+    delta : float, default=0.05
+        Of Monte Carlo: the chance that each bound is wrong.
+    random_state : int, default=0
+
+    Returns
+    -------
+    DecisionRisk
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
+    >>> from summula.bayes import decision_risk
+    >>> risk = decision_risk(lambda x: (x > 0.5).astype(int), [0.5, 0.5], [norm(0, 1), norm(1, 1)])
+    >>> round(risk.value, 6), norm.cdf(-0.5).round(6).item()
+    (0.308538, 0.308538)
+    """
+    problem = DecisionProblem(priors, densities, costs)
+    decide = _rule_of(rule, problem)
+    return _risk(problem, decide, method, support, n_samples, check_delta(delta), random_state)
+
+
+def bayes_risk(
+    priors: Any,
+    densities: Any,
+    costs: Any = None,
+    *,
+    reject_cost: Any = None,
+    method: str = "auto",
+    support: tuple[float, float] | None = None,
+    n_samples: int = 100_000,
+    delta: float = 0.05,
+    random_state: int = 0,
+) -> DecisionRisk:
+    """The least risk any rule can have (2): that of `BayesClassifier`.
+
+    Parameters
+    ----------
+    priors, densities, costs, reject_cost
+        As in `BayesClassifier`.
+    method, support, n_samples, delta, random_state
+        As in `decision_risk`.
+
+    Returns
+    -------
+    DecisionRisk
+
+    Examples
+    --------
+    >>> from summula.bayes import bayes_risk
+    >>> bayes_risk([0.5, 0.5], [{"a": 0.9, "b": 0.1}, {"a": 0.2, "b": 0.8}]).value.__round__(12)
+    0.15
+    """
+    problem = DecisionProblem(priors, densities, costs, reject_cost=reject_cost)
+
+    def decide(x: Any) -> NDArray[np.intp]:
+        return _decided(problem, x)
+
+    return _risk(problem, decide, method, support, n_samples, check_delta(delta), random_state)
+
+
+# ------------------------------------------------------------------------------------------------------------ the rule
+
+Rule = Callable[[Any], NDArray[np.intp]]
+
+
+def _rule_of(rule: Any, problem: DecisionProblem) -> Rule:
+    """A rule as a function of observations that gives numbers of actions."""
+    act = rule.predict if hasattr(rule, "predict") else rule
+    if not callable(act):
+        raise ParameterError(f"rule must be a function of observations, or have predict; got {type(rule).__name__}.")
+    places = {action: place for place, action in enumerate(problem.actions)}
+    discrete = problem._densities[0].table is not None
+
+    def decide(x: Any) -> NDArray[np.intp]:
+        if discrete and not hasattr(rule, "predict"):
+            actions = [act(one) for one in x]
+        else:
+            rows = np.asarray(x)
+            actions = np.asarray(act(rows[:, None] if hasattr(rule, "predict") and rows.ndim == 1 else rows)).tolist()
+        if len(actions) != len(x):
+            raise DataError(
+                f"The rule gave {len(actions)} actions for {len(x)} observations; it must give one for each."
+            )
+        try:
+            return np.array([places[action] for action in actions], np.intp)
+        except KeyError as error:
+            raise DataError(
+                f"The rule gave {error.args[0]!r}, which has no costs; the actions are {list(problem.actions)!r}."
+            ) from None
+
+    return decide
+
+
+def _log_joint(problem: DecisionProblem, x: Any) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(problem.priors) + np.column_stack([density.log(x) for density in problem._densities])
+
+
+def _decided(problem: DecisionProblem, x: Any) -> NDArray[np.intp]:
+    """The Bayes action for every observation: of least sum_s costs[a, s] P(s) p(x | s)."""
+    joint = _log_joint(problem, x)
+    top = joint.max(axis=1, keepdims=True)
+    scaled = np.exp(joint - np.where(np.isfinite(top), top, 0.0))
+    return np.asarray(problem._table.risks(scaled).argmin(axis=1), np.intp)
+
+
+def _risk(
+    problem: DecisionProblem,
+    decide: Rule,
+    method: str,
+    support: tuple[float, float] | None,
+    n_samples: int,
+    delta: float,
+    random_state: int,
+) -> DecisionRisk:
+    if method not in _METHODS:
+        raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
+    densities = problem._densities
+    if method == "auto":
+        method = (
+            "sum" if densities[0].is_discrete else "quadrature" if _is_number(densities, support) else "monte_carlo"
+        )
+    if method == "sum":
+        return _summed(problem, decide)
+    if method == "quadrature":
+        return _integrated(problem, decide, _support(densities, support))
+    return _sampled(problem, decide, n_samples, delta, random_state)
+
+
+def _summed(problem: DecisionProblem, decide: Rule) -> DecisionRisk:
+    x = _outcomes(problem._densities)
+    joint = np.exp(_log_joint(problem, x))
+    paid = (problem.costs[decide(x)] * joint).ravel()
+    left = abs(1 - math.fsum(joint.ravel())) * np.abs(problem.costs).max()  # what is beyond the outcomes listed
+    value = math.fsum(paid)
+    return DecisionRisk(value, value - left, value + left, "sum", len(x))
+
+
+def _outcomes(densities: tuple[Density, ...]) -> Any:
+    """All observations with a probability."""
+    if all(density.table is not None for density in densities):
+        return list(dict.fromkeys(x for density in densities for x in density.table or ()))
+    if any(not density.is_discrete for density in densities):
+        raise ParameterError("method='sum' needs discrete observations; use quadrature or monte_carlo for densities.")
+    ends = [density.given.ppf([_TAIL, 1 - _TAIL]) for density in densities if density.table is None]
+    return np.arange(int(np.floor(np.min(ends))), int(np.ceil(np.max(ends))) + 1)
+
+
+def _is_number(densities: tuple[Density, ...], support: Any) -> bool:
+    """Whether observations are single numbers with known ends."""
+    return support is not None or all(_ends(density) is not None for density in densities)
+
+
+def _ends(density: Density) -> tuple[float, float] | None:
+    """Where nearly all of a distribution of numbers lies; None where that is not known."""
+    given = density.given
+    if isinstance(given, MultivariateNormal):
+        reach = 7.5 * math.sqrt(given.cov[0, 0])
+        return (float(given.mean[0]) - reach, float(given.mean[0]) + reach) if given.dimension == 1 else None
+    if hasattr(given, "ppf"):
+        low, high = given.ppf([_TAIL, 1 - _TAIL])
+        return float(low), float(high)
+    return None
+
+
+def _support(densities: tuple[Density, ...], support: Any) -> tuple[float, float]:
+    if support is None:
+        ends = [_ends(density) for density in densities]
+        if any(one is None for one in ends):
+            raise ParameterError(
+                "Quadrature needs to know where the densities are positive: give support=(low, high), or distributions "
+                "of one number with `ppf`."
+            )
+        low, high = min(one[0] for one in ends if one), max(one[1] for one in ends if one)
+    else:
+        low, high = (float(end) for end in support)
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise ParameterError(f"support must be two finite numbers, the smaller first; got {support!r}.")
+    return low, high
+
+
+def _integrated(problem: DecisionProblem, decide: Rule, support: tuple[float, float]) -> DecisionRisk:
+    edges = _edges(decide, *support)
+    value, error, calls = 0.0, 0.0, 0
+    for low, high in itertools.pairwise(edges):
+        action = int(decide(np.array([(low + high) / 2]))[0])
+
+        def paid(x: float, action: int = action) -> float:
+            return float(np.exp(_log_joint(problem, np.array([x])))[0] @ problem.costs[action])
+
+        pieces = np.linspace(low, high, _PIECES + 1)
+        for a, b in itertools.pairwise(pieces):
+            part, uncertain, info = integrate.quad(paid, a, b, epsabs=1e-13, epsrel=1e-11, limit=200, full_output=1)[:3]
+            value, error, calls = value + part, error + uncertain, calls + info["neval"]
+    return DecisionRisk(value, value - error, value + error, "quadrature", calls)
+
+
+def _edges(decide: Rule, low: float, high: float) -> Array:
+    """Ends of the support, and where between them the rule changes its action."""
+    grid = np.linspace(low, high, _GRID)
+    actions = decide(grid)
+    changes = np.flatnonzero(actions[1:] != actions[:-1])
+    left, right, before = grid[changes], grid[changes + 1], actions[changes]
+    for _ in range(60 if len(changes) else 0):
+        middle = (left + right) / 2
+        same = decide(middle) == before
+        left, right = np.where(same, middle, left), np.where(same, right, middle)
+    return np.concatenate([[low], (left + right) / 2, [high]])
+
+
+def _sampled(problem: DecisionProblem, decide: Rule, n: int, delta: float, random_state: int) -> DecisionRisk:
+    rng = np.random.default_rng(random_state)
+    states = rng.choice(len(problem.states), n, p=problem.priors / problem.priors.sum())
+    counts = np.bincount(states, minlength=len(problem.states))
+    drawn = [density.draw(int(k), rng) for density, k in zip(problem._densities, counts, strict=True) if k]
+    x = np.concatenate(drawn)[rng.permutation(n)]
+    joint = _log_joint(problem, x)
+    posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    paid = (posterior * problem.costs[decide(x)]).sum(axis=1)
+    low, high = float(problem.costs.min()), float(problem.costs.max())
+    if low == high:
+        return DecisionRisk(low, low, low, "monte_carlo", n)
+    bounds = betting_bounds(np.clip((paid - low) / (high - low), 0.0, 1.0), delta)
+    lower, upper = (low + float(end) * (high - low) for end in bounds)
+    return DecisionRisk(float(paid.mean()), lower, upper, "monte_carlo", n)
+
+
+def _observed(X: Any) -> Any:
+    """Rows as densities are called: a vector where there is one column."""
+    rows = np.asarray(X)
+    return rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
+
+
+def _labels(actions: tuple[Any, ...]) -> NDArray[Any]:
+    """Names of actions as an array; of several kinds, such as numbers and "reject", one of objects."""
+    if len({isinstance(action, str) for action in actions}) == 1:
+        return np.array(actions)
+    labels = np.empty(len(actions), object)
+    labels[:] = list(actions)
+    return labels

@@ -1,0 +1,142 @@
+"""Decisions by costs: the rule itself, calibration, pipelines, grid search and certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression as Plain
+from sklearn.linear_model import Perceptron
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+
+import summula
+from summula.bayes import CostSensitiveClassifier, expected_cost, mean_cost
+from summula.core.errors import DataError, ParameterError
+from summula.linear_model import LogisticRegression
+from summula.preprocessing import StandardScaler
+
+COSTS = np.array([[0.0, 9.0], [1.0, 0.0]])  # missing the second class costs 9
+
+
+def rows(n: int = 600, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, (rng.random(n) < expit(2 * X[:, 0] - 1)).astype(int)
+
+
+def test_it_takes_the_action_of_least_expected_cost() -> None:
+    X, y = rows()
+    model = CostSensitiveClassifier(LogisticRegression(), COSTS, calibrate=False).fit(X, y)
+    p = LogisticRegression().fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), (p[:, 1] > 0.1).astype(int))
+    np.testing.assert_allclose(model.risk(X), np.column_stack([9 * p[:, 1], p[:, 0]]), rtol=1e-12)
+
+
+def test_it_costs_less_than_ignoring_costs() -> None:
+    X, y = rows(2_000)
+    Z, t = rows(2_000, seed=1)
+    aware = CostSensitiveClassifier(LogisticRegression(), COSTS).fit(X, y)
+    assert mean_cost(t, aware.predict(Z), COSTS) < 0.7 * mean_cost(t, Plain().fit(X, y).predict(Z), COSTS)
+    assert aware.score(Z, t) == pytest.approx(-mean_cost(t, aware.predict(Z), COSTS))
+
+
+@pytest.mark.parametrize("n", [600, 2_000])
+def test_calibration_helps_a_model_that_is_too_sure(n: int) -> None:
+    X, y = rows(n)
+    Z, t = rows(2_000, seed=1)
+    repeated, wide = np.repeat(X, 8, axis=1), np.repeat(Z, 8, axis=1)  # naive Bayes counts a column eight times
+    cost = {
+        calibrate: -CostSensitiveClassifier(GaussianNB(), COSTS, calibrate=calibrate).fit(repeated, y).score(wide, t)
+        for calibrate in (True, False)
+    }
+    assert cost[True] < 0.95 * cost[False]
+
+
+def test_names_of_actions_and_rejection() -> None:
+    X, y = rows()
+    costs = {"treat": {"ill": 0.0, "well": 1.0}, "send home": {"ill": 20.0, "well": 0.0}}
+    model = CostSensitiveClassifier(Plain(), costs, reject_cost=0.3).fit(X, np.where(y == 1, "ill", "well"))
+    assert model.actions_.tolist() == ["treat", "send home", "reject"]
+    assert set(model.predict(X)) == {"treat", "send home", "reject"}
+    numbers = CostSensitiveClassifier(Plain(), reject_cost=0.2).fit(X, y)
+    np.testing.assert_array_equal(numbers.predict(X) == "reject", numbers.predict_proba(X).max(axis=1) < 0.8)
+
+
+def test_costs_per_row() -> None:
+    X, y = rows()
+
+    def tables(Z: Any) -> Any:
+        return np.array([[[0.0, a], [1.0, 0.0]] for a in np.exp(np.asarray(Z)[:, 1])])
+
+    model = CostSensitiveClassifier(Plain(), tables, calibrate=False).fit(X, y)
+    p, said = model.predict_proba(X), model.predict(X)
+    np.testing.assert_array_equal(said, (np.exp(X[:, 1]) * p[:, 1] > p[:, 0]).astype(int))
+    fixed = CostSensitiveClassifier(Plain(), COSTS, calibrate=False).fit(X, y)
+    np.testing.assert_array_equal(fixed.predict(X, costs=tables(X)), said)
+    paid = np.where(said == y, 0.0, np.where(y == 1, np.exp(X[:, 1]), 1.0))
+    assert model.score(X, y) == pytest.approx(-paid.mean())
+
+
+def test_pipelines_grid_search_and_clones() -> None:
+    X, y = rows()
+    pipe = make_pipeline(StandardScaler(), CostSensitiveClassifier(Plain(), COSTS, calibrate=False))
+    search = GridSearchCV(pipe, {"costsensitiveclassifier__estimator__C": [1e-4, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"costsensitiveclassifier__estimator__C": 1.0}
+    assert clone(pipe)[-1].costs is not None
+    whole = CostSensitiveClassifier(make_pipeline(StandardScaler(), Plain()), COSTS).fit(X, y)
+    assert set(whole.predict(X)) == {0, 1}
+
+
+def test_a_model_without_probabilities_is_calibrated() -> None:
+    X, y = rows()
+    assert CostSensitiveClassifier(Perceptron(), COSTS).fit(X, y).predict(X).mean() > y.mean()
+    with pytest.raises(ParameterError, match="no predict_proba, and costs need probabilities: use calibrate=True"):
+        CostSensitiveClassifier(Perceptron(), COSTS, calibrate=False).fit(X, y)
+
+
+def test_scorer() -> None:
+    X, y = rows()
+    assert cross_val_score(Plain(), X, y, scoring=expected_cost(COSTS), cv=3).shape == (3,)
+    model = Plain().fit(X, y)
+    said = model.predict(X)
+    paid = 9 * ((y == 1) & (said == 0)) + ((y == 0) & (said == 1))
+    assert expected_cost(COSTS)(model, X, y) == pytest.approx(-paid.mean())
+    weight = np.arange(len(y))
+    assert expected_cost(COSTS)(model, X, y, sample_weight=weight) == pytest.approx(-np.average(paid, weights=weight))
+
+
+def test_certified_cost() -> None:
+    X, y = rows(4_000)
+    model = CostSensitiveClassifier(Plain(), COSTS, reject_cost=0.4).fit(X[:1_000], y[:1_000])
+    certificate = summula.certify(model, X[1_000:], y[1_000:], costs=model.costs_.T)
+    assert certificate.estimate == pytest.approx(-model.score(X[1_000:], y[1_000:]))
+    assert certificate.lower < certificate.estimate < certificate.upper < 0.5
+    assert certificate.verify(X[1_000:], y[1_000:])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda X, y: CostSensitiveClassifier(Plain(), [[0, 1, 2]]).fit(X, y), ParameterError, r"\(n, 2\)"),
+        (
+            lambda X, y: CostSensitiveClassifier(Plain(), COSTS, calibrate="platt").fit(X, y),
+            ParameterError,
+            "calibrate must be a bool or one of",
+        ),
+        (
+            lambda X, y: CostSensitiveClassifier(Plain(), COSTS).fit(X, y).predict(X, costs=[COSTS]),
+            DataError,
+            r"here \(600, 2, 2\); got \(1, 2, 2\)",
+        ),
+        (lambda X, y: mean_cost(y, y + 5, COSTS), DataError, "The action [56] has no cost"),
+        (lambda X, y: mean_cost(y, y[:-1], COSTS), DataError, "600 true classes and 599 decisions"),
+    ],
+)
+def test_bad_input(make: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make(*rows())
