@@ -43,7 +43,10 @@ def objective(case: Case, model: Any, X: Any, y: Any, weight: Any = None) -> flo
 
 def scale_of(case: Case, y: Any) -> float:
     """The size of the sums that a gap is the difference of."""
-    return 0.0 if case.iterative else ((y - y.mean(axis=0)) ** 2).sum()
+    squares = ((y - y.mean(axis=0)) ** 2).sum() if y.dtype.kind == "f" else 0.0
+    if case.zeroing and not case.likelihood:  # half the mean of the squares
+        return float(squares) / (2 * len(y))
+    return 0.0 if case.iterative else squares
 
 
 @sizes

@@ -14,6 +14,7 @@ from typing import Any
 
 ZERO, ONE = Decimal(0), Decimal(1)
 _DIGITS = 60
+_HALVINGS = 60
 _TINY = Decimal("1e-45")
 
 
@@ -116,19 +117,20 @@ def _newton(loss, X, y, weight, scale, pattern, l1, l2, intercept, positive):
             return ZERO, ZERO, ZERO
         v, s = theta[key], scale[j]
         sign = Decimal(pattern[k][j])
-        return l1 * abs(v) / s + l2 / 2 * v * v / s**2, l1 * sign / s + l2 * v / s**2, l2 / s**2
+        return l1 * sign * v / s + l2 / 2 * v * v / s**2, l1 * sign / s + l2 * v / s**2, l2 / s**2
 
     def sums(keys):
         value, slope = ZERO, dict.fromkeys(keys, ZERO)
         hessian = {(a, b): ZERO for a in free for b in free}
+        curved = free if keys else ()
         for row, target, w in zip(rows, y, weight, strict=True):
             eta = [sum((theta[k, j] * row[j + 1] for kk, j in free if kk == k), ZERO) for k in range(K)]
             one, g, h = loss(target, eta)
             value += w * one
             for a in keys:
                 slope[a] += w * g[a[0]] * row[a[1] + 1]
-            for a in free:
-                for b in free:
+            for a in curved:
+                for b in curved:
                     hessian[a, b] += w * h[a[0]][b[0]] * row[a[1] + 1] * row[b[1] + 1]
         return value, slope, hessian
 
@@ -142,11 +144,16 @@ def _newton(loss, X, y, weight, scale, pattern, l1, l2, intercept, positive):
                     H[i][j] += ONE
         step = _solve(H, [-x for x in g])
         decrement = -sum(a * b for a, b in zip(g, step, strict=True))
-        damping = ONE / (1 + decrement.sqrt()) if decrement > Decimal("0.01") * (abs(value) + 1) else ONE
-        for a, s in zip(free, step, strict=True):
-            theta[a] += damping * s
+        before, whole = value + sum(penalties(a)[0] for a in free), dict(theta)
         if decrement <= _TINY * (abs(value) + 1):
             break
+        for halvings in range(_HALVINGS):
+            for a, s in zip(free, step, strict=True):
+                theta[a] = whole[a] + s / 2**halvings
+            if sums(())[0] + sum(penalties(a)[0] for a in free) <= before:
+                break
+    else:
+        raise AssertionError("Newton's method has not converged")
     every = [(k, j) for k in range(K) for j in range(d)]
     value, slope, _ = sums(every)
     if l1 or positive:

@@ -32,7 +32,7 @@ from summula.core.estimator.parameters import (
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
-from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of
+from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of, returned
 from summula.linear_model.least_squares.problem import solving
 from summula.linear_model.linear_predictor import LinearPredictor, one_row_one_target
 from summula.optimize.solvers.l1_path import l1_path
@@ -97,21 +97,20 @@ class L1Model(LinearPredictor):
     ) -> None:
         """Give the answer scikit-learn's names; shapes and dtype follow y and X."""
         dtype = source.dtype
-        coef = np.stack([solution.v for solution in solutions])
-        intercept = np.array([one.intercept(s.v) for one, s in zip(found, solutions, strict=True)])
-        intercept = intercept if self.fit_intercept else np.zeros(len(solutions))
         penalty = penalty_of(alpha, l1_ratio, self.positive)
+        points = [returned(one, s, penalty, self.fit_intercept, dtype) for one, s in zip(found, solutions, strict=True)]
+        coef, intercept = np.stack([point.coef for point in points]), np.array([point.intercept for point in points])
         zeros = np.stack([certified_zeros(s, one.squares, penalty) for one, s in zip(found, solutions, strict=True)])
         one = source.one_target
         self.coef_ = (coef[0] if one or len(coef) == 1 else coef).astype(dtype)
         self.intercept_ = (intercept[0] if one else intercept).astype(dtype) if self.fit_intercept else 0.0
-        gaps, counts = [s.gap for s in solutions], [s.sweeps for s in solutions]
+        gaps, counts = [point.gap for point in points], [s.sweeps for s in solutions]
         self.dual_gap_ = gaps[0] if one or len(gaps) == 1 else np.array(gaps)
         self.n_iter_ = counts[0] if one or len(counts) == 1 else counts
         self._target_names = source.target_names
         self.certificate_ = L1Certificate(
             kind="global",
-            primal=float(sum(s.value for s in solutions)),
+            primal=float(sum(point.value for point in points)),
             gap=float(sum(gaps)),
             coef=coef,
             intercept=intercept,

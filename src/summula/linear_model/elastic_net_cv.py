@@ -44,7 +44,14 @@ from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
-from summula.linear_model.l1.problem import Centred, gram_quadratic, penalty_of, quadratics_of, use_gram
+from summula.linear_model.l1.problem import (
+    Centred,
+    columns_of,
+    gram_quadratic,
+    penalty_of,
+    quadratics_of,
+    use_gram,
+)
 from summula.linear_model.least_squares.problem import solving
 from summula.linear_model.ridge_cv import CV
 from summula.optimize.solvers.l1_path import l1_path
@@ -88,7 +95,7 @@ class _Folds:
             self.whole = quadratics_of(run, fit_intercept)
             chunk = source.chunk(0, source.n_rows)
             assert chunk.y is not None
-            self.X = chunk.rows.csr() if chunk.is_sparse else chunk.X
+            self.X = columns_of(source, fit_intercept)[0]
             self.y, self.weight = chunk.y[:, 0], chunk.weight
 
     def errors(self, job: Job, positive: bool, tolerance: float, max_sweeps: int) -> Array:
@@ -97,10 +104,11 @@ class _Folds:
         penalties = [penalty_of(alpha, job.ratio, positive) for alpha in job.alphas]
         path = l1_path(one.quadratic, penalties, tolerance=tolerance, max_sweeps=max_sweeps)
         V = np.stack([solution.v for solution in path], axis=1)
-        b = one.mean_y - one.mean_x @ V if self.fit_intercept else np.zeros(V.shape[1])
+        lead = one.lead(V) if self.fit_intercept else np.zeros(V.shape[1])
         if isinstance(test, Gram):
-            return _errors_from_sums(test, V, b)
-        residual = self.y[test][:, None] - (self._predicted(test, V) + b)
+            around = test if self.fit_intercept else _about_zero(test)
+            return _errors_from_sums(around, V, lead)
+        residual = self.y[test][:, None] - (self._predicted(test, V) + lead)
         w = np.ones(len(test)) if self.weight is None else self.weight[test]
         return np.asarray(w @ residual**2 / w.sum())
 
@@ -117,19 +125,17 @@ class _Folds:
         X = self.X[rows]
         weight = None if self.weight is None else self.weight[rows]
         quadratic = ColumnQuadratic(X.tocsc() if hasattr(X, "indptr") else X, self.y[rows], weight, self.fit_intercept)
-        return Centred(quadratic, quadratic.mean, quadratic.mean_y, np.zeros(0)), left_out
+        return Centred(quadratic, np.zeros(self.d), quadratic.mean, 0.0, quadratic.mean_y, np.zeros(0)), left_out
 
 
 def _about_zero(gram: Gram) -> Gram:
     return gram.recentre(np.zeros(len(gram.origin)))
 
 
-def _errors_from_sums(test: Gram, V: Array, b: Array) -> Array:
-    """Equation (1), divided by the weight."""
-    d = len(V)
+def _errors_from_sums(test: Gram, V: Array, lead: Array) -> Array:
+    """Equation (1), divided by the weight; intercepts are about the origin of the sums."""
     U = np.vstack([-V, np.ones((1, V.shape[1]))])
-    beta = b - test.origin[d] + test.origin[:d] @ V
-    squares = (U * (test.products @ U)).sum(axis=0) - 2 * beta * (test.total @ U) + beta**2 * test.weight
+    squares = (U * (test.products @ U)).sum(axis=0) - 2 * lead * (test.total @ U) + lead**2 * test.weight
     return np.asarray(np.maximum(squares, 0.0) / test.weight)
 
 

@@ -37,11 +37,12 @@ from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.linear_predictor import dense
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS
-from summula.linear_model.sgd.rows import rows_in_order, squared_lengths
+from summula.linear_model.sgd.rows import rows_about, rows_in_order, score_origin, squared_lengths
 from summula.linear_model.sgd.rule import INTERCEPT, LOSS, UPDATES
 from summula.linear_model.sgd.solver import Column, Settings
 from summula.linear_model.sgd_classifier import StochasticClassifier
@@ -86,10 +87,12 @@ class Margins(Sum):
     equal: bool = field(metadata=merged_by(operator.and_))  # whether all weights are 1
 
     @classmethod
-    def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
-        """Of one chunk."""
+    def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array, Array]) -> Self:
+        """Of one chunk; scores are computed about an origin, with the constant term there."""
+        problem, coef, lead, origin = params
         X = rows_in_order(chunk) if chunk.is_sparse else chunk.block()
-        margins, _, weight = _signed(X, chunk, *params)
+        near = rows_about(chunk, origin) if origin.any() else X
+        margins, _, weight = _signed(near, chunk, problem, coef, lead)
         counts = weight > 0
         largest = np.where(counts.any(axis=1), squared_lengths(X).astype(np.float64), 0.0)
         return cls(
@@ -180,7 +183,9 @@ class PerceptronCertificate(Certificate):
         plain: bool,
     ) -> Self:
         """Judge a point in one pass; `plain` is whether it was reached by steps (1) from 0, weights aside."""
-        margins = run.sum(Margins, (problem, coef, intercept), "certificate")
+        origin = score_origin(run.source, problem.fit_intercept)
+        lead = leads(coef, origin, intercept) if origin.any() else intercept
+        margins = run.sum(Margins, (problem, coef, lead, origin), "certificate")
         extra = float(problem.fit_intercept)
         w, b = np.asarray(coef, np.float64), np.asarray(intercept, np.float64)
         length = np.sqrt((w**2).sum(axis=1) + extra * b**2)

@@ -13,9 +13,9 @@ from summula.core.model_files import schema
 __all__ = ["Certificate", "Verification", "rounded_up"]
 
 
-def rounded_up(gap: float, primal: float) -> float:
-    """A gap that covers the rounding error of the objective: no objective is computed below primal - gap."""
-    whole = gap + 8 * float(np.finfo(np.float64).eps) * abs(primal)
+def rounded_up(gap: float, primal: float, dtype: Any = np.float64) -> float:
+    """A gap that covers the rounding error of an objective from products in some dtype."""
+    whole = gap + 8 * float(np.finfo(dtype).eps) * abs(primal)
     return whole if whole >= 0 else np.inf  # squares overflow: nothing is known
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["dot", "intercepts", "leads"]
+__all__ = ["dot", "intercepts", "leads", "shifts"]
 
 Array = NDArray[np.float64]
 
@@ -61,3 +61,16 @@ def intercepts(coef: Any, origin: Array, *terms: Any, dtype: Any = np.float64) -
     """The constant terms about 0, rounded to `dtype`: the terms of output k less o'v_k, as float64 numbers."""
     with np.errstate(over="ignore"):
         return leads(coef, -origin, *terms).astype(dtype).astype(np.float64)
+
+
+def shifts(coef: Any, origin: Array, intercept: Any, lead: Any, *, relative: bool = False) -> Array:
+    """How far intercepts, taken to the origin, lie above some constant terms there: b_k + o'v_k - lead_k.
+
+    Where outputs count only by their differences, `relative` gives those to the first one.
+    """
+    rows = np.atleast_2d(np.asarray(coef, np.float64))
+    b, at = np.atleast_1d(np.asarray(intercept, np.float64)), np.atleast_1d(np.asarray(lead, np.float64))
+    if not relative:
+        return leads(rows, origin, b, -at)
+    both = np.concatenate([origin, -origin])
+    return np.array([dot(both, np.concatenate([v, rows[0]]), b[k], -b[0], -at[k], at[0]) for k, v in enumerate(rows)])

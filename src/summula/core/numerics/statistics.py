@@ -33,6 +33,7 @@ __all__ = [
     "Statistic",
     "TriangularFactor",
     "blocks_of_part",
+    "far_origin",
     "pilot_origin",
     "pilot_origins",
     "triangle",
@@ -41,7 +42,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_FAR = 1e3  # distance of a sparse column from 0, over its spread, from which sums are taken about its mean
+_FAR = 1e3  # distance of a column from 0, over its spread, from which sums about 0 lose too many digits
+_FAR_SPARSE = 10.0  # the same for sparse rows without zeros in a column, all of whose sums are about that origin
 
 S = TypeVar("S", bound="Statistic")
 
@@ -85,7 +87,7 @@ def pilot_origin(chunk: Chunk) -> Array:
     """
     blocks = [] if chunk.y is None else [np.asarray(chunk.y)]
     if chunk.is_sparse:
-        x_origin = _far_origin(chunk)
+        x_origin = far_origin(chunk)
     elif chunk.has_factors:
         x_origin = np.zeros(chunk.n_features)
         x_origin[: chunk.rows.dense.shape[1]] = _mean_or_constant(chunk.rows.dense, chunk.weight)
@@ -95,19 +97,23 @@ def pilot_origin(chunk: Chunk) -> Array:
     return np.concatenate(parts).astype(chunk.dtype).astype(np.float64)
 
 
-def _far_origin(chunk: Chunk) -> Array:
-    """Means of the sparse columns that lie far from 0, beside their spread; 0 for all others."""
+def far_origin(chunk: Chunk) -> Array:
+    """Means of the columns that lie far from 0, beside their spread, by the leading rows; 0 for all others."""
     if chunk.weight is not None and not chunk.weight.all():
         chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
-    origin = np.zeros(chunk.n_features)
-    X = chunk.rows.csr()
-    full = np.flatnonzero(np.bincount(X.indices, minlength=chunk.n_features) >= max(len(chunk), 1))
-    if not len(full):
+    origin, full = np.zeros(chunk.n_features), np.arange(chunk.n_features)
+    if chunk.is_sparse:
+        X = chunk.rows.csr()
+        full = np.flatnonzero(np.bincount(X.indices, minlength=chunk.n_features) >= max(len(chunk), 1))
+        few = X[:, full].toarray().astype(np.float64)
+    else:
+        few = chunk.block(np.float64)
+    if not few.size:
         return origin
-    few = X[:, full].toarray().astype(np.float64)
+    limit = _FAR_SPARSE if chunk.is_sparse else _FAR
     with np.errstate(invalid="ignore", over="ignore"):
         mean, spread = _mean_or_constant(few, None), few.std(axis=0)
-        far = (few != 0).all(axis=0) & (np.abs(mean) > _FAR * spread) & ((spread > 0) | (np.abs(mean) > _FAR))
+        far = (few != 0).all(axis=0) & (np.abs(mean) > limit * spread) & ((spread > 0) | (np.abs(mean) > _FAR))
     origin[full[far]] = mean[far]
     return origin
 

@@ -45,7 +45,7 @@ from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.numerics.exponentials import exponential, sigmoid
 from summula.core.numerics.sums import Sum
-from summula.linear_model.glm.sums import At, block_of, linear_predictor, weighted_rows
+from summula.linear_model.glm.sums import At, block_of, linear_predictor, moved_to_origin, weighted_rows
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Balanced(Sum):
         """The sums of one chunk."""
         point = params
         chunk, weight = weighted_rows(chunk, point.class_weight)
+        chunk, point = moved_to_origin(chunk, point)
         w = np.ones(len(chunk)) if weight is None else weight
         outputs = point.theta.shape[1]
         dense = None
@@ -108,7 +109,7 @@ class Balanced(Sum):
             by_group[np.arange(len(y)), group] = slope
             S: Array = by_group.reshape(len(y), groups * outputs)
             if dense is None:
-                sums, squares = _sparse(chunk, S, w, point.origin)
+                sums, squares = _sparse(chunk, S, w)
             else:
                 sums, squares = _dense(dense, S, w, point.intercept)
         return cls(
@@ -154,14 +155,12 @@ def _dense(block: Array, S: Array, w: Array, intercept: bool) -> tuple[Array, Ar
     return sums, product(X.T, w.astype(X.dtype)[:, None])[:, 0].astype(np.float64, copy=False)
 
 
-def _sparse(chunk: Chunk, S: Array, w: Array, origin: Array) -> tuple[Array, Array]:
+def _sparse(chunk: Chunk, S: Array, w: Array) -> tuple[Array, Array]:
     from summula.linear_model.glm.kernels import add_squares, add_transposed
 
     rows, d = chunk.rows, chunk.n_features
     sums, squares = np.zeros((d, S.shape[1])), np.zeros((d, 1))
     add_transposed(rows.indptr, rows.indices, rows.data, np.ascontiguousarray(S), sums)
-    if origin.any():
-        sums -= np.outer(origin, S.sum(axis=0))
     add_squares(rows.indptr, rows.indices, rows.data, np.ascontiguousarray(w[:, None]), squares)
     # (Sums of squares about 0 bound those about the mean, which is all (5) needs.)
     return sums, squares[:, 0]

@@ -207,11 +207,9 @@ def _derivatives(loss: Loss, y: Array, eta: Array) -> tuple[Array, Array, Array 
 def coordinates(chunk: Chunk, at: At, F: Array) -> Iterator[Array]:
     """z_i'F_k of each row, output by output."""
     first, outputs = int(at.intercept), at.theta.shape[1]
-    X = chunk.X.astype(np.float64) if chunk.is_sparse else chunk.block(np.float64, at.origin)
+    X: Any = chunk.block(np.float64, at.origin) if not chunk.is_sparse else chunk.rows.about(at.origin).csr()
     for part in F.reshape(outputs, -1, F.shape[1]):
         u = product(X, part[first:])
-        if chunk.is_sparse:
-            u = u - at.origin @ part[first:]
         yield u + part[0] if first else u
 
 

@@ -14,6 +14,7 @@ from summula.core.data.training_data import Kept, keep_training, recalled
 from summula.core.errors import CollinearityWarning, DataError, ParameterError, SeparationWarning, warn
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
+from summula.core.numerics.certificate import rounded_up
 from summula.linear_model.glm.certificate import GlmCertificate
 from summula.linear_model.glm.groups import with_groups
 from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
@@ -96,11 +97,11 @@ class GlmModel(LinearScores):
 
         def assign(fit: GlmFit) -> None:
             self._fit = fit
-            self.certificate_ = _certificate(fit, problem, classes, getattr(self, "factor_levels_", None), _UNIT[dtype])
+            self.certificate_ = _certificate(fit, problem, classes, getattr(self, "factor_levels_", None), dtype)
             self._name(fit, dtype)
 
         start = start or self._warm_start(run, problem)
-        fit = (solve_l1 if problem.l1 else solve)(run, problem, lambda fit: run.offer(lambda: assign(fit)), start)
+        fit = (solve_l1 if problem.l1 else solve)(run, problem, lambda fit: run.offer(lambda: assign(fit())), start)
         fit = expected_information(run, problem, fit)
         assign(fit)
         found = separation_of_fit(run, problem, fit)
@@ -266,12 +267,12 @@ def _check_asked(asked: Asked, groups: Any) -> None:
 
 
 def _certificate(
-    fit: GlmFit, problem: GlmProblem, classes: Array | None, levels: dict[str, Any] | None, unit: float
+    fit: GlmFit, problem: GlmProblem, classes: Array | None, levels: dict[str, Any] | None, dtype: str
 ) -> GlmCertificate:
     return GlmCertificate(
         kind=fit.kind,
         primal=fit.value,
-        gap=max(fit.gap, 0.0),
+        gap=rounded_up(max(fit.gap, 0.0), fit.value, dtype),
         coef=fit.coef,
         intercept=fit.intercept,
         loss=problem.loss,
@@ -281,7 +282,7 @@ def _certificate(
         classes=classes,
         low=problem.low,
         high=problem.high,
-        unit=unit,
+        unit=_UNIT[dtype],
         levels=levels or None,
         l1=problem.l1,
         zeros=fit.zeros,

@@ -26,6 +26,7 @@ e sqrt(tr H_VV) nu_b, so
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 from summula.core.errors import DataError
 from summula.core.model_files import schema
 from summula.core.numerics.solution import Solution
+from summula.linear_model.glm.returned import point_of, returned
 from summula.linear_model.glm.sums import At, Diagonal, Slopes, row_weights
 from summula.linear_model.least_squares.problem import solving
 from summula.losses import Loss, Squared
@@ -153,8 +155,7 @@ class GlmFit:
 
     def at(self, problem: GlmProblem, order: int = 1, *, expected: bool = False) -> At:
         """The answer as a point where a pass sums."""
-        lead = (self.intercept + self.coef @ self.origin)[None, :][: int(problem.intercept)]
-        theta = np.vstack([lead, self.coef.T])
+        theta = point_of(self.coef, self.intercept, self.origin, problem.intercept).reshape(len(self.coef), -1).T
         return At(problem.loss, self.origin, theta, problem.intercept, order, expected, problem.class_weight)
 
 
@@ -260,28 +261,29 @@ class Objective:
 def solve(
     run: Run,
     problem: GlmProblem,
-    offer: Callable[[GlmFit], None] | None = None,
+    offer: Callable[[Callable[[], GlmFit]], None] | None = None,
     start: tuple[Array, Array] | None = None,
 ) -> GlmFit:
     """Minimise (1) on the rows of a run.
 
-    `offer` is told of points a later pass would improve; `start` are intercepts and slopes to begin with.
+    `offer` is given a function that returns the fit so far, at each point that a later pass would improve; `start` are
+    intercepts and slopes to begin with.
     """
     run.keep_rows()
     source = run.source
-    # Sparse rows stay about 0; so do those of a model through the origin.
+    # Models through the origin stay about 0, and so do sparse rows unless they lie far from there.
     d, first = source.n_features, int(problem.intercept)
-    origin = run.origin()[:d] if problem.intercept and not source.is_sparse else np.zeros(d)
+    origin = run.origin()[:d] if problem.intercept else np.zeros(d)
     if start is None:
         x, rough = _start(run, problem, origin, source.n_rows)
     else:
-        lead = (start[0] + start[1] @ origin)[:, None][:, :first]
-        x, rough = np.hstack([lead, start[1]]).ravel(), None
+        x, rough = point_of(start[1], start[0], origin, problem.intercept), None
     objective = Objective(run, problem, origin)
 
     def told(x: Array, here: Local, decrement: float) -> bool:
         if offer is not None and objective.sums is not None:
-            offer(_named(objective, Solution(x, here.value, decrement, "stopped", False, 0), decrement, "local", None))
+            stopped, now = Solution(x, here.value, decrement, "stopped", False, 0), copy.copy(objective)
+            offer(lambda: _named(now, stopped, decrement, "local", None, exact=False))
         return objective.stop
 
     if objective.affordable():
@@ -570,18 +572,18 @@ def _finished(objective: Objective, solution: Solution) -> GlmFit:
     return _named(objective, replace(solution, value=here.value), gap, kind, factor)
 
 
-def _named(objective: Objective, solution: Solution, gap: float, kind: str, factor: Factor | None) -> GlmFit:
+def _named(
+    objective: Objective, solution: Solution, gap: float, kind: str, factor: Factor | None, *, exact: bool = True
+) -> GlmFit:
     problem = objective.problem
+    point = returned(objective, solution.x, solution.value, gap, exact=exact)
     assert objective.sums is not None
-    theta = solution.x.reshape(problem.outputs, objective.p)
-    coef = theta[:, objective.first :]
-    intercept = theta[:, 0] - coef @ objective.origin if problem.intercept else np.zeros(problem.outputs)
     return GlmFit(
-        coef=coef,
-        intercept=intercept,
-        value=solution.value,
+        coef=point.coef,
+        intercept=point.intercept,
+        value=point.value,
         loss=objective.sums.value,
-        gap=gap,
+        gap=point.gap,
         kind=kind,
         weight=objective.sums.weight,
         n_iter=solution.n_steps,

@@ -37,6 +37,7 @@ __all__ = [
     "derivatives_at",
     "inner_of",
     "linear_predictor",
+    "moved_to_origin",
     "row_weights",
     "weighted_rows",
 ]
@@ -101,12 +102,17 @@ def _sparse_predictor(chunk: Chunk, point: At) -> Array:
     from summula.linear_model.glm.kernels import add_products
 
     V = np.ascontiguousarray(point.theta[int(point.intercept) :])
-    start = -(point.origin @ V)
-    if point.intercept:
-        start = start + point.theta[0]
-    eta = np.tile(start, (len(chunk), 1))
-    add_products(chunk.rows.indptr, chunk.rows.indices, chunk.rows.data, V, eta)
+    eta = np.tile(point.theta[0] if point.intercept else np.zeros(V.shape[1]), (len(chunk), 1))
+    rows = chunk.rows.about(point.origin)
+    add_products(rows.indptr, rows.indices, rows.data, V, eta)
     return eta
+
+
+def moved_to_origin(chunk: Chunk, point: At) -> tuple[Chunk, At]:
+    """Sparse rows about the origin, once for all sums of a pass; nothing to do where it is 0."""
+    if not chunk.is_sparse or not point.origin.any():
+        return chunk, point
+    return replace(chunk, rows=chunk.rows.about(point.origin)), point._replace(origin=np.zeros_like(point.origin))
 
 
 def _with_levels(chunk: Chunk, point: At, eta: Array) -> Array:
@@ -164,6 +170,7 @@ class Slopes(Sum):
         if point.support is not None:
             _check_support(chunk, point.support)
         chunk, w = weighted_rows(chunk, point.class_weight)
+        chunk, point = moved_to_origin(chunk, point)
         block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept, "likelihood")
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
@@ -325,11 +332,8 @@ def _sparse_sums(chunk: Chunk, slope: Array, curvature: Any, point: At) -> tuple
     gradient = np.zeros((first + d, outputs))
     # (a view of whole rows: contiguous)
     add_transposed(rows.indptr, rows.indices, rows.data, np.ascontiguousarray(slope), gradient[first:])
-    total = slope.sum(axis=0)
-    if point.origin.any():
-        gradient[first:] -= np.outer(point.origin, total)
     if first:
-        gradient[0] = total
+        gradient[0] = slope.sum(axis=0)
     if point.order < 2:
         return gradient, None, np.zeros(0)
     X = chunk.X.astype(np.float64, copy=False)
@@ -365,6 +369,7 @@ class Diagonal(Sum):
 
         point, first = params, int(params.intercept)
         chunk, w = weighted_rows(chunk, point.class_weight)
+        chunk, point = moved_to_origin(chunk, point)
         block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)

@@ -39,6 +39,7 @@ from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.dual import bound_of, penalty_gap
+from summula.linear_model.glm.returned import Returned, point_of, returned, rounded
 from summula.linear_model.glm.solver import GlmFit, GlmProblem, Objective, first_guess, representative
 from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.l1.working_set import HeldColumns
@@ -68,6 +69,7 @@ _SWEPT, _MOST_SWEEPS = 1e-14, 1_000  # how exactly coordinate descent solves it,
 _FACED = 1e-6  # and from where on the face of the support is solved exactly
 _UNBALANCED = 4.0  # weight of the rows to the sum of their slopes of one sign, at least about
 _ARMIJO = 1e-3
+_NEAR = 1e-14  # change of the parameters by rounding that the gap may just as well be computed after
 _HALVINGS = 40
 _CHORD = 1e-4  # promised share of the objective below which the Hessian is not computed anew
 _LEAST = {"float64": 2e-15, "float32": 2e-9}  # gap below which nothing is left but rounding, as a share of P
@@ -354,28 +356,29 @@ def _renewed_set(columns: Columns, used: NDArray[np.bool_], wrong: Array) -> tup
 def solve_l1(
     run: Run,
     problem: GlmProblem,
-    offer: Callable[[GlmFit], None] | None = None,
+    offer: Callable[[Callable[[], GlmFit]], None] | None = None,
     start: tuple[Array, Array] | None = None,
 ) -> GlmFit:
     """Minimise (1) on the rows of a run.
 
-    `offer` is told of points a later pass would improve; `start` are intercepts and slopes to begin with.
+    `offer` is given a function that returns the fit so far, at each point that a later pass would improve; `start` are
+    intercepts and slopes to begin with.
     """
     run.keep_rows()
-    source, first = run.source, int(problem.intercept)
+    source = run.source
     d = source.n_features
-    origin = run.origin()[:d] if problem.intercept and not source.is_sparse else np.zeros(d)
+    origin = run.origin()[:d] if problem.intercept else np.zeros(d)
     if start is None:
         x = _started(run, problem, origin, source.n_rows)
     else:
-        x = np.hstack([(start[0] + start[1] @ origin)[:, None][:, :first], start[1]]).ravel()
+        x = point_of(start[1], start[0], origin, problem.intercept)
     whole = at_once(run, problem)
     held = not (whole or source.streams or source.is_sparse)
     objective = HeldColumns(run, problem, origin) if held else Objective(run, problem, origin)
 
     def told(now: Objective, at: Point, gap: float) -> bool:
         if offer is not None and now is objective and now.sums is not None:
-            offer(_fit(objective, Solution(at.x, at.value, gap, "stopped", False, 0), "local", None))
+            offer(functools.partial(_stopped, copy.copy(now), at, gap))
         return now.stop
 
     name = source.dtype.name
@@ -385,13 +388,19 @@ def solve_l1(
     solution = descend(objective, x, goal) if whole else _by_columns(objective, x, goal)
     if not np.isfinite(solution.value):
         raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
-    bound = bound_of(run, objective.at(solution.x, 1), problem.l1, problem.penalty)
+    point = rounded(objective, solution.x)
+    near = float(np.abs(point.x - solution.x).max(initial=0.0)) <= _NEAR
+    bound = bound_of(run, objective.at(point.x if near else solution.x, 1), problem.l1, problem.penalty)
     kind = "global" if np.isfinite(bound.gap) else "local"
     gap = bound.gap if kind == "global" else float(abs(solution.gap))
     objective.stop = False
     settled = solution.converged or (kind == "global" and gap <= 1e-9 * abs(bound.value))
-    solution = replace(solution, value=bound.value, gap=gap, converged=settled)
-    return _fit(objective, solution, kind, bound.zeros, bound.loss, bound.weight)
+    point, loss = point._replace(value=bound.value, gap=gap), bound.loss
+    if not near:  # (1) of `glm/returned.py`
+        here = _evaluated(objective, point.x, 1).value
+        assert objective.sums is not None
+        point, loss = point._replace(value=here, gap=gap + max(here - bound.value, 0.0)), objective.sums.value
+    return _fit(objective, replace(solution, converged=settled), point, kind, bound.zeros, loss, bound.weight)
 
 
 def at_once(run: Run, problem: GlmProblem) -> bool:
@@ -430,24 +439,31 @@ def _constant(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     return x
 
 
-def _fit(
-    objective: Objective, solution: Solution, kind: str, zeros: Array | None, loss: float = np.nan, weight: float = 0.0
-) -> GlmFit:
-    problem = objective.problem
+def _stopped(objective: Objective, at: Point, gap: float) -> GlmFit:
+    """The fit at a point where the solver did not end by itself."""
     assert objective.sums is not None
-    theta = solution.x.reshape(problem.outputs, objective.p)
-    coef = theta[:, objective.first :]
-    intercept = theta[:, 0] - coef @ objective.origin if problem.intercept else np.zeros(problem.outputs)
-    if problem.outputs > 1:  # softmax sees differences only
-        intercept = intercept - intercept.mean()
+    solution = Solution(at.x, at.value, gap, "stopped", False, 0)
+    point = returned(objective, at.x, at.value, gap, exact=False)
+    return _fit(objective, solution, point, "local", None, objective.sums.value, objective.sums.weight)
+
+
+def _fit(
+    objective: Objective,
+    solution: Solution,
+    point: Returned,
+    kind: str,
+    zeros: Array | None,
+    loss: float,
+    weight: float,
+) -> GlmFit:
     return GlmFit(
-        coef=coef,
-        intercept=intercept,
-        value=solution.value,
-        loss=objective.sums.value if np.isnan(loss) else loss,
-        gap=solution.gap,
+        coef=point.coef,
+        intercept=point.intercept,
+        value=point.value,
+        loss=loss,
+        gap=point.gap,
         kind=kind,
-        weight=weight or objective.sums.weight,
+        weight=weight,
         n_iter=solution.n_steps,
         converged=solution.converged,
         status=solution.status,

@@ -26,7 +26,8 @@ from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
-from summula.core.numerics.statistics import Gram, Moments
+from summula.core.numerics.exact import intercepts, leads
+from summula.core.numerics.statistics import Gram, Moments, far_origin
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
 from summula.linear_model.least_squares.problem import Point, Residuals
 from summula.optimize.solvers.l1_quadratic import GramQuadratic, L1Solution, Penalty, judged
@@ -34,10 +35,23 @@ from summula.optimize.solvers.l1_quadratic import GramQuadratic, L1Solution, Pen
 if TYPE_CHECKING:
     from summula.core.data.sources import Source
 
-__all__ = ["Centred", "L1Certificate", "certified_zeros", "gram_quadratic", "penalty_of", "quadratics_of", "use_gram"]
+__all__ = [
+    "Centred",
+    "L1Certificate",
+    "certified_zeros",
+    "columns_of",
+    "gram_quadratic",
+    "penalty_of",
+    "quadratics_of",
+    "returned",
+    "use_gram",
+]
 
 Array = NDArray[Any]
 
+_EPS = float(np.finfo(np.float64).eps)
+_ROUNDINGS = 1.0  # that add up in a sum: rows are added in blocks, and errors of both signs
+_LEADING_ROWS = 256  # that tell whether columns lie far from 0
 _GRAM_COLUMNS = 2_048  # up to which the Gram matrix of rows in memory is worth computing at once
 _STREAM_COLUMNS = 10_000  # and of files, where it is the only way
 
@@ -48,16 +62,58 @@ def penalty_of(alpha: float, l1_ratio: float, positive: bool) -> Penalty:
 
 
 class Centred(NamedTuple):
-    """A quadratic of one target, and what its columns and target were centred at."""
+    """A quadratic of one target, and what its columns and target were centred at: an origin, and the way from there."""
 
     quadratic: Any
-    mean_x: Array
-    mean_y: float
+    origin_x: Array
+    drift_x: Array
+    origin_y: float
+    drift_y: float
     squares: Array  # diagonal of G
 
-    def intercept(self, v: Array) -> float:
-        """The optimal intercept for v."""
-        return float(self.mean_y - self.mean_x @ v)
+    def lead(self, v: Array) -> Array:
+        """The optimal intercept for v (or for each column of v), about the origin."""
+        return np.asarray(self.drift_y - self.drift_x @ v)
+
+
+class Returned(NamedTuple):
+    """The point that is returned for a target, in float64 numbers of its dtype, and how good it is."""
+
+    coef: Array
+    intercept: float
+    value: float
+    gap: float
+
+
+def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept: bool, dtype: Any) -> Returned:
+    """Round a solution to what is returned, and judge that: (4) of `l1_quadratic.py`, and what rounding added."""
+    v, value, gap, slope = solution.v, solution.value, solution.gap, solution.slope
+    if dtype != np.float64:
+        v = v.astype(dtype).astype(np.float64)
+        slope = one.quadratic.slope(v, np.flatnonzero(v))
+        value = judged(v, slope, one.quadratic, penalty)[0]
+        gap += max(value - solution.value, 0.0)
+    gap += _rounding(one, v, slope, penalty, float(np.finfo(dtype).eps)) + _ROUNDINGS * _EPS * abs(value)
+    if not fit_intercept:
+        return Returned(v, 0.0, value, gap)
+    lead = one.lead(v)
+    intercept = intercepts(v, one.origin_x, lead, one.origin_y, dtype=dtype)
+    lost = float(leads(v, one.origin_x, intercept, -one.origin_y, -lead)[0] ** 2) / 2
+    return Returned(v, float(intercept[0]), value + lost, gap + lost)
+
+
+def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, unit: float) -> float:
+    """What rounding of relative size `unit` in sums about the origin may hide of objective and gap.
+
+    Single precision knows the objective to that precision only, and the gap says so. A slope is wrong by rounding times
+    the lengths of column and target. Where that may make the dual point too large, it makes the bound too good by as
+    much times |v|_1.
+    """
+    lengths = np.sqrt(one.squares + one.drift_x**2)
+    target = float(np.sqrt(one.quadratic.c) + abs(one.drift_y) + lengths @ np.abs(v))
+    wrong = _ROUNDINGS * unit * target * lengths
+    scaled = np.abs(slope - penalty.l2 * v) + wrong >= penalty.l1
+    return _ROUNDINGS * unit * target**2 + float(wrong.max(initial=0.0, where=scaled) * np.abs(v).sum())
 
 
 def use_gram(source: Source) -> bool:
@@ -83,7 +139,8 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
         return gram_quadratic(gram, source.n_features, fit_intercept)
     chunk = source.chunk(0, source.n_rows)
     assert chunk.y is not None
-    X = chunk.rows.csr().tocsc() if chunk.is_sparse else chunk.X
+    X, origin = columns_of(source, fit_intercept)
+    X = X.tocsc() if chunk.is_sparse else X
     found = []
     for j in range(source.n_targets):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -91,21 +148,33 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
         if not (np.isfinite(quadratic.q).all() and np.isfinite(quadratic.c)):
             run.raise_if_not_finite()
             raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
-        found.append(Centred(quadratic, quadratic.mean, quadratic.mean_y, quadratic.squares()))
+        found.append(Centred(quadratic, origin, quadratic.mean, 0.0, quadratic.mean_y, quadratic.squares()))
     return found
+
+
+def columns_of(source: Source, fit_intercept: bool) -> tuple[Any, Array]:
+    """All rows in memory as an array or CSR matrix, and the origin that columns far from 0 were moved to."""
+    chunk, few = source.chunk(0, source.n_rows), source.chunk(0, min(source.n_rows, _LEADING_ROWS))
+    origin = far_origin(few) if fit_intercept else np.zeros(source.n_features)
+    if chunk.is_sparse:
+        return chunk.rows.about(origin).csr(), origin
+    return chunk.block(np.float64, origin) if origin.any() else chunk.X, origin
 
 
 def gram_quadratic(gram: Gram, d: int, fit_intercept: bool) -> list[Centred]:
     """The quadratics of sums of products; the targets follow the d columns."""
     products = (gram.centred() if fit_intercept else gram.products) / gram.weight
-    mean = gram.mean if fit_intercept else np.zeros(len(gram.total))
+    drift = gram.total / gram.weight if fit_intercept else np.zeros(len(gram.total))
+    origin = gram.origin if fit_intercept else np.zeros(len(gram.total))
     G = np.ascontiguousarray(products[:d, :d])
     return [
         Centred(
             GramQuadratic(G, np.ascontiguousarray(products[:d, k]), max(float(products[k, k]), 0.0)),
-            mean[:d],
-            float(mean[k]),
-            np.diag(G).copy(),
+            origin[:d],
+            drift[:d],
+            float(origin[k]),
+            float(drift[k]),
+            np.maximum(np.diag(G), 0.0),
         )
         for k in range(d, len(products))
     ]
@@ -158,7 +227,7 @@ class L1Certificate(Certificate):
         here = run.sum(Residuals, self._point(origin, self.coef.T, self.intercept))
         mean = here.total / here.weight if self.fit_intercept else np.zeros(t)
         moments = run.sum(Moments, origin[:d])
-        shift = moments.mean - origin[:d] if self.fit_intercept else np.zeros(d)
+        shift = moments.total / moments.weight if self.fit_intercept else np.zeros(d)
         longest = float(np.sqrt((moments.square / moments.weight).max()))
         nothing = run.sum(Residuals, self._point(origin, np.zeros((d, t)), origin[d:]))
         total = nothing.total / nothing.weight if self.fit_intercept else np.zeros(t)
@@ -174,7 +243,7 @@ class L1Certificate(Certificate):
             primal += value + float(mean[j] ** 2) / 2
             gap += slack + float(mean[j] ** 2) / 2
             # The dual point is scaled by the worst slope, and that of the longest column has the largest rounding.
-            worst = np.finfo(float).eps * longest * np.sqrt(max(c, 0.0))
+            worst = 8 * _EPS * longest * np.sqrt(max(c, 0.0))
             rounding += worst / penalty.l1 * value if penalty.l1 else 0.0
         if self.positive and (self.coef < 0).any():
             gap = np.inf  # no point of the problem at all
@@ -183,5 +252,5 @@ class L1Certificate(Certificate):
         return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + unit + rounding))
 
     def _point(self, origin: Array, coef: Array, intercept: Array) -> Point:
-        d = len(coef)
-        return Point(origin, np.asarray(coef, np.float64), intercept + origin[:d] @ coef - origin[d:])
+        d, coef = len(coef), np.asarray(coef, np.float64)
+        return Point(origin, coef, leads(coef.T, origin[:d], intercept, -origin[d:]))

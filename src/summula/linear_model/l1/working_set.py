@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.blocks import empty_block, product
 from summula.core.data.fixed_order import in_one_order, transposed_product
+from summula.core.numerics.statistics import far_origin
 from summula.linear_model.glm.solver import GlmProblem, Objective
 from summula.linear_model.glm.sums import Slopes, dense_sums, derivatives_at, inner_of, weighted_rows
 from summula.linear_model.least_squares.problem import solving
@@ -29,6 +30,8 @@ __all__ = ["HeldColumns"]
 Array = NDArray[Any]
 Columns = NDArray[np.intp]
 
+_LEADING_ROWS = 256  # that tell whether columns lie far from 0
+
 
 class HeldColumns(Objective):
     """J on dense rows in memory; `on` gives it on some of the columns."""
@@ -37,7 +40,11 @@ class HeldColumns(Objective):
         super().__init__(run, problem, origin)
         chunk = run.source.chunk(0, run.source.n_rows)
         self.chunk, self.weight = weighted_rows(chunk, problem.class_weight)
-        self.X: Array = in_one_order(self.chunk.X)
+        # Columns far from 0 are moved near it: a product with them would lose the digits that count.
+        few = self.chunk.take(slice(0, _LEADING_ROWS))
+        self.moved = far_origin(few) if problem.intercept else np.zeros(len(origin))
+        X = self.chunk.block(np.float64, self.moved) if self.moved.any() else self.chunk.X
+        self.X: Array = in_one_order(X.astype(self.chunk.X.dtype, copy=False))
         self._place = np.full(self.X.shape[1], -1, np.intp)
         self._held: Array = empty_block(0, len(self.X), self.X.dtype).T
 
@@ -53,7 +60,7 @@ class HeldColumns(Objective):
             self._place[new] = np.arange(k, k + len(new))
             held = empty_block(k + len(new), len(self.X), self.X.dtype).T  # columns one after the other
             held[:, :k] = self._held
-            np.subtract(self.X[:, new], self.origin[new].astype(self.X.dtype), out=held[:, k:])
+            np.subtract(self.X[:, new], (self.origin - self.moved)[new].astype(self.X.dtype), out=held[:, k:])
             self._held = held
         n, width = len(self.X), self.first + len(columns)
         by_column = self.problem.outputs == 1  # (softmax goes row by row)
@@ -75,7 +82,8 @@ class HeldColumns(Objective):
         total = slope.sum(axis=0)
         gradient[: self.first] = total
         for k in range(slope.shape[1]):  # a product with a vector reads X at the speed of memory
-            gradient[self.first :, k] = transposed_product(self.X, slope[:, k]) - self.origin * total[k]
+            gradient[self.first :, k] = transposed_product(self.X, slope[:, k])
+            gradient[self.first :, k] -= (self.origin - self.moved) * total[k]
         return Slopes(value, gradient, None, inner_of(curvature), np.zeros(0), self.total_weight)
 
     @functools.cached_property

@@ -111,9 +111,15 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
         intercept_free=bool(mean[constant].any()),
         origin=gram.origin if problem.fit_intercept else np.zeros(len(gram.origin)),
         drift=gram.total / gram.weight if problem.fit_intercept else np.zeros(len(gram.origin)),
-        noise=hidden(kappa, Syy, float(np.finfo(problem.dtype).eps)),
+        noise=_noise(kappa, Syy, problem),
     )
     return fit, kappa
+
+
+def _noise(kappa: float, tss: Array, problem: Problem) -> float:
+    """What rounding may hide of the gap, and what it leaves unknown of a residual sum of squares from the sums."""
+    unit = float(np.finfo(problem.dtype).eps)
+    return hidden(kappa, tss, unit) + 4 * unit * float(tss.sum())
 
 
 def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
@@ -154,7 +160,7 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
     spread = float(values[-1] / values[kept][0]) if kept.any() else 1.0
     kappa = float(np.sqrt(spread * loss))
     drift = gram.total / gram.weight if problem.fit_intercept else np.zeros(len(mean))
-    return replace(fit, drift=drift, noise=hidden(kappa, tss, float(np.finfo(problem.dtype).eps))), kappa
+    return replace(fit, drift=drift, noise=_noise(kappa, tss, problem)), kappa
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:

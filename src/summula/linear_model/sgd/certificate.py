@@ -28,9 +28,10 @@ from summula.core.data.labels import Labels
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.certificate import Certificate, Verification, rounded_up
+from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum
-from summula.linear_model.sgd.rows import rows_in_order
+from summula.linear_model.sgd.rows import rows_about, score_origin
 from summula.linear_model.sgd.rule import LOSSES
 
 __all__ = ["DescentCertificate", "DescentProblem", "DualSums", "losses_and_slopes"]
@@ -113,13 +114,12 @@ class DualSums(Sum):
     product: Array  # (2, K, d)
 
     @classmethod
-    def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
-        """The sums of one chunk."""
-        problem, coef, intercept = params
-        X = rows_in_order(chunk) if chunk.is_sparse else chunk.block()
-        y = chunk.target[:, None].astype(np.float64)
+    def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array, Array]) -> Self:
+        """The sums of one chunk about an origin, `intercept` being the constant term there."""
+        problem, coef, intercept, origin = params
+        X, y = rows_about(chunk, origin), chunk.target[:, None].astype(np.float64)
         weight = np.ones((len(y), len(coef))) if chunk.weight is None else np.tile(chunk.weight[:, None], len(coef))
-        p = np.asarray(product(X, coef.T.astype(chunk.dtype)) + intercept, np.float64)
+        p = np.asarray(product(X, coef.T.astype(X.dtype)) + intercept, np.float64)
         targets = np.broadcast_to(y, p.shape)
         if problem.positive[0] >= 0:
             mine = targets == problem.positive
@@ -186,15 +186,21 @@ class DescentCertificate(Certificate):
     @classmethod
     def of(cls, run: Run, problem: DescentProblem, coef: Array, intercept: Array, classes: Array | None) -> Self:
         """Judge a point in one pass."""
-        primal, gap = run.sum(DualSums, (problem, coef, intercept), "certificate").judged(problem, coef)
+        primal, gap = cls._judged(run, problem, coef, intercept)
         unit = 1e-4 if run.source.dtype == np.float32 else 1e-9
+        gap = rounded_up(gap, primal, run.source.dtype)
         return cls("global", primal, gap, coef, intercept, problem, classes, unit)
+
+    @staticmethod
+    def _judged(run: Run, problem: DescentProblem, coef: Array, intercept: Array) -> tuple[float, float]:
+        origin = score_origin(run.source, problem.fit_intercept)
+        lead = leads(coef, origin, intercept) if origin.any() else intercept
+        return run.sum(DualSums, (problem, coef, lead, origin), "certificate").judged(problem, coef)
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Recompute objective and gap from the data, without the solver."""
         labels = None if self.classes is None else Labels("the certificate", self.classes)
         source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels)
-        sums = Run(Unnamed(), source).sum(DualSums, (self.problem, self.coef, self.intercept))
-        primal, gap = sums.judged(self.problem, self.coef)
+        primal, gap = self._judged(Run(Unnamed(), source), self.problem, self.coef, self.intercept)
         same = abs(primal - self.primal) <= self.unit * abs(self.primal)
         return Verification(primal, gap, bool(same and gap <= self.gap + self.unit * abs(self.primal)))

@@ -354,7 +354,8 @@ class StochasticModel(SparseCoefficients, Estimator):
         if safe is not None and longest > safe:
             few = run.source.chunk(0, min(_LOOKED_AT, run.source.n_rows))
             here = np.array([column.coef for column in columns]), np.array([column.intercept for column in columns])
-            then, now = (DualSums.map(few, (problem, *point)).loss / len(few) for point in (start, here))
+            origin = np.zeros(run.source.n_features)
+            then, now = (DualSums.map(few, (problem, *point, origin)).loss / len(few) for point in (start, here))
             grown = now / np.maximum(then, 1e-300)
             worst = int(grown.argmax())
             if grown[worst] > _GROWN.get(self.learning_rate, 10.0):

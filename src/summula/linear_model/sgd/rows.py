@@ -24,17 +24,28 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from summula.core.data.chunks import Chunk, Part, SparseRows
-from summula.core.data.sources import MemorySource
+from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import SerialEngine, check_watch, local_engine
 from summula.core.estimator.run import Run
+from summula.core.numerics.statistics import far_origin
 from summula.core.numerics.sums import Sum, merged_by
 
-__all__ = ["Buffer", "HeldOut", "RowSizes", "Visits", "rows_in_order", "squared_lengths"]
+__all__ = [
+    "Buffer",
+    "HeldOut",
+    "RowSizes",
+    "Visits",
+    "rows_about",
+    "rows_in_order",
+    "score_origin",
+    "squared_lengths",
+]
 
 Array = NDArray[Any]
 
 _PIECE_ELEMENTS = 2**15
 _PIECES = 16  # a buffer
+_LEADING_ROWS = 256  # that tell whether columns lie far from 0
 _FEW_BUFFERS = 4
 
 
@@ -80,6 +91,20 @@ def _borrowed(rows: Any) -> Any:
     # (Given to the constructor, views of larger arrays would be copied.)
     own.data, own.indices, own.indptr = rows.data[first:last], rows.indices[first:last], rows.indptr - rows.indptr[0]
     return own
+
+
+def score_origin(source: Source, fit_intercept: bool) -> Array:
+    """An origin for scores: near the means of columns that lie far from 0, else 0."""
+    if not fit_intercept:
+        return np.zeros(source.n_features)
+    return far_origin(source.chunk(0, min(source.n_rows, _LEADING_ROWS)))
+
+
+def rows_about(chunk: Chunk, origin: Array) -> Any:
+    """The rows of a chunk less an origin, in float64 unless that is 0."""
+    if not origin.any():
+        return rows_in_order(chunk) if chunk.is_sparse else chunk.block()
+    return chunk.rows.about(origin).csr() if chunk.is_sparse else chunk.block(np.float64, origin)
 
 
 def squared_lengths(X: Any) -> Array:

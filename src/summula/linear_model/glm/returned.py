@@ -1,0 +1,133 @@
+"""The point of a likelihood that is returned, and how good it is.
+
+A solver works with columns about an origin, in double precision: x = (lead, V). What is returned are V and the
+intercept b = lead - V'o in the dtype of the data. Where columns lie far from 0, b cannot hold all digits of the lead,
+and the returned point x_r = (b + V'o, V) is another one. With the gap at x, where the intercept is optimal,
+
+    J(x_r) - min J = (J(x_r) - J(x)) + (J(x) - min J)                                                          (1)
+
+Mostly x_r - x is so small that slope and curvature at x bound the first bracket; else it is summed, in one pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.numerics.exact import intercepts, shifts
+
+if TYPE_CHECKING:
+    from summula.linear_model.glm.solver import Objective
+
+__all__ = ["Returned", "point_of", "returned", "rounded", "with_best_intercept"]
+
+Array = NDArray[Any]
+
+_NEWTON_STEPS = 50
+_HALVINGS = 30
+
+
+class Returned(NamedTuple):
+    """A point as it is returned: x_r, its slopes (K, d) and intercepts (K,), and the objective and its gap there."""
+
+    x: Array
+    coef: Array
+    intercept: Array
+    value: float = np.nan
+    gap: float = np.nan
+
+
+def point_of(coef: Array, intercept: Array, origin: Array, fit_intercept: bool) -> Array:
+    """x of slopes and intercepts that were returned; leads of several outputs get a mean of 0, which softmax allows."""
+    coef = np.asarray(coef, np.float64)
+    if not fit_intercept:
+        return coef.ravel()
+    several = len(coef) > 1
+    lead = shifts(coef, origin, intercept, np.zeros(len(coef)), relative=several)
+    lead = lead - lead.mean() if several else lead
+    return np.hstack([lead[:, None], coef]).ravel()
+
+
+def rounded(objective: Objective, x: Array) -> Returned:
+    """What is returned for a point."""
+    problem, origin, dtype = objective.problem, objective.origin, objective.run.source.dtype
+    theta = x.reshape(problem.outputs, objective.p)
+    lead, coef = theta[:, : objective.first], theta[:, objective.first :]
+    if dtype != np.float64:
+        with np.errstate(over="ignore"):
+            coef = coef.astype(dtype).astype(np.float64)
+    if not problem.intercept:
+        return Returned(coef.ravel(), coef, np.zeros(problem.outputs))
+    several = problem.outputs > 1
+    # Of several outputs only differences count: those of L1 fits are given a mean of 0.
+    common = float(np.mean(lead[:, 0] - coef @ origin)) if several and problem.l1 else 0.0
+    intercept = intercepts(coef, origin, lead[:, 0], np.full(len(coef), -common), dtype=dtype)
+    moved = lead + shifts(coef, origin, intercept, lead[:, 0], relative=several)[:, None]
+    return Returned(np.hstack([moved, coef]).ravel(), coef, intercept)
+
+
+def returned(objective: Objective, x: Array, value: float, gap: float, *, exact: bool = True) -> Returned:
+    """Round a point to what is returned, and judge that by (1); `value` and `gap` are those of x.
+
+    Without `exact` no pass is made: the first bracket of (1) is then its quadratic model.
+    """
+    point = rounded(objective, x)
+    cost = _cost(objective, x, point.x - x)
+    if cost > 4 * float(np.finfo(objective.run.source.dtype).eps) * abs(value) and exact:  # (less is rounding)
+        here = objective(point.x, 1).value + objective.problem.l1 * float(np.abs(point.coef).sum())
+        return point._replace(value=here, gap=gap + max(here - value, 0.0))
+    return point._replace(value=value, gap=gap + (cost if np.isfinite(cost) else 0.0))
+
+
+def _cost(objective: Objective, x: Array, step: Array) -> float:
+    """About an upper bound on what a small step adds to the objective; infinite when too little is known at x."""
+    if not step.any():
+        return 0.0
+    problem, sums = objective.problem, objective.sums
+    if sums is None or objective.seen is None or not np.array_equal(objective.seen[0], x):
+        return np.inf
+    gradient = objective.seen[1].gradient
+    parts = step.reshape(problem.outputs, objective.p)
+    if not parts[:, objective.first :].any():
+        curved = float(parts[:, 0] @ sums.inner @ parts[:, 0])
+    elif objective.curved is not None and len(objective.curved.hessian) == len(step):
+        curved = float(step @ objective.curved.hessian @ step)
+    else:
+        return np.inf
+    by_penalty = 0.0
+    if problem.l1:
+        V = x.reshape(problem.outputs, objective.p)[:, objective.first :]
+        by_penalty = problem.l1 * float((np.abs(V + parts[:, objective.first :]) - np.abs(V)).sum())
+    # (Twice the quadratic: the curvature changes on the way.)
+    return abs(float(gradient @ step) + by_penalty) + abs(curved)
+
+
+def with_best_intercept(objective: Objective, x: Array) -> Array:
+    """The same slopes with optimal intercepts, by Newton's method."""
+    K, p = objective.problem.outputs, objective.p
+    here = objective(x, 1)
+    for _ in range(_NEWTON_STEPS):
+        assert objective.sums is not None
+        slope, inner = here.gradient.reshape(K, p)[:, 0], objective.sums.inner
+        several = inner.trace() if K > 1 else 0.0  # all intercepts alike: softmax cannot see that
+        step = -np.linalg.lstsq(inner + several, slope, rcond=None)[0]
+        promise = -float(slope @ step)
+        if not promise > 1e-30 * (abs(here.value) + 1e-300):
+            return x
+        for _ in range(_HALVINGS):
+            theta = x.reshape(K, p).copy()
+            theta[:, 0] += step
+            there = objective(theta.ravel(), 1)
+            # (Near the optimum values differ by rounding only; there the slope tells.)
+            left = there.gradient.reshape(K, p)[:, 0]
+            if there.value <= here.value or float(left @ left) < float(slope @ slope) / 4:
+                break
+            step = step / 2
+        else:
+            return x
+        x, small, here = theta.ravel(), promise <= 1e-20 * abs(here.value), there
+        if small:
+            return x
+    return x
