@@ -19,6 +19,7 @@ _MODULES = (
     "ensemble",
     "features",
     "linear_model",
+    "mixture",
     "optimize",
     "plotting",
     "preprocessing",
@@ -28,6 +29,7 @@ _MODULES = (
 _NAMES = {
     "AccuracyWarning": "summula.core.errors",
     "ClusterError": "summula.core.errors",
+    "CollapseWarning": "summula.core.errors",
     "CollinearityWarning": "summula.core.errors",
     "DataError": "summula.core.errors",
     "HoldoutWarning": "summula.core.errors",

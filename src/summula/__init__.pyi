@@ -5,6 +5,7 @@ from summula import em as em
 from summula import ensemble as ensemble
 from summula import features as features
 from summula import linear_model as linear_model
+from summula import mixture as mixture
 from summula import optimize as optimize
 from summula import plotting as plotting
 from summula import preprocessing as preprocessing
@@ -20,6 +21,7 @@ from summula.core.data.scan import scan as scan
 from summula.core.engine.engine import engine as engine
 from summula.core.errors import AccuracyWarning as AccuracyWarning
 from summula.core.errors import ClusterError as ClusterError
+from summula.core.errors import CollapseWarning as CollapseWarning
 from summula.core.errors import CollinearityWarning as CollinearityWarning
 from summula.core.errors import DataError as DataError
 from summula.core.errors import HoldoutWarning as HoldoutWarning

@@ -35,12 +35,19 @@ from summula.core.estimator.validation import as_source
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.sums import Groups
 
-__all__ = ["Expectation", "Model", "fit"]
+__all__ = ["Collapse", "Expectation", "Model", "fit"]
 
 Theta = TypeVar("Theta")
 S = TypeVar("S", bound="Expectation")
 
 _FIRST_CUT = 10  # steps after which the worse half of several starts is dropped, and then after twice as many
+
+
+class Collapse(DataError):
+    """An M-step without a solution, such as a component without a spread: raised by `Model.maximize`.
+
+    The start is dropped; the error reaches the user when it was the last one.
+    """
 
 
 class Expectation(Protocol):
@@ -115,6 +122,7 @@ class _State(Generic[Theta]):
     """One start on its way."""
 
     theta: Theta
+    previous: float
     trace: list[float] = field(default_factory=list)
     converged: bool = False
     degenerate: bool = False
@@ -122,20 +130,20 @@ class _State(Generic[Theta]):
     @property
     def rank(self) -> tuple[bool, float]:
         """What the best start has most of."""
-        return not self.degenerate, self.trace[-1]
+        return not self.degenerate, self.trace[-1] if self.trace else self.previous
 
-    def advance(self, model: Model[Theta, S], sums: S, tol: float) -> None:
-        """One M-step, and whether the bound has stopped rising."""
-        before = self.trace[-1] if self.trace else -np.inf
+    def advance(self, model: Model[Theta, S], sums: S, tol: float, *, compare: bool) -> None:
+        """One M-step, and whether the bound has stopped rising; `compare` when there are other starts."""
+        before = self.trace[-1] if self.trace else self.previous
         self.trace.append(sums.elbo / sums.weight)
         self.converged = bool(abs(self.trace[-1] - before) < tol)
         self.theta = model.maximize(sums, self.theta)
-        self.degenerate = model.is_degenerate(self.theta)
+        self.degenerate = compare and model.is_degenerate(self.theta)
 
     def solution(self, status: str) -> Solution:
         """What became of it."""
         trace = tuple(self.trace)
-        return Solution(self.theta, trace[-1], np.nan, status, self.converged, len(trace), trace)
+        return Solution(self.theta, self.rank[1], np.nan, status, self.converged, len(trace), trace)
 
 
 def fit(
@@ -146,6 +154,7 @@ def fit(
     max_iter: int = 100,
     sample_weight: Any = None,
     max_time: float | None = None,
+    previous: float = -np.inf,
     on_step: Callable[[Solution], Any] | None = None,
     assign: Callable[[Solution], None] | None = None,
 ) -> Solution:
@@ -159,11 +168,13 @@ def fit(
     tol : float, default=1e-3
         The loop stops when a step changes the bound (1), divided by the sum of the weights, by less than this.
     max_iter : int, default=100
-        Maximum number of steps.
+        Maximum number of steps; with 0 the first start is returned.
     sample_weight : array-like of shape (n_samples,), or name of a column, optional
         Weights of the rows (a run has its own).
     max_time : float, optional
         Seconds after which to stop with the best parameters so far (a run has its own clock).
+    previous : float, default=-inf
+        The bound of the step before the first one, where this continues another fit.
     on_step : callable, optional
         Called after each step with the best `Solution` so far; the loop stops when it returns True.
     assign : callable, optional
@@ -214,11 +225,11 @@ def fit(
     converged 0.4286 0.4286
     """
     if isinstance(data, Run):
-        return _iterate(model, data, tol, max_iter, on_step, assign)
+        return _iterate(model, data, (tol, max_iter, previous), on_step, assign)
     kept: list[Solution] = []
     with _open(data, sample_weight, max_time) as run:
         try:
-            return _iterate(model, run, tol, max_iter, on_step, kept.append)
+            return _iterate(model, run, (tol, max_iter, previous), on_step, kept.append)
         except OutOfTime:
             run.settle(OutOfTime())
             if not kept:
@@ -243,19 +254,24 @@ def _open(data: Any, sample_weight: Any, max_time: float | None) -> Iterator[Run
 def _iterate(
     model: Model[Theta, S],
     run: Run,
-    tol: float,
-    max_iter: int,
+    limits: tuple[float, int, float],
     on_step: Callable[[Solution], Any] | None,
     assign: Callable[[Solution], None] | None,
 ) -> Solution:
-    """The loop."""
-    states: list[_State[Theta]] = [_State(theta) for theta in model.starts(run)]
+    """The loop; `limits` are tol, max_iter and the bound before the first step."""
+    tol, max_iter, previous = limits
+    states: list[_State[Theta]] = [_State(theta, previous) for theta in model.starts(run)]
     cut, status = _FIRST_CUT, "max_iter"
     for step in range(1, max_iter + 1):
         active = [state for state in states if not state.converged]
         for state, sums in zip(active, model.expect(run, [state.theta for state in active]), strict=True):
             _check_finite(sums.elbo, run)
-            state.advance(model, sums, tol)
+            try:
+                state.advance(model, sums, tol, compare=len(states) > 1)
+            except Collapse:
+                states = [other for other in states if other is not state]
+                if not states:
+                    raise
         best = max(states, key=lambda state: state.rank)
         if assign is not None:
             run.offer(functools.partial(assign, best.solution("max_time")))

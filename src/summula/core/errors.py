@@ -8,6 +8,7 @@ import warnings
 __all__ = [
     "AccuracyWarning",
     "ClusterError",
+    "CollapseWarning",
     "CollinearityWarning",
     "DataError",
     "HoldoutWarning",
@@ -70,6 +71,10 @@ class ClusterError(RuntimeError):
 
 class AccuracyWarning(UserWarning):
     """An answer has fewer digits than usual, and there is a way to have more."""
+
+
+class CollapseWarning(UserWarning):
+    """A component of a mixture has shrunk to a point, line or plane, where its likelihood has no maximum."""
 
 
 class CollinearityWarning(UserWarning):

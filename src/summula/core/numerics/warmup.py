@@ -20,6 +20,7 @@ _KERNELS = (
     "summula.features.sparse_lift",
     "summula.linear_model.glm.kernels",
     "summula.linear_model.sgd.kernels",
+    "summula.mixture.kernels",
     "summula.linear_model.least_squares.sparse_kernels",
     "summula.optimize.solvers.l1_kernels",
     "summula.stats.bounds_kernels",

@@ -1,0 +1,293 @@
+"""What all mixtures share: probabilities of components, densities, information criteria, the choice of their number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from summula import em
+from summula.core.data.chunks import Chunk
+from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator.clusterer import Density, LogDensity
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.rows import ProbabilityWriter
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.core.numerics.solution import Solution
+
+__all__ = ["Mixture", "checked_weights"]
+
+Array = NDArray[Any]
+
+SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "n_components": (integer(1),),
+    "tol": (real(0.0),),
+    "max_iter": (integer(0),),
+    "n_init": (integer(1),),
+    "weights_init": (none, array_like),
+    "random_state": (random_state,),
+    "warm_start": (boolean,),
+    "n_jobs": (none, integer()),
+    "max_time": (none, real(0.0)),
+}
+STARTS = one_of("kmeans", "k-means++", "random", "random_from_data")
+
+
+@schema.saved(
+    weights_=schema.Array("float64", "n_components", low=0.0),
+    converged_=schema.Flag(),
+    n_iter_=schema.Integer(0),
+    lower_bound_=schema.Real(finite=False),
+    lower_bounds_=schema.Items(schema.Real(finite=False)),
+    selection_=schema.Maybe(schema.Dict(schema.Integer(1), schema.Real(finite=False))),
+)
+class Mixture(ProbabilityWriter, Density):
+    """A weighted sum of simpler densities. An author writes `_log_joint`, `_model` and `_name_parameters`."""
+
+    _accepts_sparse: ClassVar[bool] = False
+    n_components: int
+    weights_: Array
+    lower_bounds_: list[float]
+
+    def _log_joint(self, chunk: Chunk) -> Array:
+        """log pi_k + log p_k(x) of the rows of a chunk, shape (n, n_components)."""
+        raise NotImplementedError
+
+    def _model(self, run: Run) -> em.Model[Any, Any]:
+        """The EM model of the rows, with its starts."""
+        raise NotImplementedError
+
+    def _name_parameters(self, theta: Any) -> None:
+        """Give the parameters of the EM model their public names."""
+        raise NotImplementedError
+
+    def _n_parameters(self) -> int:
+        """How many free parameters the fitted density has."""
+        raise NotImplementedError
+
+    # -------------------------------------------------------------------------------------------------------- fitting
+
+    def _fit(self, run: Run) -> None:
+        """Run the EM loop and name its results."""
+        if run.source.n_rows < self.n_components:
+            raise DataError(
+                f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
+                f"n_samples = {run.source.n_rows}: ask for fewer components."
+            )
+        run.keep_rows()
+        previous = float(getattr(self, "lower_bound_", -np.inf)) if self._continues() else -np.inf
+        solution = em.fit(
+            self._model(run),
+            run,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            previous=previous,
+            assign=self._assign,
+        )
+        self._assign(solution)
+        if not solution.converged and solution.status == "max_iter" and self.max_iter:
+            gain = solution.trace[-1] - (solution.trace[-2] if solution.n_steps > 1 else previous)
+            warn(
+                "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
+                f"tol, or check for degenerate data. (After {solution.n_steps} steps the last one raised the "
+                f"log-likelihood per row by {gain:.2g}; tol={self.tol}.)",
+                ConvergenceWarning,
+            )
+
+    def _continues(self) -> bool:
+        """Whether the fit starts from the one before."""
+        return bool(self.warm_start and hasattr(self, "converged_"))
+
+    def _assign(self, solution: Solution) -> None:
+        self._name_parameters(solution.x)
+        self.converged_ = bool(solution.converged)
+        self.n_iter_ = int(solution.n_steps)
+        self.lower_bounds_ = list(solution.trace)
+        self.lower_bound_ = float(solution.value)
+
+    def _draw_seed(self) -> int:
+        state = self.random_state
+        if isinstance(state, np.random.Generator):
+            return int(state.integers(2**32 - 1))
+        return int(check_random_state(state).randint(np.iinfo(np.uint32).max, dtype="u8"))
+
+    # ----------------------------------------------------------------------------------------------------- predicting
+
+    def _log_density(self, chunk: Chunk) -> Array:
+        return np.asarray(special.logsumexp(self._log_joint(chunk), axis=1))
+
+    def predict(self, X: Any) -> Any:
+        """The most probable component of each row; of several the first.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); batches for a scan, a Dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, self._log_joint, _most_probable)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each component, given the row: its responsibility.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components); batches for a scan, a Dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, self._log_joint, functools.partial(special.softmax, axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and give the most probable component of each row.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        As `predict`.
+        """
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def _class_names(self) -> tuple[str, ...]:
+        return tuple(f"component_{k}" for k in range(len(self.weights_)))
+
+    # ------------------------------------------------------------------------------------------------------ criteria
+
+    def _log_likelihood(self, X: Any, sample_weight: Any) -> LogDensity:
+        check_is_fitted(self)
+        source = self._source(X, None, sample_weight, needs_y=False)
+        try:
+            return Run(self, source, quiet=True).sum(LogDensity, self._log_density, "score")
+        finally:
+            source.release()
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """The Bayesian information criterion, -2 log-likelihood + (free parameters) log n: smaller is better.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+        """
+        sums = self._log_likelihood(X, sample_weight)
+        return float(-2 * sums.total + self._n_parameters() * np.log(sums.weight))
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Akaike's information criterion, -2 log-likelihood + 2 (free parameters): smaller is better.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+        """
+        return float(-2 * self._log_likelihood(X, sample_weight).total + 2 * self._n_parameters())
+
+    def select(
+        self, X: Any, n_components: Iterable[int] = range(1, 11), *, sample_weight: Any = None, criterion: str = "bic"
+    ) -> Any:
+        """Fit mixtures with different numbers of components, and give the one with the smallest criterion.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+        n_components : iterable of int, default=range(1, 11)
+            The numbers to try.
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+        criterion : {"bic", "aic"}, default="bic"
+
+        Returns
+        -------
+        estimator
+            A new one, fitted; its `selection_` has the criterion for each number of components.
+        """
+        if criterion not in ("bic", "aic"):
+            raise ParameterError(f"criterion must be 'bic' or 'aic'; got {criterion!r}.")
+        values: dict[int, float] = {}
+        best: Any = None
+        for k in n_components:
+            model = clone(self).set_params(n_components=int(k)).fit(X, sample_weight=sample_weight)
+            values[int(k)] = getattr(model, criterion)(X, sample_weight)
+            if best is None or values[int(k)] < min(v for other, v in values.items() if other != int(k)):
+                best = model
+        if best is None:
+            raise ParameterError("n_components names no number of components to try: give range(1, 11), say.")
+        best.selection_ = values
+        return best
+
+    # ------------------------------------------------------------------------------------------------------- sampling
+
+    def _draw(self, rng: Any, component: int, size: int) -> Array:
+        """Some rows of a component."""
+        raise NotImplementedError
+
+    def sample(self, n_samples: int = 1) -> tuple[Array, Array]:
+        """Draw rows from the fitted density, component by component.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+            The component each row was drawn from.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ParameterError(
+                f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one sample."
+            )
+        state = self.random_state
+        rng = state if isinstance(state, np.random.Generator) else check_random_state(state)
+        sizes = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        rows = [self._draw(rng, k, int(size)) for k, size in enumerate(sizes)]
+        return np.concatenate(rows), np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _most_probable(joint: Array) -> Array:
+    return np.asarray(joint.argmax(axis=1))
+
+
+def checked_weights(weights: Any, k: int) -> Array:
+    """Weights that a user gave, or a sentence in scikit-learn's words."""
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (k,):
+        raise ParameterError(f"The parameter 'weights' should have the shape of ({k},), but got {values.shape}")
+    if not ((values >= 0) & (values <= 1)).all():
+        # (scikit-learn calls the smallest one max, and the largest one min.)
+        raise ParameterError(
+            f"The parameter 'weights' should be in the range [0, 1], but got max value {values.min():.5f}, "
+            f"min value {values.max():.5f}"
+        )
+    if not np.isclose(values.sum(), 1.0):
+        raise ParameterError(f"The parameter 'weights' should be normalized, but got sum(weights) = {values.sum():.5f}")
+    return values

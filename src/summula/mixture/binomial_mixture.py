@@ -1,0 +1,247 @@
+"""Mixture of binomial distributions, fitted by expectation-maximisation; the derivation is in `binomials.py`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import Source
+from summula.core.engine.random import stream_key
+from summula.core.errors import ParameterError
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.mixture.base import SHARED_PARAMETERS, STARTS, Mixture, checked_weights
+from summula.mixture.binomials import BinomialEM, Binomials, Successes, log_joint
+
+__all__ = ["BinomialMixture", "CountMixture"]
+
+Array = NDArray[Any]
+
+
+class CountMixture(Mixture):
+    """What mixtures of binomial and of Bernoulli distributions share."""
+
+    probabilities_: Array
+    fit_weights: bool
+    n_components: int
+
+    def _trials(self, d: int) -> Array:
+        """The number of trials of each column."""
+        raise NotImplementedError
+
+    def _table(self, d: int) -> Array:
+        """The fitted probabilities, shape (n_components, d)."""
+        return self.probabilities_.reshape(-1, d)
+
+    def _successes(self, d: int) -> Successes:
+        names = getattr(self, "feature_names_in_", None)
+        known = None if names is None else tuple(str(name) for name in names)
+        return Successes(self._trials(d), type(self).__name__, known)
+
+    def _model(self, run: Run) -> BinomialEM:
+        d, k = run.source.n_features, self.n_components
+        weights = None if self.weights_init is None else checked_weights(self.weights_init, k)
+        given = self.probabilities_init
+        p = None if given is None else _checked_probabilities(given, k, d)
+        if self._continues():
+            weights, p = self.weights_, self._table(d)
+            if p.shape != (k, d):
+                raise ParameterError(
+                    f"warm_start goes on from a fit with probabilities of shape {p.shape}, and this one has {(k, d)}: "
+                    "set warm_start=False."
+                )
+        seed = self._draw_seed()
+        seeds = [seed, *(stream_key(seed, j) for j in range(1, self.n_init))]
+        method = self.init_params
+        return BinomialEM(k, self._successes(d), weights, p, self.fit_weights, method, seeds)
+
+    def _name_parameters(self, theta: tuple[Successes, Binomials]) -> None:
+        _, found = theta
+        self.weights_ = found.weights
+        self.probabilities_ = found.probabilities
+
+    def _log_joint(self, chunk: Chunk) -> Array:
+        d = chunk.n_features
+        rows = self._successes(d)
+        return log_joint(rows.checked(chunk), Binomials(self.weights_, self._table(d), rows.trials))
+
+    def _n_parameters(self) -> int:
+        free_weights = len(self.weights_) - 1 if self.fit_weights else 0
+        return int(self.probabilities_.size + free_weights)
+
+    def _draw(self, rng: Any, component: int, size: int) -> Array:
+        d = self.n_features_in_
+        trials = self._trials(d).astype(np.int64)
+        return np.asarray(rng.binomial(trials, self._table(d)[component], (size, d)), np.float64)
+
+
+@schema.saved(
+    probabilities_=schema.Array("float64", "n_components", low=0.0, high=1.0)
+    | schema.Array("float64", "n_components", "n_features", low=0.0, high=1.0),
+)
+class BinomialMixture(CountMixture):
+    """Mixture of binomial distributions: which of several coins was tossed is not known.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    n_trials : int or array-like of shape (n_features,), default=1
+        How many trials the counts of successes are out of.
+    probabilities_init : array-like of shape (n_components,) or (n_components, n_features), optional
+        Probabilities of success to start from.
+    weights_init : array-like of shape (n_components,), optional
+        Weights to start from; equal ones by default.
+    fit_weights : bool, default=True
+        Whether weights are estimated; otherwise they stay at `weights_init`, or equal.
+    tol : float, default=1e-8
+        The fit stops when a step raises the log-likelihood per row by less than this.
+    max_iter : int, default=1000
+        Maximum number of EM steps.
+    n_init : int, default=1
+        Number of starts, where `probabilities_init` is not given.
+    init_params : {"kmeans", "k-means++", "random_from_data", "random"}, default="kmeans"
+        How starts are found.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the starts, and of `sample`.
+    warm_start : bool, default=False
+        Whether a fit goes on from the one before.
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+    probabilities_ : ndarray of shape (n_components,), or (n_components, n_features) for several columns
+    converged_ : bool
+    n_iter_ : int
+        EM steps.
+    lower_bound_, lower_bounds_ : float, list of float
+        The log-likelihood per row before the last M-step, and before each.
+    selection_ : dict
+        Of a model from `select`: the criterion for each number of components.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Notes
+    -----
+    X has a column per count. A vector is taken for one column.
+
+    References
+    ----------
+    Do, Batzoglou (2008), What is the expectation maximization algorithm?, Nature Biotechnology 26.
+
+    Examples
+    --------
+    Five times one of two coins was drawn and tossed ten times; heads came up 5, 9, 8, 4 and 7 times.
+
+    >>> from summula.mixture import BinomialMixture
+    >>> coins = BinomialMixture(2, n_trials=10, probabilities_init=[0.6, 0.5], fit_weights=False)
+    >>> coins.fit([[5], [9], [8], [4], [7]]).probabilities_.round(3)
+    array([0.797, 0.52 ])
+    >>> coins.set_params(fit_weights=True).fit([[5], [9], [8], [4], [7]]).probabilities_.round(3)
+    array([0.793, 0.514])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **SHARED_PARAMETERS,
+        "n_trials": (integer(1), array_like),
+        "probabilities_init": (none, array_like),
+        "fit_weights": (boolean,),
+        "init_params": (STARTS,),
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        n_trials: Any = 1,
+        *,
+        probabilities_init: Any = None,
+        weights_init: Any = None,
+        fit_weights: bool = True,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_trials = n_trials
+        self.probabilities_init = probabilities_init
+        self.weights_init = weights_init
+        self.fit_weights = fit_weights
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BinomialMixture:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features), or vector
+            Counts of successes.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+            Weights; a weight of 3 counts as the row three times.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, None, sample_weight, needs_y=False) as run:
+            self._fit(run)
+        return self
+
+    def _source(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Source:
+        return super()._source(_column(X), y, sample_weight, **options)
+
+    def _reading(self, X: Any) -> Source:
+        return super()._reading(_column(X))
+
+    def _name_parameters(self, theta: tuple[Successes, Binomials]) -> None:
+        super()._name_parameters(theta)
+        if self.probabilities_.shape[1] == 1:
+            self.probabilities_ = self.probabilities_[:, 0].copy()
+
+    def _trials(self, d: int) -> Array:
+        trials = np.asarray(self.n_trials, dtype=np.float64)
+        if trials.ndim > 1 or (trials.ndim == 1 and len(trials) != d):
+            raise ParameterError(
+                f"n_trials has shape {trials.shape}; give one number of trials, or one for each of the {d} columns."
+            )
+        if not ((trials >= 1) & (trials == np.floor(trials)) & np.isfinite(trials)).all():
+            raise ParameterError(f"n_trials must be whole numbers of at least 1; got {self.n_trials!r}.")
+        return np.array(np.broadcast_to(trials, (d,)))
+
+
+def _column(X: Any) -> Any:
+    """A vector of counts as one column; anything else as it is."""
+    if isinstance(X, list | tuple) and X and all(np.ndim(item) == 0 and not isinstance(item, str) for item in X):
+        return np.asarray(X)[:, None]
+    return X[:, None] if isinstance(X, np.ndarray) and X.ndim == 1 else X
+
+
+def _checked_probabilities(given: Any, k: int, d: int) -> Array:
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape == (k,) and d == 1:
+        values = values[:, None]
+    if values.shape != (k, d):
+        raise ParameterError(f"probabilities_init should have the shape of ({k}, {d}), but got {values.shape}")
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ParameterError("probabilities_init should be in the range [0, 1]")
+    return np.array(values, order="C")

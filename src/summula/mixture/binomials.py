@@ -1,0 +1,219 @@
+"""Mixtures of binomial distributions: columns count successes, independent given the component.
+
+    P(x) = sum_k pi_k prod_j C(m_j, x_j) p_kj^x_j (1 - p_kj)^(m_j - x_j)
+
+E-step, with the log joint probability linear in x:
+
+    r_ik = P(k | x_i),      n_k = sum_i w_i r_ik,      s_k = sum_i w_i r_ik x_i                                      (1)
+
+M-step:
+
+    pi_k = n_k / sum_j n_j,        p_kj = s_kj / (n_k m_j)                                                           (2)
+
+A Bernoulli mixture has m_j = 1 for every column. Where p is 0 or 1 its logarithm is that of the smallest float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from summula import em
+from summula.core.data.blocks import empty_block, inner, product
+from summula.core.data.chunks import Chunk
+from summula.core.engine.random import stream_key, uniform
+from summula.core.errors import RowError
+from summula.core.estimator.run import Run
+from summula.core.estimator.validation import complain_of_missing
+from summula.core.numerics.sums import Sum
+from summula.mixture.starts import nearest, row_sample, seed_points
+
+__all__ = ["BinomialEM", "BinomialSums", "Binomials", "Successes", "log_joint"]
+
+Array = NDArray[Any]
+
+_SMALLEST = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Binomials:
+    """The parameters of a mixture of binomial distributions.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (k,)
+    probabilities : ndarray of shape (k, d)
+    trials : ndarray of shape (d,)
+    """
+
+    weights: Array
+    probabilities: Array
+    trials: Array
+
+    @cached_property
+    def slopes(self) -> Array:
+        """log p - log(1 - p), shape (d, k)."""
+        success, failure = _logs(self.probabilities)
+        return (success - failure).T
+
+    @cached_property
+    def constants(self) -> Array:
+        """log pi_k + sum_j m_j log(1 - p_kj)."""
+        return np.asarray(np.log(np.maximum(self.weights, _SMALLEST)) + _logs(self.probabilities)[1] @ self.trials)
+
+
+def _logs(p: Array) -> tuple[Array, Array]:
+    return np.log(np.maximum(p, _SMALLEST)), np.log(np.maximum(1.0 - p, _SMALLEST))
+
+
+@dataclass(frozen=True)
+class Successes:
+    """What the columns may hold.
+
+    Attributes
+    ----------
+    trials : ndarray of shape (d,)
+    name : str
+        The estimator that asks.
+    names : tuple of str, or None
+        Of the columns.
+    """
+
+    trials: Array
+    name: str
+    names: tuple[str, ...] | None = None
+
+    def checked(self, chunk: Chunk) -> Array:
+        """The rows of a chunk as a block; raises for the first value that is no possible count."""
+        block = chunk.block(np.float64)
+        with np.errstate(invalid="ignore"):
+            bad = (block != np.floor(block)) | (block < 0) | (block > self.trials)
+        bad &= np.isfinite(block)
+        if bad.any():
+            row, j = (int(place[0]) for place in np.nonzero(bad))
+            label = f"Column {j}" if self.names is None else f"Column {self.names[j]!r}"
+            most = f"{self.trials[j]:g}"
+            raise RowError(
+                f"{label} holds {block[row, j]:g}",
+                chunk.start + row,
+                f", which is not a whole number from 0 to {most}; {self.name} counts successes in {most} trial"
+                f"{'' if self.trials[j] == 1 else 's'}.",
+            )
+        return block
+
+
+def log_joint(block: Array, theta: Binomials) -> Array:
+    """log pi_k + log P(x_i | k), shape (n, k)."""
+    joint = product(block, theta.slopes)
+    joint += theta.constants
+    joint += _log_coefficients(block, theta.trials)[:, None]
+    return joint
+
+
+def _log_coefficients(block: Array, trials: Array) -> Array:
+    """The logarithm of the product of C(m_j, x_j)."""
+    if (trials == 1).all():
+        return np.zeros(len(block))
+    with np.errstate(invalid="ignore"):
+        return np.asarray((-np.log1p(trials) - special.betaln(block + 1, trials - block + 1)).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class BinomialSums(Sum):
+    """The sums (1), and the log-likelihood.
+
+    Attributes
+    ----------
+    elbo, weight : float
+    counts : ndarray of shape (k,)
+    successes : ndarray of shape (k, d)
+    """
+
+    elbo: float
+    weight: float
+    counts: Array
+    successes: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Successes, Binomials]) -> Self:
+        """The sums of one chunk at the parameters `params`."""
+        from summula.mixture.kernels import responsibilities
+
+        rows, theta = params
+        block = rows.checked(chunk)
+        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        joint, density = empty_block(len(theta.weights), len(block)), np.empty(len(block))
+        joint[...] = log_joint(block, theta).T
+        responsibilities(joint, np.ascontiguousarray(weight), density)
+        return cls(inner(weight, density), float(weight.sum()), joint.sum(axis=1), product(joint, block))
+
+
+class BinomialEM(em.Model[tuple[Successes, Binomials], BinomialSums]):
+    """A mixture of binomial distributions.
+
+    Parameters
+    ----------
+    rows : Successes
+    weights, probabilities : ndarray or None
+        Where to start; what is None is found from a sample of the rows.
+    fit_weights : bool
+        Whether weights are estimated; otherwise they stay.
+    method : {"kmeans", "k-means++", "random", "random_from_data"}
+    seeds : sequence of int
+        One per start.
+    """
+
+    statistic = BinomialSums
+
+    def __init__(
+        self,
+        k: int,
+        rows: Successes,
+        weights: Array | None,
+        probabilities: Array | None,
+        fit_weights: bool,
+        method: str,
+        seeds: Sequence[int],
+    ) -> None:
+        self.k, self.rows, self.weights, self.probabilities = k, rows, weights, probabilities
+        self.fit_weights, self.method, self.seeds = fit_weights, method, seeds
+
+    def maximize(self, sums: BinomialSums, theta: tuple[Successes, Binomials]) -> tuple[Successes, Binomials]:
+        """The M-step (2); a component without rows stays as it is."""
+        rows, before = theta
+        n = sums.counts
+        empty = n <= _SMALLEST
+        p = sums.successes / (np.where(empty, 1.0, n)[:, None] * rows.trials)
+        p = np.where(empty[:, None], before.probabilities, np.clip(p, 0.0, 1.0))
+        weights = n / n.sum() if self.fit_weights else before.weights
+        return rows, Binomials(weights, p, rows.trials)
+
+    def starts(self, run: Run) -> list[tuple[Successes, Binomials]]:
+        """Start from what was given, or from clusters of a sample."""
+        uniform_weights = np.full(self.k, 1.0 / self.k) if self.weights is None else self.weights
+        if self.probabilities is not None:
+            return [(self.rows, Binomials(uniform_weights, self.probabilities, self.rows.trials))]
+        sample = row_sample(run, self.seeds[0])
+        if not np.isfinite(sample.rows).all():
+            complain_of_missing(run.source, self.rows.name)
+        return [self._start(sample.rows, sample.weight, uniform_weights, seed) for seed in self.seeds]
+
+    def _start(self, rows: Array, weight: Array, weights: Array, seed: int) -> tuple[Successes, Binomials]:
+        Z = rows / self.rows.trials
+        if self.method == "random":
+            R = np.stack([uniform(stream_key(seed, (2, k)), len(Z)) for k in range(self.k)], axis=1)
+            R = weight[:, None] * (R / R.sum(axis=1, keepdims=True))
+        else:
+            labels = nearest(Z, seed_points(Z, weight, self.k, self.method, stream_key(seed, 1)))
+            R = weight[:, None] * (labels[:, None] == np.arange(self.k))
+        n = R.sum(axis=0)
+        p = (R.T @ rows + 0.5) / (n[:, None] * self.rows.trials + 1.0)  # away from 0 and 1, where EM cannot move
+        if self.weights is None and self.fit_weights:
+            weights = (n + 0.5) / (n + 0.5).sum()
+        return self.rows, Binomials(weights, p, self.rows.trials)

@@ -1,0 +1,119 @@
+"""Where mixtures start from: a sample of the rows, some points of it, and the responsibilities these imply.
+
+The sample is drawn by row number, so it does not depend on how rows are stored. Up to 20,000 rows it is all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.chunks import Chunk
+from summula.core.engine.random import random_bits, stream_key, uniform
+from summula.core.estimator.run import Run
+from summula.core.numerics.sums import Sum, merged_by
+
+__all__ = ["RowSample", "nearest", "row_sample", "seed_points"]
+
+Array = NDArray[Any]
+
+_SAMPLE_ROWS = 20_000
+_LLOYD_STEPS = 100
+
+
+@dataclass(frozen=True)
+class RowSample(Sum):
+    """Some of the rows that have a weight, in their order.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m, d)
+    weight : ndarray of shape (m,)
+    """
+
+    rows: Array = field(metadata=merged_by(lambda a, b: np.concatenate([a, b])))
+    weight: Array = field(metadata=merged_by(lambda a, b: np.concatenate([a, b])))
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[int, float]) -> Self:
+        """The rows of one chunk whose random number, under the key, is below the share."""
+        key, share = params
+        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        chosen = weight > 0
+        if share < 1:
+            chosen &= uniform(key, range(chunk.start, chunk.stop)) < share
+        places = np.flatnonzero(chosen)
+        return cls(np.ascontiguousarray(chunk.block(np.float64)[places]), weight[places])
+
+
+def row_sample(run: Run, seed: int) -> RowSample:
+    """About 20,000 rows, or all of fewer."""
+    share = _SAMPLE_ROWS / run.source.n_rows
+    return run.sum(RowSample, (stream_key(seed, 0), share), "sample of the rows")
+
+
+def seed_points(Z: Array, weight: Array, k: int, method: str, key: int) -> Array:
+    """k points of the sample Z: by k-means++, by Lloyd's iteration from there ("kmeans"), or drawn at random.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (m, d)
+        Columns of about the same scale.
+    weight : ndarray of shape (m,)
+    k : int
+    method : {"kmeans", "k-means++", "random_from_data"}
+    key : int
+        Of the random numbers.
+
+    Returns
+    -------
+    ndarray of shape (k, d)
+    """
+    if method == "random_from_data":
+        order = np.argsort(random_bits(key, len(Z)), kind="stable")
+        points: Array = Z[order[np.arange(k) % len(Z)]]
+        return points
+    points = _plus_plus(Z, weight, k, key)
+    return points if method == "k-means++" else _lloyd(Z, weight, points)
+
+
+def _plus_plus(Z: Array, weight: Array, k: int, key: int) -> Array:
+    """Points drawn one after the other with probability in proportion to the squared distance from those before."""
+    draws = uniform(key, k)
+    chosen = [_drawn(weight, draws[0])]
+    distance = _squares(Z, Z[chosen[0]])
+    for draw in draws[1:]:
+        mass = weight * distance
+        chosen.append(_drawn(mass if mass.any() else weight, draw))
+        distance = np.minimum(distance, _squares(Z, Z[chosen[-1]]))
+    return np.asarray(Z[chosen])
+
+
+def _drawn(mass: Array, draw: float) -> int:
+    total = np.cumsum(mass)
+    return int(min(np.searchsorted(total, draw * total[-1], side="right"), len(mass) - 1))
+
+
+def _squares(Z: Array, point: Array) -> Array:
+    return np.asarray(((Z - point) ** 2).sum(axis=1))
+
+
+def nearest(Z: Array, points: Array) -> NDArray[np.intp]:
+    """The nearest point of each row."""
+    return np.asarray(np.argmin(np.stack([_squares(Z, point) for point in points]), axis=0), np.intp)
+
+
+def _lloyd(Z: Array, weight: Array, points: Array) -> Array:
+    """Lloyd's iteration; a cluster without rows keeps its point."""
+    labels = nearest(Z, points)
+    for _ in range(_LLOYD_STEPS):
+        mass = np.bincount(labels, weight, len(points))
+        sums = np.stack([np.bincount(labels, weight * column, len(points)) for column in Z.T], axis=1)
+        points = np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1.0)[:, None], points)
+        before, labels = labels, nearest(Z, points)
+        if (labels == before).all():
+            break
+    return points

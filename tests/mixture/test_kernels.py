@@ -1,0 +1,82 @@
+"""Each kernel against a few lines of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from summula.mixture import gaussians, kernels
+from tests.reference import mixtures
+
+RNG = np.random.default_rng(0)
+
+
+def test_whitened_joint_and_scaling() -> None:
+    Y, shift, constant = RNG.normal(size=(3, 5, 7)), RNG.normal(size=(3, 4)), RNG.normal(size=3)
+    whole, joint = Y.copy(), np.empty((3, 7))
+    kernels.whitened_joint(whole, shift, constant, joint)
+    centred = Y[:, 1:] - shift[:, :, None]
+    assert_allclose(whole[:, 1:], centred)
+    assert_allclose(joint, constant[:, None] - 0.5 * (centred**2).sum(axis=1))
+    r = RNG.random((3, 7))
+    kernels.scale_whitened(whole, r)
+    assert_allclose(whole[:, 0], np.sqrt(r))
+    assert_allclose(whole[:, 1:], centred * np.sqrt(r)[:, None])
+
+
+@pytest.mark.parametrize("far", [1.0, 1e5])
+def test_responsibilities(far: float) -> None:
+    joint, weight, density = far * RNG.normal(size=(4, 9)), RNG.random(9), np.empty(9)
+    expected, log_density = mixtures.responsibilities(joint, weight)
+    kernels.responsibilities(joint, weight, density)
+    assert_allclose(density, log_density, rtol=1e-13)
+    assert_allclose(joint, expected, rtol=1e-12, atol=1e-250)
+
+
+def holes(n: int, d: int) -> Any:
+    Z = RNG.normal(size=(n, d))
+    Z[RNG.random((n, d)) < 0.3] = np.nan
+    return Z
+
+
+def test_diagonal_sums() -> None:
+    Z, mean, sigma, r = holes(20, 3), RNG.normal(size=(2, 3)), 0.5 + RNG.random((2, 3)), RNG.random((2, 20))
+    weights, joint = np.array([0.3, 0.7]), np.empty((2, 20))
+    theta = gaussians.Gaussians("diag", weights, mean, sigma)
+    kernels.diagonal_joint(np.ascontiguousarray(Z.T), mean, theta.scales, theta.constants, joint)
+    each = stats.norm(mean[:, None], sigma[:, None]).logpdf(Z)
+    assert_allclose(joint, np.log(weights)[:, None] + np.nansum(each, axis=2), rtol=1e-12)
+    counts, first, second = np.zeros(2), np.zeros((2, 3)), np.zeros((2, 3))
+    kernels.diagonal_sums(np.ascontiguousarray(Z.T), mean, theta.scales, r, counts, first, second)
+    t = (Z - mean[:, None]) / sigma[:, None]
+    assert_allclose(counts, r.sum(axis=1))
+    assert_allclose(first, (r[:, :, None] * np.nan_to_num(t)).sum(axis=1), atol=1e-12)
+    assert_allclose(second, (r[:, :, None] * np.where(np.isnan(t), 1.0, t**2)).sum(axis=1))
+
+
+def test_incomplete_rows() -> None:
+    Z, mean, shapes, r = holes(30, 4), RNG.normal(size=(2, 4)), RNG.normal(size=(2, 4, 4)), RNG.random((2, 30))
+    S = shapes @ shapes.transpose(0, 2, 1) + np.eye(4)
+    order, patterns = gaussians._patterns(np.isnan(Z))
+    Z, joint = Z[order], np.empty((2, 30))
+    assert patterns.starts[-1] == 30
+    kernels.incomplete_joint(Z, patterns, mean, S, np.log([0.3, 0.7]), joint)
+    assert_allclose(joint.T, mixtures.log_joint(Z, [0.3, 0.7], mean, S), rtol=1e-10)
+    first, second = np.zeros((2, 4)), np.zeros((2, 4, 4))
+    kernels.incomplete_sums(Z, patterns, mean, S, r, first, second)
+    expected_first, expected_second = np.zeros_like(first), np.zeros_like(second)
+    for i, z in enumerate(Z):
+        o, m = np.flatnonzero(~np.isnan(z)), np.flatnonzero(np.isnan(z))
+        for k in range(2):
+            gain = S[k][np.ix_(m, o)] @ np.linalg.inv(S[k][np.ix_(o, o)])
+            e, C = np.empty(4), np.zeros((4, 4))
+            e[o], e[m] = z[o] - mean[k][o], gain @ (z[o] - mean[k][o])
+            C[np.ix_(m, m)] = S[k][np.ix_(m, m)] - gain @ S[k][np.ix_(o, m)]
+            expected_first[k] += r[k, i] * e
+            expected_second[k] += r[k, i] * (np.outer(e, e) + C)
+    assert_allclose(first, expected_first, rtol=1e-10, atol=1e-12)
+    assert_allclose(second, expected_second, rtol=1e-10, atol=1e-12)
