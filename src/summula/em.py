@@ -105,11 +105,6 @@ class Model(ABC, Generic[Theta, S]):
 class _Together(Groups):
     """The E-steps of several starts in one pass."""
 
-    @property
-    def weight(self) -> float:
-        """The sum of the weights."""
-        return float(self.groups[0].weight)
-
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[type[Any], tuple[Any, ...]]) -> Self:
         """The sums of one chunk; `params` are the statistic and the parameters of each start."""

@@ -23,8 +23,9 @@ def log_joint(X: Any, weights: Any, means: Any, covariances: Any) -> Any:
     for i, x in enumerate(X):
         o = ~np.isnan(x)
         for k in range(len(weights)):
-            normal = stats.multivariate_normal(means[k][o], covariances[k][np.ix_(o, o)]) if o.any() else None
-            out[i, k] = np.log(weights[k]) + (normal.logpdf(x[o]) if normal is not None else 0.0)
+            S, e = covariances[k][np.ix_(o, o)], x[o] - means[k][o]
+            log_det = np.linalg.slogdet(2 * np.pi * S)[1]
+            out[i, k] = np.log(weights[k]) - 0.5 * (e @ np.linalg.solve(S, e) + log_det)
     return out
 
 

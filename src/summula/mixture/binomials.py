@@ -30,7 +30,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import RowError
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import complain_of_missing
+from summula.core.estimator.validation import raise_if_not_finite
 from summula.core.numerics.sums import Sum
 from summula.mixture.starts import nearest, row_sample, seed_points
 
@@ -201,7 +201,7 @@ class BinomialEM(em.Model[tuple[Successes, Binomials], BinomialSums]):
             return [(self.rows, Binomials(uniform_weights, self.probabilities, self.rows.trials))]
         sample = row_sample(run, self.seeds[0])
         if not np.isfinite(sample.rows).all():
-            complain_of_missing(run.source, self.rows.name)
+            raise_if_not_finite(run.source, self.rows.name)
         return [self._start(sample.rows, sample.weight, uniform_weights, seed) for seed in self.seeds]
 
     def _start(self, rows: Array, weight: Array, weights: Array, seed: int) -> tuple[Successes, Binomials]:

@@ -14,7 +14,7 @@ from summula import em
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import complain_of_missing, complain_of_overflow
+from summula.core.estimator.validation import raise_if_overflowing
 from summula.mixture.gaussians import Gaussians, GaussianSums, cholesky_factors, collapse, maximized
 from summula.mixture.starts import RowSample, nearest, row_sample, seed_points
 
@@ -150,8 +150,6 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
 def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
     """The sampled rows with missing values at the mean of their column, and the spread of each column."""
     rows, weight = sample.rows, sample.weight[:, None]
-    if np.isinf(rows).any():
-        complain_of_missing(run.source, type(run.estimator).__name__, allow_nan=True)
     missing = np.isnan(rows)
     seen = np.where(missing, 0.0, weight)
     counts = seen.sum(axis=0)
@@ -166,7 +164,7 @@ def _filled(sample: RowSample, run: Run) -> tuple[Array, Array]:
         mean = origin + (seen * np.where(missing, 0.0, rows - origin)).sum(axis=0) / counts
         rows = np.where(missing, mean, rows)
         variance = (seen * (rows - mean) ** 2).sum(axis=0) / counts
-    complain_of_overflow(run.source, variance)
+    raise_if_overflowing(run.source, variance)
     return rows, np.where(variance > 0, np.sqrt(variance), 1.0)
 
 

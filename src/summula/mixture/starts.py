@@ -1,6 +1,8 @@
-"""Where mixtures start from: a sample of the rows, some points of it, and the responsibilities these imply.
+"""Where mixtures start from: a sample of the rows, and some points of it.
 
-The sample is drawn by row number, so it does not depend on how rows are stored. Up to 20,000 rows it is all of them.
+The sample is drawn by row number, so it does not depend on how rows are stored. Up to 20,000 rows it is all of them. It
+is sorted by value, and points are drawn in proportion to weights: then neither the order of the rows matters, nor
+whether a row has weight 3 or comes three times.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
-from summula.core.engine.random import random_bits, stream_key, uniform
+from summula.core.engine.random import stream_key, uniform
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
 
@@ -48,11 +50,17 @@ class RowSample(Sum):
         places = np.flatnonzero(chosen)
         return cls(np.ascontiguousarray(chunk.block(np.float64)[places]), weight[places])
 
+    def is_finite(self) -> bool:
+        """Whether there are no infinities; missing values are those of the rows."""
+        return not np.isinf(self.rows).any()
+
 
 def row_sample(run: Run, seed: int) -> RowSample:
-    """About 20,000 rows, or all of fewer."""
+    """About 20,000 rows, or all of fewer, sorted by value."""
     share = _SAMPLE_ROWS / run.source.n_rows
-    return run.sum(RowSample, (stream_key(seed, 0), share), "sample of the rows")
+    sample = run.sum(RowSample, (stream_key(seed, 0), share), "sample of the rows")
+    order = np.lexsort(sample.rows.T[::-1])
+    return RowSample(sample.rows[order], sample.weight[order])
 
 
 def seed_points(Z: Array, weight: Array, k: int, method: str, key: int) -> Array:
@@ -72,21 +80,17 @@ def seed_points(Z: Array, weight: Array, k: int, method: str, key: int) -> Array
     -------
     ndarray of shape (k, d)
     """
-    if method == "random_from_data":
-        order = np.argsort(random_bits(key, len(Z)), kind="stable")
-        points: Array = Z[order[np.arange(k) % len(Z)]]
-        return points
-    points = _plus_plus(Z, weight, k, key)
-    return points if method == "k-means++" else _lloyd(Z, weight, points)
+    points = _drawn_points(Z, weight, k, 0.0 if method == "random_from_data" else 1.0, key)
+    return _lloyd(Z, weight, points) if method == "kmeans" else points
 
 
-def _plus_plus(Z: Array, weight: Array, k: int, key: int) -> Array:
-    """Points drawn one after the other with probability in proportion to the squared distance from those before."""
+def _drawn_points(Z: Array, weight: Array, k: int, power: float, key: int) -> Array:
+    """Points drawn one after the other, in proportion to a power of the squared distance from those before."""
     draws = uniform(key, k)
     chosen = [_drawn(weight, draws[0])]
     distance = _squares(Z, Z[chosen[0]])
     for draw in draws[1:]:
-        mass = weight * distance
+        mass = np.where(distance > 0, weight * distance**power, 0.0)
         chosen.append(_drawn(mass if mass.any() else weight, draw))
         distance = np.minimum(distance, _squares(Z, Z[chosen[-1]]))
     return np.asarray(Z[chosen])
