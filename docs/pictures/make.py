@@ -305,9 +305,50 @@ def normal_ellipses(ax: Any) -> None:
     distribution.plot(ax=ax)
 
 
+def _three_clusters() -> Any:
+    rng = np.random.default_rng(7)
+    parts = [
+        rng.multivariate_normal([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], 60),
+        rng.multivariate_normal([3.0, 0.5], [[0.5, -0.4], [-0.4, 0.7]], 40),
+        rng.multivariate_normal([1.0, 3.5], [[1.2, 0.0], [0.0, 0.2]], 40),
+    ]
+    return np.vstack(parts)
+
+
+def em_ellipses(ax: Any) -> None:
+    """A Gaussian mixture after 0, 1, 3, 10 and 40 steps from a bad start."""
+    import warnings
+
+    from summula.mixture import GaussianMixture
+    from summula.plotting import mixture_ellipses
+
+    X, models = _three_clusters(), []
+    start = {"means_init": [[-1.0, 2.0], [0.0, 3.0], [1.0, 4.0]], "precisions_init": np.tile(np.eye(2), (3, 1, 1))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for steps in (0, 1, 3, 10, 40):
+            models.append(GaussianMixture(3, max_iter=steps, tol=0.0, weights_init=[1 / 3] * 3, **start).fit(X))
+    mixture_ellipses(*models, X=X, ax=ax)
+
+
+def em_trace(ax: Any) -> None:
+    """The log-likelihood per row of four random starts: it never falls, and starts end in different places."""
+    from summula.mixture import GaussianMixture
+    from summula.plotting import likelihood_trace
+
+    X = _three_clusters()
+    models = [
+        GaussianMixture(3, init_params="random_from_data", tol=1e-5, max_iter=200, random_state=seed).fit(X)
+        for seed in (0, 1, 2, 4)
+    ]
+    likelihood_trace(*models, labels=[f"start {k + 1}" for k in range(4)], ax=ax)
+
+
 PICTURES = {
     "decision-risks": decision_risks,
     "normal-ellipses": normal_ellipses,
+    "em-ellipses": em_ellipses,
+    "em-trace": em_trace,
     "logistic-regions": logistic_regions,
     "softmax-regions": softmax_regions,
     "solvers": solvers,

@@ -95,11 +95,12 @@ class Mixture(ProbabilityWriter, Density):
         )
         self._assign(solution)
         if not solution.converged and solution.status == "max_iter" and self.max_iter:
-            gain = solution.trace[-1] - (solution.trace[-2] if solution.n_steps > 1 else previous)
+            steps = [previous, *solution.trace][-2:]
+            gain = f"{steps[1] - steps[0]:.2g}" if np.isfinite(steps[0]) else "an unknown amount"
             warn(
                 "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
-                f"tol, or check for degenerate data. (After {solution.n_steps} steps the last one raised the "
-                f"log-likelihood per row by {gain:.2g}; tol={self.tol}.)",
+                f"tol, or check for degenerate data. (Step {solution.n_steps} raised the log-likelihood per row by "
+                f"{gain}; tol={self.tol}.)",
                 ConvergenceWarning,
             )
 

@@ -204,7 +204,7 @@ class GaussianMixture(Mixture):
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._fit(run)
-            if len(self.collapsed_):
+            if len(self.collapsed_) and self.max_iter:
                 which = ", ".join(map(str, self.collapsed_.tolist()))
                 warn(
                     f"Component {which} of GaussianMixture has collapsed: in some direction it has no spread but "

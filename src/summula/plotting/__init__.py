@@ -1,5 +1,5 @@
 """Pictures with one look: decision regions, regularisation paths, convergence and paths of solvers, fitted means,
-weight space.
+weight space, mixtures.
 
 Each function draws on the axes it is given, or on new ones, and returns them; none shows or saves anything. They need
 matplotlib, which is loaded by the first picture: `pip install "summula[cli]"`.
@@ -7,9 +7,19 @@ matplotlib, which is loaded by the first picture: `pip install "summula[cli]"`.
 
 from summula.plotting.coefficients import coefficient_paths
 from summula.plotting.means import fitted_mean
+from summula.plotting.mixtures import likelihood_trace, mixture_ellipses
 from summula.plotting.paths import descent_path
 from summula.plotting.regions import decision_regions
 from summula.plotting.traces import convergence
 from summula.plotting.weights import weight_space
 
-__all__ = ["coefficient_paths", "convergence", "decision_regions", "descent_path", "fitted_mean", "weight_space"]
+__all__ = [
+    "coefficient_paths",
+    "convergence",
+    "decision_regions",
+    "descent_path",
+    "fitted_mean",
+    "likelihood_trace",
+    "mixture_ellipses",
+    "weight_space",
+]

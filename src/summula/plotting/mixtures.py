@@ -1,0 +1,120 @@
+"""Mixtures of two columns: ellipses of their components, step by step, and the rise of the log-likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import ParameterError
+from summula.plotting.style import GREY, axes, check_installed, colour, dress, keyed, marker
+
+__all__ = ["likelihood_trace", "mixture_ellipses"]
+
+Array = NDArray[Any]
+
+_POINTS = 120
+
+
+def mixture_ellipses(*models: Any, X: Any = None, probability: float = 0.9, ax: Any = None) -> Any:
+    """Draw the components of Gaussian mixtures of two columns as ellipses; of several models the last ones are darkest.
+
+    Parameters
+    ----------
+    *models : fitted GaussianMixture
+        Such as fits of 0, 1, 2, 5, ... EM steps from one start: their means are joined by lines.
+    X : array-like of shape (n_samples, 2), optional
+        Rows to draw beneath, in the colours of their most probable component under the last model.
+    probability : float, default=0.9
+        What each ellipse holds of its component.
+    ax : matplotlib Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib import pyplot
+    >>> from summula.mixture import GaussianMixture
+    >>> from summula.plotting import mixture_ellipses
+    >>> X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0.0], [5.0]], 30, axis=0)
+    >>> steps = [GaussianMixture(2, max_iter=m, random_state=0).fit(X) for m in (0, 50)]
+    >>> ax = mixture_ellipses(*steps, X=X)
+    >>> len(ax.lines)
+    8
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    if not models:
+        raise ParameterError("mixture_ellipses has nothing to draw; give it at least one fitted GaussianMixture.")
+    for model in models:
+        if np.shape(getattr(model, "means_", ()))[1:] != (2,):
+            raise ParameterError(
+                "mixture_ellipses draws fitted Gaussian mixtures of 2 columns; fit one on two columns."
+            )
+    ax = axes(ax)
+    if X is not None:
+        rows, labels = np.asarray(X), models[-1].predict(X)
+        for k in range(len(models[-1].means_)):
+            here = rows[labels == k]
+            ax.plot(here[:, 0], here[:, 1], marker(k), color=colour(k), ms=3, alpha=0.35, mew=0)
+    circle = np.stack([np.cos(angle := np.linspace(0.0, 2 * np.pi, _POINTS)), np.sin(angle)])
+    radius = np.sqrt(-2.0 * np.log(1.0 - probability))  # of a standard normal distribution in the plane
+    for step, model in enumerate(models, 1):
+        for k, (mean, factor) in enumerate(zip(model.means_, _factors(model), strict=True)):
+            x, y = mean[:, None] + radius * factor @ circle
+            ax.plot(x, y, color=colour(k), lw=1.4 if step == len(models) else 0.9, alpha=step / len(models))
+    for k in range(len(models[-1].means_)):
+        path = np.stack([model.means_[k] for model in models])
+        ax.plot(path[:, 0], path[:, 1], "+-", color=GREY, ms=5, lw=0.8)
+    dress(ax, "x1", "x2")
+    return ax
+
+
+def _factors(model: Any) -> Array:
+    """A square root of the covariance of each component."""
+    k, covariances = len(model.means_), np.asarray(model.covariances_)
+    if model.covariance_type == "full":
+        whole = covariances
+    elif model.covariance_type == "tied":
+        whole = np.broadcast_to(covariances, (k, 2, 2))
+    else:
+        whole = np.eye(2) * covariances.reshape(k, -1, 1)
+    return np.linalg.cholesky(whole)
+
+
+def likelihood_trace(*models: Any, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
+    """Draw the log-likelihood per row before each EM step.
+
+    Parameters
+    ----------
+    *models : fitted mixtures
+    labels : sequence of str, optional
+        Their names, for the legend; without them there is none.
+    ax : matplotlib Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_installed()
+    if not models:
+        raise ParameterError("likelihood_trace has nothing to draw; give it at least one fitted mixture.")
+    if labels is not None and len(labels) != len(models):
+        raise ParameterError(f"The 'labels' of likelihood_trace must be {len(models)} names, not {labels!r}.")
+    ax = axes(ax)
+    for k, model in enumerate(models):
+        bounds = model.lower_bounds_
+        name = None if labels is None else str(labels[k])
+        ax.plot(np.arange(len(bounds)), bounds, color=colour(k), marker=marker(k), ms=3, lw=1.2, label=name)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    dress(ax, "EM step", "log-likelihood per row")
+    if labels is not None:
+        keyed(ax, corner="lower right")
+    return ax
