@@ -32,6 +32,7 @@ from summula.linear_model import (
     SGDRegressor,
     TweedieRegressor,
 )
+from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.preprocessing import StandardScaler, TableEncoder, TableModel
 from summula.stats import families, links
 
@@ -114,6 +115,15 @@ def _boosted(model: Any, classes: int = 0) -> Saved:
     y = _data().y + 4.0 * (X["town"] == "Köln").to_numpy()
     y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y
     return Saved(model.fit(X, y), X, y)
+
+
+def _successes(columns: int) -> Array:
+    return np.clip(np.round(_data().X[:, :columns] + 4), 0, 9)
+
+
+def _binary(model: Any) -> Saved:
+    X = (_data().X > 0).astype(float)
+    return Saved(model.fit(X), X)
 
 
 def _encoded(encoder: TableEncoder) -> Saved:
@@ -215,6 +225,19 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
         lambda: _table(Ridge(), "y", low=-1.0, high=2.0),
         lambda: _table(HistGradientBoostingClassifier(**_BOOST), "words", TableEncoder(categories="codes")),
     ],
+    "GaussianMixture": [
+        lambda: _with_names(GaussianMixture(2, random_state=0)),
+        *(
+            functools.partial(_arrays, GaussianMixture(2, covariance_type=kind, random_state=0))
+            for kind in ("tied", "diag", "spherical")
+        ),
+        lambda: Saved(GaussianMixture(random_state=0).select(_data().X, (1, 2)), _data().X),
+    ],
+    "BinomialMixture": [
+        lambda: Saved(BinomialMixture(2, 9, random_state=0).fit(_successes(1)), _successes(1)),
+        lambda: Saved(BinomialMixture(2, [9, 10, 11], random_state=0).fit(_successes(3)), _successes(3)),
+    ],
+    "BernoulliMixture": [lambda: _binary(BernoulliMixture(2, random_state=0))],
     "BaselineRegressor": [lambda: _arrays(BaselineRegressor())],
     "BaselineClassifier": [lambda: _arrays(BaselineClassifier(), "words")],
 }

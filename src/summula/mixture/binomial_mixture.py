@@ -219,7 +219,10 @@ class BinomialMixture(CountMixture):
             self.probabilities_ = self.probabilities_[:, 0].copy()
 
     def _trials(self, d: int) -> Array:
-        trials = np.asarray(self.n_trials, dtype=np.float64)
+        try:
+            trials = np.asarray(self.n_trials, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError(f"n_trials must be whole numbers of at least 1; got {self.n_trials!r}.") from None
         if trials.ndim > 1 or (trials.ndim == 1 and len(trials) != d):
             raise ParameterError(
                 f"n_trials has shape {trials.shape}; give one number of trials, or one for each of the {d} columns."
