@@ -13,6 +13,7 @@ FAMILIES = (
     "sparse_models",
     "boosting",
     "features",
+    "mixtures",
     "streams",
     "dask_cluster",
     "cold_start",
