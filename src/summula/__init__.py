@@ -20,6 +20,7 @@ _MODULES = (
     "features",
     "linear_model",
     "mixture",
+    "naive_bayes",
     "optimize",
     "plotting",
     "preprocessing",

@@ -6,6 +6,7 @@ from summula import ensemble as ensemble
 from summula import features as features
 from summula import linear_model as linear_model
 from summula import mixture as mixture
+from summula import naive_bayes as naive_bayes
 from summula import optimize as optimize
 from summula import plotting as plotting
 from summula import preprocessing as preprocessing

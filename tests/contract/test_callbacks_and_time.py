@@ -85,12 +85,11 @@ def test_teardown_comes_after_an_error_too(case: Case) -> None:
     bad = X.copy()
     bad[0, 0] = np.inf
     recorder = Recorder()
-    model, words = clone(case.estimator).set_callbacks(recorder), "infinite"
-    if not case.finite:
-        model, words = model.set_params(monotonic_cst=[1]), "monotonic_cst has shape"  # seen once there is a source
+    model, words, target = clone(case.estimator).set_callbacks(recorder), "infinite", y
+    if case.infinite:
+        words, target = "row 5", case.missing_target(y)
     with pytest.raises(ValueError, match=words):
-        model.fit(bad, y)
-    model.set_params(**clone(case.estimator).get_params())
+        model.fit(bad, target)
     assert recorder.told[-1] == ("teardown", "fit")
     assert not fitted_attributes(model)
     assert_same_bits(fitted_attributes(case.model()), fitted_attributes(model.fit(X, y)))

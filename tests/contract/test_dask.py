@@ -33,12 +33,12 @@ def check_same_bits(case: Case, size: str, keep: Any) -> None:
     assert_close(case.output(expected, X), np.asarray(output))
 
 
-@over_ways("keep", storage.DASK)
+@over_ways("keep", storage.DASK, "streams")
 def test_collections_give_the_same_bits_as_arrays(case: Case, keep: Any, size: str) -> None:
     check_same_bits(case, size, keep)
 
 
-@in_turn("kind", BLOCKS)
+@in_turn("kind", BLOCKS, "streams")
 def test_collections_give_the_same_bits_in_small_chunks(case: Case, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
     with summula.engine("threads", chunk_rows=7):
@@ -53,7 +53,7 @@ def cluster(dask_client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         yield
 
 
-@over()
+@over("streams")
 def test_a_cluster_gives_the_same_bits_as_threads(case: Case, cluster: None) -> None:
     X, y, weight = case.data("large")
     weight = weight if case.weighted else None
@@ -65,7 +65,7 @@ def test_a_cluster_gives_the_same_bits_as_threads(case: Case, cluster: None) -> 
     assert_close(output, case.output(expected, X))
 
 
-@in_turn("kind", BLOCKS)
+@in_turn("kind", BLOCKS, "streams")
 def test_a_cluster_gives_the_same_bits_for_collections(case: Case, kind: str, cluster: None) -> None:
     X, y, weight = case.data("large")
     weight = weight if case.weighted else None

@@ -9,19 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import summula
 from summula.core.data import chunks
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
 from tests.contract.registry import SIZES, Case, Data, in_turn, over, over_ways
-
-sizes = pytest.mark.parametrize("size", SIZES)
-
-# Sums of products lose as many digits again as the columns' condition number has, which is below 100 here
-# (monomials included), and as many as the share of rows that is left after forgetting: some two more.
-FROM_SUMS = 1e-9
 
 
 def named(data: Data, weighted: bool = False) -> dict[str, Any]:
@@ -54,7 +47,7 @@ def small_parts(chunk_rows: int | None, engine: str = "threads") -> Iterator[Non
 ROWS = [("large", False), ("small", True), ("small", False), ("large", True)]
 
 
-@over_ways("keep", storage.STREAMS, third="rows", values=ROWS)
+@over_ways("keep", storage.STREAMS, "streams", third="rows", values=ROWS)
 def test_files_give_the_same_bits_as_arrays_and_outputs_in_batches(
     case: Case, keep: Any, rows: tuple[str, bool], tmp_path: Path
 ) -> None:
@@ -77,7 +70,7 @@ def test_files_give_the_same_bits_as_arrays_and_outputs_in_batches(
 GRIDS = [("serial", 1, 1_000), ("threads", 7, 64), ("threads", 1, 1_000), ("serial", 7, 64)]
 
 
-@in_turn("grid", GRIDS)
+@in_turn("grid", GRIDS, "streams")
 def test_files_give_the_same_bits_on_every_grid(case: Case, grid: tuple[Any, ...], tmp_path: Path) -> None:
     engine, *rows = grid
     for size, chunk_rows in zip(SIZES, rows, strict=True):
@@ -90,7 +83,7 @@ def test_files_give_the_same_bits_on_every_grid(case: Case, grid: tuple[Any, ...
             assert_same_bits(expected, without_names(fitted_attributes(model)))
 
 
-@over("certified")
+@over("certified", "streams")
 def test_a_certificate_is_verified_on_files(case: Case, tmp_path: Path) -> None:
     data = case.data("large")
     kept = storage.STREAMS["Parquet, several files"](named(data), tmp_path)
@@ -99,84 +92,11 @@ def test_a_certificate_is_verified_on_files(case: Case, tmp_path: Path) -> None:
     assert model.certificate_.verify(data.X, data.y)
 
 
-# ---------------------------------------------------------------------------------------------------------- additivity
-
-
-def halves(data: Data) -> tuple[Data, Data]:
-    return data.rows(slice(len(data.X) // 3)), data.rows(slice(len(data.X) // 3, None))
-
-
-def assert_same_model(case: Case, whole: Any, model: Any, data: Data) -> None:
-    """All that can be compared: which solver was used, and how exactly, may differ."""
-    left, right = (without_names(fitted_attributes(m)) for m in (whole, model))
-    assert left.keys() == right.keys()
-    for name in left.keys() - {"certificate_", "solver_", "n_iter_"}:
-        assert_close(left[name], right[name], rounding=FROM_SUMS, where=name)
-    assert_close(case.output(whole, data.X), case.output(model, data.X), rounding=FROM_SUMS)
-    if case.certified:
-        assert model.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=FROM_SUMS)
-
-
-@sizes
-@over("incremental")
-def test_rows_may_come_one_part_after_the_other(case: Case, size: str) -> None:
-    data = case.data(size)
-    first, rest = halves(data)
-    model = clone(case.estimator).partial_fit(first.X, first.y, first.weight)
-    whole = case.model(size, weighted=True)
-    assert_same_model(case, whole, model.partial_fit(rest.X, rest.y, rest.weight), data)
-
-
-@sizes
-@over("incremental")
-def test_models_of_two_sets_of_rows_merge(case: Case, size: str) -> None:
-    data = case.data(size)
-    first, rest = (case.fit(*part) for part in halves(data))
-    before = dict(vars(rest))
-    assert_same_model(case, case.model(size, weighted=True), first.merge(rest), data)
-    assert all(vars(rest)[name] is value for name, value in before.items()), "the other model is left as it was"
-
-
-@sizes
-@over("incremental")
-def test_rows_can_be_forgotten(case: Case, size: str) -> None:
-    data = case.data(size)
-    first, rest = halves(data)
-    assert_same_model(case, case.fit(*rest), case.fit(*data).forget(*first), rest)
-
-
-@over("incremental")
-def test_many_models_combine(case: Case) -> None:
-    data = case.data("large")
-    models = [case.fit(*data.rows(slice(a, a + 600))) for a in range(0, 4_200, 600)]
-    bits = [fitted_attributes(model) for model in models]
-    assert_same_model(case, case.model("large", weighted=True), summula.combine(models), data)
-    assert_same_bits(bits, [fitted_attributes(model) for model in models])
-
-
-@over("incremental")
-def test_a_file_can_be_added_and_taken_away(case: Case, tmp_path: Path) -> None:
-    data = case.data("large")
-    kept = []
-    for name, part in zip(("first", "rest"), halves(data), strict=True):
-        (tmp_path / name).mkdir()
-        kept.append(storage.STREAMS["Parquet, several files"](named(part, weighted=True), tmp_path / name))
-    model = case.fit(kept[0], target(data), "weight")
-    model.partial_fit(kept[1], target(data), "weight")
-    frame = storage.FRAMES["pyarrow"](data.X)
-    expected = case.fit(frame, data.y, data.weight)
-    assert_close(case.output(expected, frame), case.output(model, frame), rounding=FROM_SUMS)
-    model.forget(kept[0], target(data), "weight")
-    rest = halves(data)[1]
-    frame = storage.FRAMES["pyarrow"](rest.X)
-    expected = case.fit(frame, rest.y, rest.weight)
-    assert_close(case.output(expected, frame), case.output(model, frame), rounding=FROM_SUMS)
-
-
-@over("incremental")
-def test_a_saved_model_still_adds_up(case: Case, tmp_path: Path) -> None:
-    data = case.data("large")
-    first, rest = (case.fit(*part) for part in halves(data))
-    summula.save(first, tmp_path / "first.summula")
-    loaded = summula.load(tmp_path / "first.summula")
-    assert_same_bits(fitted_attributes(first.merge(rest)), fitted_attributes(loaded.merge(rest)))
+@over("in_memory")
+def test_a_model_that_needs_its_rows_in_memory_says_what_to_use_instead(case: Case, tmp_path: Path) -> None:
+    data = case.data()
+    kept = storage.STREAMS["Parquet"](named(data), tmp_path)
+    with pytest.raises(summula.DataError, match=f"{type(case.estimator).__name__} needs its rows in memory.*: use "):
+        case.fit(kept, target(data))
+    with pytest.raises(summula.DataError, match=f"{type(case.estimator).__name__} needs its rows in memory.*: use "):
+        case.output(case.fit(storage.FRAMES["pandas"](data.X), data.y), kept)

@@ -119,8 +119,8 @@ def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
     with nullcontext() if several else pytest.warns(DataConversionWarning):
         matrix = case.fit(X, y[:, None])
     # scikit-learn's LinearRegression keeps the second dimension, its Ridge does not; ours do as theirs.
-    if case.parametric:
-        assert_same_bits(flat.coef_.ravel(), matrix.coef_.ravel())
+    for name in case.numbers:
+        assert_same_bits(getattr(flat, name).ravel(), getattr(matrix, name).ravel())
     assert_close(flat.predict(X), matrix.predict(X).ravel())  # (labels have to be equal)
 
 
@@ -128,7 +128,7 @@ def test_one_target_as_a_matrix_gives_the_same_numbers(case: Case) -> None:
 
 
 @sizes
-@over("parametric")
+@over("single")
 def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
     weight = weight if case.weighted else None
@@ -139,16 +139,17 @@ def test_float32_in_float32_out_and_close_to_float64(case: Case, size: str) -> N
     # Products in float32 have relative errors of 6e-8 each; they add like a random walk and the condition number
     # of the columns (polynomial terms: about 30) multiplies them.
     assert_close(case.output(expected, single.astype(np.float64)), out, rounding=2e-5)
-    if case.supervised:
-        assert model.coef_.dtype == np.float32
-        assert_close(expected.coef_, model.coef_, rounding=2e-5)
+    for name in case.numbers:
+        assert getattr(model, name).dtype == np.float32
+        assert_close(getattr(expected, name), getattr(model, name), rounding=2e-5)
 
 
 @sizes
-@over("trees")
-def test_trees_on_float32_are_those_on_the_same_numbers(case: Case, size: str) -> None:
-    """What they give are sums of leaf values, in float64 as scikit-learn's."""
+@over("in_double")
+def test_float32_is_read_as_the_same_numbers_in_float64(case: Case, size: str) -> None:
+    """As scikit-learn's results of trees (sums of leaf values) and of naive Bayes are."""
     X, y, weight = case.data(size)
+    weight = weight if case.weighted else None
     single = X.astype(np.float32)
     expected, model = case.fit(single.astype(np.float64), y, weight), case.fit(single, y, weight)
     assert_same_bits(fitted_attributes(expected), fitted_attributes(model))
@@ -184,7 +185,7 @@ def test_unscaled_columns_reach_the_exact_optimum(case: Case, size: str) -> None
     model = case.fit(unscaled, y, weight)
     certificate = model.certificate_
     # An L1 penalty's dual point is scaled by its worst slope, and slopes of the longest columns have errors of 1e-10.
-    assert certificate.gap <= (1e-9 if case.selective else 1e-10) * certificate.primal
+    assert certificate.gap <= (1e-9 if case.l1 else 1e-10) * certificate.primal
     assert certificate.verify(unscaled, y, weight)
 
 

@@ -177,7 +177,7 @@ def test_an_error_in_the_middle_of_a_refit_leaves_the_old_model(
 def test_an_interrupted_iteration_keeps_the_best_model_so_far(case: Case, crash_at: CrashAt) -> None:
     X, y = case.wide_data()
     model = clone(case.estimator)
-    nth = 3 if case.zeroing else 15 if case.likelihood else 30  # in the middle
+    nth = 15 if case.likelihood else 3 if case.l1 else 30  # in the middle
     with crash_at(KeyboardInterrupt(), nth), pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert case.loss(y, case.output(model, X)) < case.loss(y, case.constant(y))
@@ -204,11 +204,11 @@ def test_an_interruption_anywhere_leaves_a_whole_model_or_none(case: Case, size:
             break
 
 
-@over("incremental")
+@over("additive")
 def test_a_failed_addition_leaves_the_rows_seen_so_far(case: Case) -> None:
     data = case.data()
     first, rest = data.rows(slice(50)), data.rows(slice(50, None))
-    model = clone(case.estimator).partial_fit(first.X, first.y)
+    model = case.first_part(first)
     attributes = copy.deepcopy(fitted_attributes(model))
     for fault in (infinite_value, text, three_dimensions):
         with pytest.raises(ValueError):  # noqa: PT011

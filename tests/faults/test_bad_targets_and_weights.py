@@ -43,7 +43,7 @@ def test_no_target(case: Case) -> None:
 
 @over("supervised")
 def test_a_target_of_another_length(case: Case) -> None:
-    target = case.data().y[:21] if case.likelihood else [*y, 0.0]
+    target = case.data().y[:21] if case.target != "numbers" else [*y, 0.0]
     refused("X has 20 rows and y has 19", "one target a row", by=clone(case.estimator), X=X, y=target[:19])
     refused("X has 20 rows and y has 21", by=clone(case.estimator), X=X, y=target)
 
@@ -141,7 +141,7 @@ BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
 
 @over("weighted", "one_target")
 def test_a_weight_that_is_none(case: Case) -> None:
-    target = case.data().y[:20] if case.likelihood else y if case.regressor else None
+    target = case.data().y[:20] if case.target != "numbers" else y if case.supervised else None
     for weight, words in BAD_WEIGHTS:
         refused(*words, by=clone(case.estimator), X=X, y=target, sample_weight=weight)
 

@@ -35,6 +35,7 @@ from summula.linear_model import (
 from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.preprocessing import StandardScaler, TableEncoder, TableModel
 from summula.stats import families, links
+from tests.contract.registry import CASES, Case
 
 Array = Any
 
@@ -241,3 +242,15 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     "BaselineRegressor": [lambda: _arrays(BaselineRegressor())],
     "BaselineClassifier": [lambda: _arrays(BaselineClassifier(), "words")],
 }
+
+
+def _of_case(case: Case) -> Saved:
+    X, y, _ = case.data()
+    return Saved(case.fit(X, y), X, y)
+
+
+# Every other class as the contract suite fits it.
+_LISTED = set(KINDS)
+for _case in CASES:
+    if type(_case.estimator).__name__ not in _LISTED:
+        KINDS.setdefault(type(_case.estimator).__name__, []).append(functools.partial(_of_case, _case))

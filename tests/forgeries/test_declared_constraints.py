@@ -25,7 +25,8 @@ def declared_array(model: Any, path: str) -> schema.Array | None:
             return None  # a parameter, or part of a sparse matrix
         value, field = getattr(value, name), fields[name]
     arrays = [one for one in _options(field) if isinstance(one, schema.Array)]
-    return next((one for one in arrays if _fits(one, value)), None) if len(arrays) < 2 else None
+    fitting = [one for one in arrays if _fits(one, value)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _options(field: Any) -> Iterator[schema.Field]:

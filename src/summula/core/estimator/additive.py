@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -236,7 +237,10 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
 
 def sums_by_class(run: Run, statistic: Any, n_classes: int) -> Any:
     """The statistic of every class, about origins near the means of the classes."""
-    return run.sum(Grouped(statistic, n_classes), pilot_origins(run.first_chunk(), n_classes))
+    chunk = run.first_chunk()
+    if hasattr(statistic, "map_groups"):  # sums are in double precision, whatever the rows are
+        chunk = replace(chunk, dtype=np.dtype(np.float64))
+    return run.sum(Grouped(statistic, n_classes), pilot_origins(chunk, n_classes))
 
 
 def _check_alike(one: Any, other: Any) -> None:

@@ -1,8 +1,8 @@
 """The same statistic for every group of rows: classes, folds, clusters.
 
 The group of a row is an integer code 0, 1, ..., n_groups - 1. A statistic whose formulas are elementwise holds all
-groups in one object, with a leading axis of groups, made by its `map_groups`. Of others each group has an object of its
-own: the rows of a chunk are partitioned by code.
+groups in one object, with a leading axis of groups, made in double precision by its `map_groups`. For others the rows
+of a chunk are partitioned by code, and each group has an object of its own.
 """
 
 from __future__ import annotations

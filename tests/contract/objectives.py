@@ -1,0 +1,49 @@
+"""What fits minimise, from public attributes alone: functions of (case, model, X, y, weight)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from tests.contract.case import Case
+
+
+def squares(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """The weighted sum of squared residuals, and alpha times the squared length of the coefficients."""
+    alpha = np.asarray(getattr(model, "alpha_", getattr(model, "alpha", 0.0)))
+    penalty = (alpha * (np.atleast_2d(model.coef_) ** 2).sum(axis=1)).sum()
+    return float(case.loss(y, case.output(model, X), weight) + penalty)
+
+
+def half_mean_square(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """Half the mean of the squared residuals, and the penalty of the elastic net."""
+    alpha, v = getattr(model, "alpha_", getattr(model, "alpha", 0.0)), model.coef_
+    ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
+    penalty = float(alpha * (ratio * np.abs(v).sum() + (1 - ratio) / 2 * (v**2).sum()))
+    return case.loss(y, case.output(model, X), weight) / (2 * weight.sum()) + penalty
+
+
+def half_deviance(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """Half the deviance of the targets, or minus the logarithm of the likelihood of the classes, and the penalty."""
+    if hasattr(model, "predictive"):  # what is minimised is the loss of the mode, not of an average
+        model = copy.copy(model).set_params(predictive="map")
+    if case.classifier:
+        totals = dict(zip(model.classes_, (weight[y == c].sum() for c in model.classes_), strict=True))
+        balanced = np.array([weight.sum() / (len(totals) * totals[label]) for label in y])
+        weight = weight * balanced if getattr(model, "class_weight", None) == "balanced" else weight
+        strength = 1.0 / getattr(model, "C_", getattr(model, "C", getattr(model, "prior_scale_", 1.0) ** 2))
+    else:
+        strength = model.alpha * weight.sum()
+    ratio, v = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 0.0)), model.coef_
+    penalty = strength * (ratio * np.abs(v).sum() + (1 - ratio) / 2 * (v**2).sum())
+    return float(case.loss(y, case.output(model, X), weight) + penalty)
+
+
+def joint_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """Minus the logarithm of the joint likelihood of rows and classes, with variances widened by epsilon."""
+    own = np.searchsorted(model.classes_, y)
+    widened = (model.epsilon_ / model.var_[own]).sum(axis=1) / 2
+    given = 0.0 if model.priors is None else np.log(model.class_prior_[own])  # is no part of what is minimised
+    return float(weight @ (widened + given - model.predict_joint_log_proba(X)[np.arange(len(y)), own]))
