@@ -74,7 +74,7 @@ class Derivatives(NamedTuple):
     fisher: Array
 
 
-@schema.saved()
+@schema.state()
 class Loss(ABC):
     """A loss of (y, eta): `value`, its derivatives `slope` and `curvature` in eta, `fisher`, the expected curvature.
 
@@ -121,6 +121,7 @@ class Loss(ABC):
 # --------------------------------------------------------------------------------------------------- squares and Huber
 
 
+@schema.saved()
 @dataclass(frozen=True)
 class Squared(Loss):
     """(eta - y)^2 / 2: the normal family with its identity link."""
@@ -170,6 +171,7 @@ def _entropy(y: Array) -> Array | float:
     return entropy
 
 
+@schema.saved()
 @dataclass(frozen=True)
 class Logistic(Loss):
     """Half the deviance of a coin with log-odds eta; -log likelihood when y is 0 or 1, proportions allowed."""
@@ -216,6 +218,7 @@ class _Binary(Loss):
         return y * bend1 + (1.0 - y) * bend0
 
 
+@schema.saved()
 @dataclass(frozen=True)
 class BinaryProbit(_Binary):
     """Half the deviance of a coin with P(1) = Phi(eta).
@@ -245,6 +248,7 @@ def _bend(x: Array, h: Array) -> Array:
     return np.where(x < -200.0, 1.0 - z + 6.0 * z * z, h * np.maximum(h + x, 0.0))
 
 
+@schema.saved()
 @dataclass(frozen=True)
 class BinaryCLogLog(_Binary):
     """Half the deviance of a coin with P(0) = e^-t, t = e^eta."""
@@ -316,6 +320,7 @@ def _log(y: Array) -> Array:
     return np.log(x, out=x)
 
 
+@schema.saved()
 @dataclass(frozen=True)
 class PoissonLog(Loss):
     """Half the deviance of the Poisson family with its log link: mu - y - y log(mu / y)."""
@@ -335,6 +340,7 @@ class PoissonLog(Loss):
         return exponential(eta)
 
 
+@schema.saved()
 @dataclass(frozen=True)
 class GammaLog(Loss):
     """Half the deviance of the gamma family with the log link: y / mu - 1 - log(y / mu)."""
@@ -353,6 +359,7 @@ class GammaLog(Loss):
         return y * exponential(eta, -1.0)
 
 
+@schema.saved()
 @dataclass(frozen=True)
 class InverseGaussianLog(Loss):
     """Half the deviance of the inverse Gaussian family with the log link: (y / mu - 1)^2 / (2 y). Not convex."""

@@ -21,14 +21,8 @@ from sklearn.linear_model import Ridge as ForeignRidge
 
 from summula.core.errors import ModelFileError
 from summula.core.model_files import model_file
-from summula.core.model_files.persistence import CLASSES, load, save
-from tests.core.fake_models import TABLE, Point, made, same
-
-
-@pytest.fixture(autouse=True)
-def _table(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, place in TABLE.items():
-        monkeypatch.setitem(CLASSES, name, place)
+from summula.core.model_files.persistence import load, save
+from tests.core.fake_models import Point, made, same
 
 
 def raw(path: Path, header: Any, data: bytes = b"") -> Path:

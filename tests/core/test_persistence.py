@@ -22,17 +22,12 @@ from sklearn.linear_model import Ridge as ForeignRidge
 
 from summula.core.errors import ModelFileError
 from summula.core.model_files import json_limits, model_file, persistence
-from summula.core.model_files.persistence import CLASSES, load, save
+from summula.core.model_files.classes import register_name, saved_classes
+from summula.core.model_files.persistence import load, save
 from summula.core.numerics.solution import Solution
-from tests.core.fake_models import TABLE, Derived, Model, Pair, Point, Slotted, made, same
+from tests.core.fake_models import Derived, Model, Pair, Point, Slotted, made, same
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
-
-
-@pytest.fixture(autouse=True)
-def _table(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, place in TABLE.items():
-        monkeypatch.setitem(CLASSES, name, place)
 
 
 def round_trip(model: Any, folder: Path) -> Any:
@@ -264,13 +259,12 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     import numpy as np
     from sklearn.base import BaseEstimator
     from summula.core.model_files import schema
-    from summula.core.model_files.persistence import CLASSES, load, save
+    from summula.core.model_files.persistence import load, save
 
-    @schema.saved(coef_=schema.Array("float64", "n_features"))
+    @schema.saved("test.Model", coef_=schema.Array("float64", "n_features"))
     class Model(BaseEstimator):
         pass
 
-    CLASSES["test.Model"] = "__main__:Model"
     model = Model()
     model.coef_ = np.arange(3.0)
     save(model, "m")
@@ -349,11 +343,36 @@ def test_golden_files_predict_as_they_did(path: Path) -> None:
         np.testing.assert_allclose(result, expected["result"], rtol=1e-12, atol=1e-12)
 
 
-def test_every_class_of_the_table_can_be_imported() -> None:
-    from summula.core.model_files.encoding import find_class
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_class_is_found_by_its_name_where_nothing_is_loaded_yet() -> None:
+    names = list(saved_classes())
+    assert {"linear_model.Ridge", "linear_model.Fit", "stats.links.Log", "core.statistics.Gram", "tree.Nodes"} <= set(
+        names
+    )
+    code = """
+    import os, sys
+    import numpy, scipy.linalg, scipy.sparse, scipy.special, sklearn.base, sklearn.callback  # so that children are quick
+    from summula.core.model_files.classes import class_named, name_of
+    for prefix in {name.rpartition(".")[0] for name in sys.argv[1:]}:
+        child = os.fork()
+        if not child:
+            for name in sys.argv[1:]:
+                if name.rpartition(".")[0] == prefix:
+                    assert name_of(class_named(name)) == name
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0, prefix
+    """
+    src = str(Path(persistence.__file__).parents[3])
+    run = [sys.executable, "-c", textwrap.dedent(code), *names]
+    done = subprocess.run(run, env={**os.environ, "PYTHONPATH": src}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
-    for name in CLASSES:
-        assert isinstance(find_class(CLASSES, name), type)
+
+def test_names_are_taken_once() -> None:
+    with pytest.raises(TypeError, match="would both be saved as 'test.Model'"):
+        register_name(Derived, "test.Model")
+    with pytest.raises(TypeError, match="Derived is outside of summula"):
+        register_name(Derived)
 
 
 def test_importing_is_light() -> None:

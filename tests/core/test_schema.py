@@ -15,8 +15,7 @@ import summula
 from summula.core.errors import ModelFileError
 from summula.core.estimator.parameters import integer
 from summula.core.model_files import schema
-from summula.core.model_files.encoding import find_class
-from summula.core.model_files.persistence import CLASSES
+from summula.core.model_files.classes import saved_classes
 from summula.linear_model import LinearRegression, LogisticRegression
 
 HOLDS: list[tuple[schema.Field, Any]] = [
@@ -125,7 +124,7 @@ def test_the_first_dimension_met_decides() -> None:
 # ------------------------------------------------------------------------------------------------------------- classes
 
 
-@schema.saved(name=schema.Text(), slopes=schema.Array("float64", "n_slopes"))
+@schema.state(name=schema.Text(), slopes=schema.Array("float64", "n_slopes"))
 class Line(NamedTuple):
     name: Any
     slopes: Any
@@ -143,7 +142,7 @@ class Base(BaseEstimator):
         self.line = line
 
 
-@schema.saved(
+@schema.state(
     _sorted, k_=schema.Integer(0), line_=schema.Object(Line, n_slopes="n_slopes"), note_=schema.Maybe(schema.Text())
 )
 class Model(Base):
@@ -152,7 +151,7 @@ class Model(Base):
         return 1
 
 
-@schema.saved(k_=schema.Integer(0, 2))
+@schema.state(k_=schema.Integer(0, 2))
 class Narrow(Model):
     pass
 
@@ -217,9 +216,9 @@ def test_classes_without_a_declaration_are_refused() -> None:
         schema.check_state(Base())
 
 
-@pytest.mark.parametrize("name", sorted(name for name in CLASSES if not name.startswith("test.")))
+@pytest.mark.parametrize("name", saved_classes())
 def test_every_class_that_can_be_saved_declares_all_its_fields(name: str) -> None:
-    cls = find_class(CLASSES, name)
+    cls = saved_classes()[name]
     declared = schema.schema_of(cls).fields
     if dataclasses.is_dataclass(cls):
         assert {field.name for field in dataclasses.fields(cls)} == declared.keys()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from summula.core.model_files import model_file
-from summula.core.model_files.persistence import CLASSES
+from summula.core.model_files.classes import saved_classes
 
 Array = NDArray[Any]
 Random = np.random.Generator
@@ -205,7 +205,7 @@ def change_json(header: dict[str, Any], place: Place, mutation: str, rng: Random
         known = [one for one in places(header) if one != ("digest",)]
         parent[key] = copy.deepcopy(_at(header, known[int(rng.integers(len(known)))]))
     elif mutation == "class":
-        parent[key] = str(rng.choice(sorted(CLASSES)))
+        parent[key] = str(rng.choice(sorted(saved_classes())))
     elif mutation == "swapped":
         keys = list(parent) if isinstance(parent, dict) else list(range(len(parent)))
         other = keys[int(rng.integers(len(keys)))]

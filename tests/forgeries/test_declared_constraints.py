@@ -48,7 +48,7 @@ def violations(field: schema.Array, value: Any) -> Iterator[tuple[str, Any]]:
     """Arrays that break one constraint each."""
     yield "dtype", value.astype("int8" if value.dtype.kind == "f" else "float16")
     if field.shape != ("...",):
-        yield "shape", value[None]
+        yield "shape", value[None, None]  # (one dimension more may be an alternative)
     if not value.size:
         return
     is_float = value.dtype.kind == "f"

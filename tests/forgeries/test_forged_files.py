@@ -15,8 +15,7 @@ import pytest
 
 import summula
 from summula.core.errors import ModelFileError
-from summula.core.model_files.encoding import find_class
-from summula.core.model_files.persistence import CLASSES
+from summula.core.model_files.classes import saved_classes
 from tests.forgeries.forging import ARRAY_MUTATIONS, JSON_MUTATIONS, Forger
 from tests.forgeries.kinds import KINDS
 from tests.forgeries.running import run_forgeries
@@ -29,7 +28,7 @@ GROUPS = [list(KINDS)[start::3] for start in range(3)]
 
 
 def test_every_kind_of_model_is_forged() -> None:
-    savable = [find_class(CLASSES, name) for name in CLASSES if not name.startswith("test.")]
+    savable = saved_classes().values()
     assert {cls.__name__ for cls in savable if hasattr(cls, "get_params")} == set(KINDS)
 
 

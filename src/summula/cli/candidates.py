@@ -53,15 +53,14 @@ class Candidate:
 
     def load(self) -> Any:
         """Its class, or None where there is none that can be saved."""
-        from summula.core.model_files.encoding import short_name
-        from summula.core.model_files.persistence import CLASSES
+        from summula.core.model_files.classes import name_of
 
         module, _, name = self.place.partition(":")
         try:
             cls = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError):
             return None
-        return cls if short_name(CLASSES, cls) is not None else None
+        return cls if name_of(cls) is not None else None
 
     def make(self, encoder: Any, seed: int, max_time: float | None = None) -> Any:
         """An estimator to fit on encoded rows."""

@@ -123,7 +123,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
-@schema.saved(
+@schema.state(
     _trees_fit_the_columns,
     n_features_in_=schema.Integer(1, size="n_features"),
     n_trees_per_iteration_=schema.Integer(1, size="n_scores"),

@@ -50,7 +50,7 @@ def relative_gap(tol: float) -> float:
     return max(min(1e-6 * tol, 1e-8), 1e-15)
 
 
-@schema.saved(
+@schema.state(
     one_row_one_target,
     n_features_in_=schema.Integer(1, size="n_features"),
     coef_=schema.Array("float", "n_features") | schema.Array("float", "n_targets", "n_features"),
@@ -141,6 +141,7 @@ class L1Model(LinearPredictor):
         return self._target_names
 
 
+@schema.saved()
 class ElasticNet(MultiOutputMixin, L1Model):
     """Least squares with an L1 and an L2 penalty.
 
@@ -269,6 +270,7 @@ class ElasticNet(MultiOutputMixin, L1Model):
     path = staticmethod(lambda *given, **options: enet_path(*given, **options))
 
 
+@schema.saved()
 class Lasso(ElasticNet):
     """Least squares with an L1 penalty: many coefficients become exactly zero.
 

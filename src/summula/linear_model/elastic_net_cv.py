@@ -342,6 +342,7 @@ class ElasticNetCV(L1Model):
     path = staticmethod(lambda *given, **options: enet_path(*given, **options))
 
 
+@schema.saved()
 class LassoCV(ElasticNetCV):
     """Lasso with alpha chosen by cross-validation.
 

@@ -67,7 +67,7 @@ def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
-@schema.saved(
+@schema.state(
     _counts_terms,
     coef_=schema.Array("float", "n_terms"),
     intercept_=schema.Real(),
@@ -247,6 +247,7 @@ def _support(family: Family | None) -> int:
     return int(family is not None and family.mean_range[0] >= 0 and family.mean_range[1] > 1)
 
 
+@schema.saved()
 class GeneralizedLinearRegressor(_GlmRegressor):
     """A generalised linear model: any family, any link, with offsets, weights, penalty and bounds.
 
@@ -380,6 +381,7 @@ def _bound(name: str, value: Any, d: int) -> Array:
     return np.broadcast_to(bound, (d,)).copy()
 
 
+@schema.saved()
 class PoissonRegressor(_GlmRegressor):
     """Poisson regression with a log link, as in scikit-learn.
 
@@ -436,6 +438,7 @@ class PoissonRegressor(_GlmRegressor):
         return Poisson(), link_named("log")
 
 
+@schema.saved()
 class GammaRegressor(PoissonRegressor):
     """Gamma regression with a log link, as in scikit-learn: positive targets whose spread grows with the mean.
 
@@ -453,6 +456,7 @@ class GammaRegressor(PoissonRegressor):
         return Gamma(), link_named("log")
 
 
+@schema.saved()
 class TweedieRegressor(_GlmRegressor):
     """Regression with a Tweedie family, variance mu^power, as in scikit-learn.
 

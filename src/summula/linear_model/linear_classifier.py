@@ -24,7 +24,7 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
-@schema.saved(
+@schema.state(
     _counts_scores,
     n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes", low=2),

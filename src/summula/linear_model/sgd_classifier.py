@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import classes_of_parts, weights_of_labels
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
+from summula.core.model_files import schema
 from summula.linear_model.linear_classifier import LinearClassifier
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
@@ -135,6 +136,7 @@ def _has_probabilities(model: Any) -> bool:
     return True
 
 
+@schema.saved()
 class SGDClassifier(StochasticClassifier):
     """Linear classifiers (SVM, logistic regression, perceptron, ...) fitted by stochastic gradient descent.
 

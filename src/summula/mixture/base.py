@@ -42,7 +42,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 STARTS = one_of("kmeans", "k-means++", "random", "random_from_data")
 
 
-@schema.saved(
+@schema.state(
     weights_=schema.Array("float64", "n_components", low=0.0),
     converged_=schema.Flag(),
     n_iter_=schema.Integer(0),

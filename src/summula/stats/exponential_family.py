@@ -36,7 +36,7 @@ class Complaint(NamedTuple):
     needs: str
 
 
-@schema.saved()
+@schema.state()
 class Family(ABC):
     """A family of distributions, seen as (1) and as (2).
 

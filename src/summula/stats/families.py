@@ -69,6 +69,7 @@ def _need(possible: bool, family: Family, name: str, what: str) -> None:
         raise ParameterError(f"The {name!r} of {type(family).__name__} must be {what}. Got {value!r} instead.")
 
 
+@schema.saved("stats.families.Normal")
 @dataclass(frozen=True)
 class Normal(Family):
     """The normal distribution with mean mu and variance phi."""
@@ -110,6 +111,7 @@ class Normal(Family):
         return np.ones(y.shape, dtype=np.bool_)
 
 
+@schema.saved("stats.families.Bernoulli")
 @dataclass(frozen=True)
 class Bernoulli(Family):
     """A coin: y is 0 or 1, and mu the probability of 1. Models also take proportions, 0 <= y <= 1."""
@@ -155,7 +157,7 @@ class Bernoulli(Family):
         return (y >= 0) & (y <= 1)
 
 
-@schema.saved(trials=schema.Integer(1))
+@schema.saved("stats.families.Binomial", trials=schema.Integer(1))
 @dataclass(frozen=True)
 class Binomial(Bernoulli):
     """Successes in `trials` throws of one coin.
@@ -195,6 +197,7 @@ class Binomial(Bernoulli):
         return self.log_density(m * y, self.natural(m * np.clip(mu, _TINY, _BELOW_ONE)), dispersion)
 
 
+@schema.saved("stats.families.Poisson")
 @dataclass(frozen=True)
 class Poisson(Family):
     """Counts with mean mu and variance mu. Models also take y >= 0 that are not whole."""
@@ -230,6 +233,7 @@ class Poisson(Family):
         return y >= 0
 
 
+@schema.saved("stats.families.Gamma")
 @dataclass(frozen=True)
 class Gamma(Family):
     """Waiting times with mean mu and variance phi mu^2: shape 1 / phi."""
@@ -269,6 +273,7 @@ class Gamma(Family):
         return y > 0
 
 
+@schema.saved("stats.families.InverseGaussian")
 @dataclass(frozen=True)
 class InverseGaussian(Family):
     """First-passage times with mean mu and variance phi mu^3."""
@@ -306,7 +311,7 @@ class InverseGaussian(Family):
         return y > 0
 
 
-@schema.saved(alpha=schema.Real(0.0))
+@schema.saved("stats.families.NegativeBinomial", alpha=schema.Real(0.0))
 @dataclass(frozen=True)
 class NegativeBinomial(Family):
     """Counts with mean mu and variance mu + alpha mu^2, alpha > 0 known: Poisson with a gamma distributed mean."""
@@ -353,7 +358,7 @@ class NegativeBinomial(Family):
         return y >= 0
 
 
-@schema.saved(power=schema.Real())
+@schema.saved("stats.families.Tweedie", power=schema.Real())
 @dataclass(frozen=True)
 class Tweedie(Family):
     """Variance phi mu^power: 0 normal, 1 Poisson, 2 gamma, 3 inverse Gaussian, between 1 and 2 sums of gammas.
@@ -443,7 +448,7 @@ class Tweedie(Family):
         return np.ones(y.shape, np.bool_) if self.power <= 0 else (y >= 0 if self.power < 2 else y > 0)
 
 
-@schema.saved(k=schema.Integer(2))
+@schema.saved("stats.families.Multinomial", k=schema.Integer(2))
 @dataclass(frozen=True)
 class Multinomial(Family):
     """One of k classes: y holds codes 0 ... k - 1; eta, mu and T(y) (one-hot) have a last axis of length k.

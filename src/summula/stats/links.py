@@ -46,7 +46,7 @@ Interval = tuple[float, float]
 _BELOW_ONE = 1.0 - 2.0**-53  # the largest float64 below 1
 
 
-@schema.saved()
+@schema.state()
 class Link(ABC):
     """A link: `link(mu)` is eta, `inverse(eta)` is mu, `slope` and `curvature` are d mu/d eta and d2 mu/d eta2.
 
@@ -94,6 +94,7 @@ class Link(ABC):
         return clipped
 
 
+@schema.saved("stats.links.Identity")
 @dataclass(frozen=True)
 class Identity(Link):
     """mu = eta, equation (1)."""
@@ -114,6 +115,7 @@ class Identity(Link):
         return np.zeros_like(eta, dtype=np.float64)
 
 
+@schema.saved("stats.links.Log")
 @dataclass(frozen=True)
 class Log(Link):
     """mu = exp(eta), equation (2)."""
@@ -131,6 +133,7 @@ class Log(Link):
     curvature = inverse
 
 
+@schema.saved("stats.links.Logit")
 @dataclass(frozen=True)
 class Logit(Link):
     """mu = 1 / (1 + exp(-eta)), equation (3)."""
@@ -156,6 +159,7 @@ class Logit(Link):
         return -self.slope(eta) * np.tanh(0.5 * self._clip(eta))  # 1 - 2 mu = -tanh(eta / 2)
 
 
+@schema.saved("stats.links.Probit")
 @dataclass(frozen=True)
 class Probit(Link):
     """mu = Phi(eta), the normal distribution function, equation (4)."""
@@ -180,6 +184,7 @@ class Probit(Link):
         return -self._clip(eta) * self.slope(eta)
 
 
+@schema.saved("stats.links.CLogLog")
 @dataclass(frozen=True)
 class CLogLog(Link):
     """mu = 1 - exp(-exp(eta)), equation (5)."""
@@ -202,6 +207,7 @@ class CLogLog(Link):
         return -self.slope(eta) * np.expm1(self._clip(eta))
 
 
+@schema.saved("stats.links.Inverse")
 @dataclass(frozen=True)
 class Inverse(Link):
     """mu = 1 / eta for eta > 0, equation (6)."""
@@ -224,6 +230,7 @@ class Inverse(Link):
         return 2.0 * mu * mu * mu
 
 
+@schema.saved("stats.links.InverseSquared")
 @dataclass(frozen=True)
 class InverseSquared(Link):
     """mu = 1 / sqrt(eta) for eta > 0, equation (7)."""

@@ -190,7 +190,7 @@ class AdditiveEstimator(Estimator):
         return hasattr(self, "_sums")
 
 
-@schema.saved(sums_by_class_rule, classes_=schema.Labels("n_classes"), **SAVED_SUMS)
+@schema.state(sums_by_class_rule, classes_=schema.Labels("n_classes"), **SAVED_SUMS)
 class AdditiveClassifier(AdditiveEstimator, Classifier):
     """A classifier that keeps the sums of its rows by class: `_solve` gets `Grouped(self._statistic, n_classes)`."""
 

@@ -69,6 +69,7 @@ class SummedCertificate(Certificate):
 
 
 @schema.saved(
+    "core.certificates.StatisticCertificate",
     fit=schema.Object(object, n_classes="n_classes", n_features="n_features"),
     classes=schema.Labels("n_classes") | None,
     unit=schema.Real(0.0),

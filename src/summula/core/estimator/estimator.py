@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
 
 
-@schema.saved(_not_features=schema.Maybe(schema.Items(schema.Text())))
+@schema.state(_not_features=schema.Maybe(schema.Items(schema.Text())))
 class Estimator(CallbackSupportMixin, BaseEstimator):
     """Base of all estimators: validation, plan, naming. The mathematics is elsewhere."""
 

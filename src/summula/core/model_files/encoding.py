@@ -13,17 +13,15 @@ key, its kind:
     text       {tensor, order}; one uint32 code point per character along the last axis
     objects    {shape, items}: an object array of text and numbers
     sparse     {kind, shape, data, indices, indptr}
-    value      {class, fields}: a dataclass or NamedTuple of the table
+    value      {class, fields}: a dataclass or NamedTuple that is saved
     estimator  {class, params, state, requests}
 
-Classes are named through a table given by the caller; reading imports nothing else and calls nothing but
-those classes.
+Classes are those of `classes.py`; reading imports nothing else and calls nothing but those classes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -33,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ModelFileError
+from summula.core.model_files.classes import class_named, name_of
 from summula.core.model_files.schema import saved_attributes
 
-__all__ = ["FAULTS", "ForeignClassError", "Reader", "Tensor", "Writer", "refusal", "short_name"]
+__all__ = ["FAULTS", "Reader", "Tensor", "Writer", "refusal"]
 
 # What reading a malformed file can raise: the caller turns these into one ModelFileError.
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
@@ -53,34 +52,6 @@ _ROUTED = (
 )
 
 Tensor = NDArray[Any]
-Table = Mapping[str, str]
-
-
-class ForeignClassError(ValueError):
-    """A file names a class outside the table; the argument is the name."""
-
-
-def find_class(table: Table, name: Any) -> type[Any]:
-    """The class of the table behind a short name."""
-    if not isinstance(name, str) or name not in table:
-        raise ForeignClassError(name)
-    module, _, qualified = table[name].partition(":")
-    found: Any = importlib.import_module(module)
-    for part in qualified.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, type):
-        raise TypeError(f"the table entry {name!r} is not a class")
-    return found
-
-
-def short_name(table: Table, cls: type[Any]) -> str | None:
-    """The short name of exactly this class (not of its parents), or None."""
-    package = cls.__module__.partition(".")[0] + "."
-    for name, place in table.items():
-        ours = place.replace(":", ".").startswith(package) and place.endswith(f":{cls.__qualname__}")
-        if ours and find_class(table, name) is cls:
-            return name
-    return None
 
 
 def _fields(cls: type[Any]) -> dict[str, bool] | None:
@@ -127,13 +98,10 @@ class Writer:
     ----------
     owner : str
         The class name that messages begin with.
-    table : mapping
-        Short name to "module:name" of the classes that may be saved.
     """
 
-    def __init__(self, owner: str, table: Table) -> None:
+    def __init__(self, owner: str) -> None:
         self.owner = owner
-        self.table = table
         self.tensors: dict[str, Tensor] = {}
         # By id; the arrays are held so that no id is given twice.
         self._seen: dict[int, tuple[Tensor, dict[str, Any]]] = {}
@@ -142,7 +110,7 @@ class Writer:
         """The class, parameters, fitted attributes and metadata requests of an estimator of the table."""
         cls = type(model)
         params, state = model.get_params(deep=False), saved_attributes(model)
-        node: dict[str, Any] = {"class": short_name(self.table, cls)}
+        node: dict[str, Any] = {"class": name_of(cls)}
         if vars(model).get("_metadata_request") is not None:
             routing = model.get_metadata_routing()
             node["requests"] = {m: dict(getattr(routing, m).requests) for m in _ROUTED if hasattr(cls, m)}
@@ -189,7 +157,7 @@ class Writer:
         return [self.tree(key, f"{path} (a key)", depth), self.tree(item, f"{path}[{label}]", depth)]
 
     def _object(self, value: Any, path: str, depth: int) -> dict[str, Any]:
-        name = short_name(self.table, type(value))
+        name = name_of(type(value))
         if name is None:
             raise ModelFileError(refusal(self.owner, path, value))
         fields = _fields(type(value))
@@ -251,8 +219,6 @@ class Reader:
     ----------
     tensors : dict
         The tensors of the file by name.
-    table : mapping
-        Short name to "module:name" of the classes that may be built.
 
     Attributes
     ----------
@@ -260,9 +226,8 @@ class Reader:
         The tensors that some value referred to.
     """
 
-    def __init__(self, tensors: dict[str, Tensor], table: Table) -> None:
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.tensors = tensors
-        self.table = table
         self.used: set[str] = set()
         self._arrays: dict[str, tuple[str, Tensor]] = {}
         self._texts: dict[str, Tensor] = {}
@@ -295,7 +260,7 @@ class Reader:
 
     def estimator(self, node: Mapping[str, Any], depth: int) -> Any:
         """An estimator from its class, parameters, fitted attributes and metadata requests."""
-        cls = find_class(self.table, node["class"])
+        cls = class_named(node["class"])
         if _fields(cls) is not None or node.keys() - {"class", "params", "state", "requests"}:
             raise ValueError(f"{node['class']!r} is not described as an estimator")
         params, state = _typed(node["params"], dict), _typed(node["state"], dict)
@@ -311,7 +276,7 @@ class Reader:
         return model
 
     def _value(self, name: str, content: Mapping[str, Any], depth: int) -> Any:
-        cls = find_class(self.table, name)
+        cls = class_named(name)
         fields = _fields(cls)
         if fields is None or content.keys() - fields.keys():
             raise ValueError(f"the fields of {name!r} are not those of its class")

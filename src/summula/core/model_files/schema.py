@@ -12,8 +12,8 @@ can be saved with is declared: dtype, shape, range and order of every array, typ
 have names; the first field that has one says how long it is, and the others have to agree. Relations between fields
 that these words cannot say are rules: functions of the object and the sizes, which return what is wrong, or None.
 
-A subclass inherits the declarations of its bases and adds its own. The words are in `fields.py` and
-`array_fields.py`.
+A subclass inherits the declarations of its bases and adds its own; `@schema.state` declares for subclasses alone. The
+decorator is also what makes a class savable (`classes.py`). The words are in `fields.py` and `array_fields.py`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from summula.core.model_files.array_fields import Array, Labels, Names, Sparse
+from summula.core.model_files.classes import register_name
 from summula.core.model_files.fields import (
     Dict,
     Either,
@@ -65,6 +66,7 @@ __all__ = [
     "saved",
     "saved_attributes",
     "schema_of",
+    "state",
 ]
 
 Rule = Callable[[Any, Sizes], str | None]
@@ -157,8 +159,28 @@ class Object(Field):
         sizes.update({outer: inner[name] for name, outer in self.sizes.items() if name in inner})
 
 
-def saved(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
-    """Declare the state that objects of a class are saved with; see the module's docstring."""
+def saved(*given: str | Rule, **fields: Field) -> Callable[[Class], Class]:
+    """Make a class savable, and declare the state its objects are saved with; see the module's docstring.
+
+    Parameters
+    ----------
+    *given : str or function
+        The name of the class in files, unless it is that of its folder and its own; rules.
+    **fields : Field
+    """
+    name = next((one for one in given if isinstance(one, str)), None)
+    rules = tuple(one for one in given if not isinstance(one, str))
+
+    def declare(cls: Class) -> Class:
+        register(cls, Schema(fields, rules))
+        register_name(cls, name)
+        return cls
+
+    return declare
+
+
+def state(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
+    """Declare state for the classes derived from this one, which cannot be saved itself."""
 
     def declare(cls: Class) -> Class:
         register(cls, Schema(fields, rules))

@@ -44,7 +44,7 @@ class Verification:
         return self.primal - self.gap
 
 
-@schema.saved(
+@schema.state(
     kind=schema.Text("exact", "global", "local", "stationary"),
     primal=schema.Real(finite=False),
     gap=schema.Real(finite=False),

@@ -11,6 +11,7 @@ __all__ = ["Solution"]
 
 
 @schema.saved(
+    "core.solution.Solution",
     x=schema.Plain(),
     value=schema.Real(finite=False),
     gap=schema.Real(finite=False),

@@ -169,6 +169,7 @@ def _by_column(dtype: str, **limits: Any) -> schema.Field:
 
 
 @schema.saved(
+    "core.statistics.Moments",
     count=_by_column("int64", low=0),
     weight=_by_column("float64"),
     origin=_by_column("float64"),
@@ -318,6 +319,7 @@ def pilot_origins(chunk: Chunk, n_groups: int) -> Array:
 
 
 @schema.saved(
+    "core.statistics.Gram",
     count=schema.Integer(0),
     weight=schema.Real(),
     log_weight=schema.Real(),
@@ -415,6 +417,7 @@ def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
 
 
 @schema.saved(
+    "core.statistics.TriangularFactor",
     count=schema.Integer(0),
     weight=schema.Real(),
     log_weight=schema.Real(),

@@ -109,7 +109,8 @@ def _unmerged(a: Any, b: Any) -> Any:
 
 
 @schema.saved(
-    groups=schema.Items(schema.Object(Sum, n_columns="n_columns", n_features="n_features") | None, "n_groups")
+    "core.sums.Groups",
+    groups=schema.Items(schema.Object(Sum, n_columns="n_columns", n_features="n_features") | None, "n_groups"),
 )
 @dataclass(frozen=True)
 class Groups(Sum):

@@ -55,7 +55,7 @@ def relative_gap(tol: float) -> float:
     return max(1e-2 * tol**2, 1e-26)
 
 
-@schema.saved(
+@schema.state(
     n_features_in_=schema.Integer(1, size="n_features"),
     certificate_=schema.Object(GlmCertificate, n_scores="n_scores", n_terms="n_terms", n_classes="n_classes"),
     _fit=schema.Object(GlmFit, n_scores="n_scores", n_terms="n_terms"),

@@ -55,7 +55,7 @@ def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
-@schema.saved(
+@schema.state(
     _counts_terms,
     one_row_one_target,
     n_features_in_=schema.Integer(1, size="n_features"),

@@ -70,7 +70,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 }
 
 
-@schema.saved(
+@schema.state(
     n_features_in_=schema.Integer(1, size="n_features"),
     intercept_=schema.Array("float", "n_scores"),
     t_=schema.Real(0.0),

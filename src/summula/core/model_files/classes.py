@@ -1,0 +1,83 @@
+"""The classes that model files can name.
+
+A class is savable when it is decorated with `@schema.saved(...)`: that is the only registration. Its name in files is
+the folder and the class, "linear_model.Ridge", unless the decorator gives another. Names belong to the format: they
+stay when a class moves. A file names classes only; which module is imported to find one is decided here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["ForeignClassError", "class_named", "name_of", "register_name", "saved_classes"]
+
+_CLASSES: dict[str, type[Any]] = {}
+_NAMES: dict[type[Any], str] = {}
+
+# Modules that define classes of a prefix; of others the folder itself, which imports all of its estimators.
+_MODULES = {
+    "cli": "summula.cli.baseline",
+    "core.certificates": "summula.core.estimator.certificates",
+    "core.solution": "summula.core.numerics.solution",
+    "core.statistics": "summula.core.numerics.statistics",
+    "core.sums": "summula.core.numerics.sums",
+    "losses": "summula.losses",
+    "tree": "summula.ensemble",
+}
+
+
+class ForeignClassError(ValueError):
+    """A file names a class that cannot be loaded; the argument is the name."""
+
+
+def register_name(cls: type[Any], name: str | None = None) -> None:
+    """Make a class savable under a name, by default its folder and its own name."""
+    if name is None:
+        package, _, inner = cls.__module__.partition(".")
+        if package != "summula":
+            raise TypeError(f"{cls.__qualname__} is outside of summula: give the name it is saved under")
+        name = f"{inner.partition('.')[0]}.{cls.__name__}"
+    known = _CLASSES.get(name)
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise TypeError(f"{known.__qualname__} and {cls.__qualname__} would both be saved as {name!r}")
+    _CLASSES[name], _NAMES[cls] = cls, name
+
+
+def name_of(cls: type[Any]) -> str | None:
+    """The name that files have for exactly this class (not for its parents), or None."""
+    return _NAMES.get(cls)
+
+
+def class_named(name: Any) -> type[Any]:
+    """The class behind a name in a file."""
+    if not isinstance(name, str):
+        raise ForeignClassError(name)
+    if name not in _CLASSES:
+        module = _module_of(name)
+        if module is not None:
+            importlib.import_module(module)
+    if name not in _CLASSES:
+        raise ForeignClassError(name)
+    return _CLASSES[name]
+
+
+def saved_classes() -> dict[str, type[Any]]:
+    """All classes of the library that can be saved, by name."""
+    for module in (*_MODULES.values(), *(f"summula.{folder}" for folder in _folders())):
+        importlib.import_module(module)
+    return {name: cls for name, cls in sorted(_CLASSES.items()) if cls.__module__.startswith("summula.")}
+
+
+def _module_of(name: str) -> str | None:
+    prefix = name.rpartition(".")[0]
+    if prefix in _MODULES:
+        return _MODULES[prefix]
+    folder = prefix.partition(".")[0]
+    return f"summula.{folder}" if folder in _folders() else None
+
+
+def _folders() -> tuple[str, ...]:
+    import summula
+
+    return summula._MODULES
