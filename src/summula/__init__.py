@@ -13,6 +13,7 @@ from summula.core import environment as _environment  # noqa: F401  read before 
 
 _MODULES = (
     "bayes",
+    "cluster",
     "core",
     "datasets",
     "em",

@@ -1,4 +1,5 @@
 from summula import bayes as bayes
+from summula import cluster as cluster
 from summula import core as core
 from summula import datasets as datasets
 from summula import em as em

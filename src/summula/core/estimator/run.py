@@ -6,6 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -56,7 +57,7 @@ class Run:
         self.estimator = estimator
         self._data = {"X": X, "y": _target_values(source, y, getattr(estimator, "classes_", None))}
         self.one_target = source.one_target
-        self._n_jobs = getattr(estimator, "n_jobs", None)
+        self.n_jobs = getattr(estimator, "n_jobs", None)
         self._allows_nan = bool(getattr(estimator, "_allows_nan", False))
         self._rows_are_finite = False
         self._deadline = deadline
@@ -78,21 +79,36 @@ class Run:
             self.use(kept)
 
     @overload
-    def sum(self, statistic: type[S], params: Any, task: str = ...) -> S: ...
+    def sum(self, statistic: type[S], params: Any, task: str = ..., *, by_chunk: bool = ...) -> S: ...
 
     @overload
-    def sum(self, statistic: Any, params: Any, task: str = ...) -> Any: ...
+    def sum(self, statistic: Any, params: Any, task: str = ..., *, by_chunk: bool = ...) -> Any: ...
 
-    def sum(self, statistic: Any, params: Any, task: str = "pass over the rows") -> Any:
-        """The statistic of all rows, in one pass; NaN and infinities that show in it are located in the rows."""
-        context = self._begin(task, len(self.parts))
+    def sum(self, statistic: Any, params: Any, task: str = "pass over the rows", *, by_chunk: bool = False) -> Any:
+        """The statistic of all rows, in one pass; NaN and infinities that show in it are located in the rows.
+
+        `by_chunk` hands out rows in memory chunk by chunk: for statistics that do more work per row than a part is
+        sized for. The sum has the same bits.
+        """
+        parts = self.tasks() if by_chunk else self.parts
+        context = self._begin(task, len(parts))
         tree: TreeSum[Any] = TreeSum(statistic.merge)
+        step: Any = None  # where parts are single chunks: the sum of those so far of one step of the grid
         fn = functools.partial(blocks_of_part, statistic, params)
-        with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self._n_jobs)) as results:
-            for blocks in results:
-                for level, value in blocks:
-                    tree.push(value, level)
+        with closing(self.engine.map_ordered(fn, parts, n_jobs=self.n_jobs)) as results:
+            for part, blocks in zip(parts, results, strict=True):
+                if parts is self.parts:
+                    for level, value in blocks:
+                        tree.push(value, level)
+                elif part.start % part.step:
+                    step = step.merge(blocks[0][1])
+                else:
+                    if step is not None:
+                        tree.push(step)
+                    step = blocks[0][1]
                 self._tick(context)
+        if step is not None:
+            tree.push(step)
         self._end(context)
         total = tree.result()
         if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
@@ -108,10 +124,25 @@ class Run:
             return True
         return total.is_finite() if self._allows_nan else total.is_complete(self.source.n_rows)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether parts are computed where the memory of this process is not seen."""
+        return bool(getattr(self.engine, "remote", False))
+
+    def tasks(self) -> list[Part]:
+        """The parts, cut into single chunks where the rows are in memory."""
+        if self.is_remote or not isinstance(self.source, MemorySource):
+            return self.parts
+        return [
+            replace(part, start=a, stop=min(a + part.chunk_rows, part.stop))
+            for part in self.parts
+            for a in range(part.start, part.stop, part.chunk_rows)
+        ]
+
     def each(self, fn: Callable[[Part], Any], task: str = "pass over the rows") -> Iterator[Any]:
         """What a function says of each part, in the order of the rows, in one pass."""
         context = self._begin(task, len(self.parts))
-        with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self._n_jobs)) as results:
+        with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self.n_jobs)) as results:
             for result in results:
                 yield result
                 self._tick(context)
@@ -150,7 +181,7 @@ class Run:
 
     def step(self, task: str = "iteration") -> bool:
         """Mark a step of an iterative solver; True when a callback asks to stop."""
-        self._check_clock()
+        self.check_clock()
         if self._context is None:
             return False
         context = self._begin(task, 0)
@@ -175,9 +206,10 @@ class Run:
             part = context.subcontext(task_name="part")
             part.call_on_fit_task_begin(estimator=self.estimator)
             part.call_on_fit_task_end(estimator=self.estimator)
-        self._check_clock()
+        self.check_clock()
 
-    def _check_clock(self) -> None:
+    def check_clock(self) -> None:
+        """Raise `OutOfTime` after the deadline of the fit."""
         check_clock(self._deadline)
 
     def settle(self, error: BaseException) -> bool:

@@ -85,9 +85,9 @@ class FoldRun(Run):
         self._whole = copy.copy(self._whole)
         self._whole.use(source)
 
-    def sum(self, statistic: Any, params: Any, task: str = "pass over the rows") -> Any:
+    def sum(self, statistic: Any, params: Any, task: str = "pass over the rows", *, by_chunk: bool = False) -> Any:
         """The statistic of the rows of the split."""
-        return self._whole.sum(cast(Any, self._fold._replace(statistic=statistic)), params, task)
+        return self._whole.sum(cast(Any, self._fold._replace(statistic=statistic)), params, task, by_chunk=by_chunk)
 
     def leading(self, rows: int) -> Run:
         """A quiet run over the first rows alone, held in memory."""

@@ -1,0 +1,5 @@
+"""Groups of rows that are close together."""
+
+from summula.cluster.k_means import KMeans
+
+__all__ = ["KMeans"]

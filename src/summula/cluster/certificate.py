@@ -1,0 +1,88 @@
+"""How far a clustering can be from the best one: a lower bound on the inertia of any k centres.
+
+k centres lie in an affine subspace of dimension k - 1 (or d), so the inertia is at least the squared distance of the
+rows to the best such subspace. With the eigenvalues l_1 >= ... >= l_d of the scatter, sum of w (x - m)(x - m)' about
+the mean m,
+
+    J >= l_k + l_{k+1} + ... + l_d                                                                                  (1)
+
+(Zha et al. 2001; Ding and He 2004). It is 0 for k > d, and far below J where clusters fill all dimensions: then the gap
+says that nothing better is known, not that there is something better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.cluster.passes import Centres, ClusterSums, LloydPass
+from summula.core.data.chunks import Chunk
+from summula.core.estimator.run import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.statistics import Gram
+
+__all__ = ["KMeansCertificate", "Scatter", "spectral_bound"]
+
+Array = NDArray[Any]
+
+_ROUNDING = 1e-12  # of the eigenvalues, beside the whole scatter
+
+
+@dataclass(frozen=True)
+class Scatter(Gram):
+    """Products of the columns of X about an origin, in double precision whatever the rows are stored in."""
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Array) -> Self:
+        """The products of one chunk."""
+        return super().map(replace(chunk, dtype=np.dtype(np.float64)), params)
+
+
+def spectral_bound(scatter: Gram, n_clusters: int) -> float:
+    """The right side of (1), less what rounding may have added."""
+    S = scatter.centred()
+    if n_clusters > len(S) or not np.isfinite(S).all():
+        return 0.0
+    values = np.linalg.eigvalsh(S)  # ascending
+    bound = float(values[: len(S) - n_clusters + 1].sum()) - _ROUNDING * float(np.trace(S))
+    return max(bound, 0.0)
+
+
+@schema.saved(
+    centres=schema.Array("float64", "n_clusters", "n_features"),
+    unit=schema.Real(0.0),
+)
+@dataclass(frozen=True)
+class KMeansCertificate(Certificate):
+    """The inertia of some centres, and how far it is at most above that of any others.
+
+    `centres` say which point; `unit` is what rounding may change, relative to the inertia.
+    """
+
+    centres: Array
+    unit: float
+
+    @classmethod
+    def of(cls, centres: Array, inertia: float, bound: float, dtype: Any) -> Self:
+        """Of a fit whose inertia and lower bound (1) are known."""
+        unit = 1e-4 if np.dtype(dtype) == np.float32 else 1e-9
+        return cls("global", inertia, max(inertia - bound, 0.0), centres, unit)
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute the inertia and the bound from the data, without the solver."""
+        source = as_source(Unnamed(), X, None, sample_weight, needs_y=False)
+        run = Run(Unnamed("KMeansCertificate"), source, quiet=True)
+        try:
+            origin = run.origin()
+            primal = run.sum(ClusterSums, LloydPass(Centres.of(self.centres, origin))).inertia
+            bound = spectral_bound(run.sum(Scatter, origin), len(self.centres))
+        finally:
+            source.release()
+        gap = max(primal - bound, 0.0)
+        same = abs(primal - self.primal) <= self.unit * abs(self.primal)
+        return Verification(primal, gap, bool(same and gap <= self.gap + self.unit * abs(self.primal)))

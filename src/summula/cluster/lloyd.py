@@ -1,0 +1,257 @@
+"""Lloyd's algorithm: assign rows to their nearest centres, move centres to the means of their rows, repeat.
+
+The inertia J = sum of w_i D(x_i, c_{a_i}) falls with every pass, and there are finitely many assignments, so the
+algorithm ends at labels that do not change any more. Before that it stops when the squared steps of the centres
+add up to less than a tolerance.
+
+A cluster without rows takes the row furthest from its centre out of that row's cluster, as in scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.cluster.passes import Centres, ClusterSums, LloydPass, RowState, assign, chunk_rows
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import MemorySource
+from summula.core.errors import DataError
+from summula.core.estimator.run import Run
+from summula.core.numerics.sums import Sum, merged_by
+
+__all__ = ["Clustering", "Labels", "Stopping", "centre_groups", "labels_of", "lloyd"]
+
+Array = NDArray[Any]
+
+_GROUP = 10  # centres per bound
+_MOST_GROUPS = 64
+
+
+class Stopping(NamedTuple):
+    """When to stop: after so many passes, or at so small a sum of squared steps of the centres."""
+
+    max_iter: int
+    tolerance: float
+
+
+class Clustering(NamedTuple):
+    """Centres, and what is known of them.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (k, d)
+    labels : ndarray of shape (n,), int32, or None
+        None where rows are elsewhere.
+    inertia : float
+    n_iter : int
+    trace : tuple of float
+        The inertia of each pass; the last is that of the centres.
+    step : float
+        The sum of squared steps of the centres in the last pass; 0 when labels did not change.
+    converged : bool
+    """
+
+    centres: Array
+    labels: Array | None
+    inertia: float
+    n_iter: int
+    trace: tuple[float, ...]
+    step: float
+    converged: bool
+
+
+def centre_groups(centres: Array, count: int) -> tuple[Array, Array]:
+    """Centres that are close together in about `count` groups: their order, and where each group ends."""
+    k = len(centres)
+    if count >= k or count <= 1:
+        return np.arange(k), np.arange(k + 1) if count >= k else np.array([0, k])
+    chosen = [0]
+    distance = _squares(centres, centres[:1])[:, 0]
+    for _ in range(count - 1):
+        chosen.append(int(distance.argmax()))
+        distance = np.minimum(distance, _squares(centres, centres[chosen[-1:]])[:, 0])
+    means = centres[chosen]
+    for _ in range(5):
+        group = _squares(centres, means).argmin(axis=1)
+        means = np.array([centres[group == g].mean(axis=0) if (group == g).any() else means[g] for g in range(count)])
+    sizes = np.bincount(group, minlength=count)
+    return np.argsort(group, kind="stable"), np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+
+
+def _squares(A: Array, B: Array) -> Array:
+    """Squared distances of all rows of A to all rows of B."""
+    return np.asarray(((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+
+
+def lloyd(
+    run: Run,
+    start: Array,
+    stopping: Stopping,
+    origin: Array,
+    *,
+    bounds: str = "auto",
+    after_pass: Callable[[Clustering], None] | None = None,
+) -> Clustering:
+    """Run Lloyd's algorithm from some centres.
+
+    Parameters
+    ----------
+    run : Run
+    start : ndarray of shape (k, d)
+    stopping : Stopping
+    origin : ndarray of shape (d,)
+        Near the mean of the rows.
+    bounds : {"auto", "groups", "centres", "none"}
+        How many bounds on distances each row in memory has: one per group of about ten centres, one per centre, none.
+        It changes the time and nothing else. "auto" is "groups".
+    after_pass : callable, optional
+        Called with the clustering at the beginning of every pass.
+    """
+    dtype = run.source.dtype
+    state, groups = _state(run, start, bounds)
+    now = Centres.of(_rounded(start, dtype), origin, groups)
+    before: Centres | None = None
+    trace: list[float] = []
+    for n_iter in range(1, stopping.max_iter + 1):
+        sums = _pass(run, now, state, before)
+        trace.append(sums.inertia)
+        labels = None if state is None else now.order[state.labels].astype(np.int32)
+        if n_iter > 1 and sums.moved == 0:
+            return Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), 0.0, True)
+        if after_pass is not None:
+            after_pass(Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), np.inf, False))
+        moved = _moved(run, now, sums, dtype)
+        step = float(((moved.outside - now.outside) ** 2).sum())
+        if state is not None:
+            state.advance(now, moved)
+        before, now = now, moved
+        if step <= stopping.tolerance or run.step():
+            break
+    sums = _pass(run, now, state, None)
+    trace.append(sums.inertia)
+    labels = None if state is None else now.order[state.labels].astype(np.int32)
+    converged = step <= stopping.tolerance
+    return Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), step, converged)
+
+
+def _state(run: Run, start: Array, bounds: str) -> tuple[RowState | None, tuple[Array, Array] | None]:
+    """What is kept of each row, and the groups of centres that have a bound."""
+    if run.is_remote:
+        return None, None
+    source, k = run.source, len(start)
+    if not isinstance(source, MemorySource) or source.is_sparse or bounds == "none":
+        return RowState.blank(source.n_rows, 0), None
+    groups = centre_groups(start, k if bounds == "centres" else min(k // _GROUP, _MOST_GROUPS))
+    return RowState.blank(source.n_rows, len(groups[1]) - 1), groups
+
+
+def _pass(run: Run, centres: Centres, state: RowState | None, before: Centres | None) -> ClusterSums:
+    params = LloydPass(centres, state, before if state is None else None)
+    sums = run.sum(ClusterSums, params, by_chunk=True)
+    if not np.isfinite(sums.inertia):
+        run.raise_if_not_finite()
+        raise DataError(
+            "Squared distances between rows exceed the largest float64; divide the columns by a constant first."
+        )
+    return sums
+
+
+def _rounded(centres: Array, dtype: Any) -> Array:
+    """Centres that the precision of the rows can hold, as float64."""
+    return np.asarray(centres, dtype).astype(np.float64)
+
+
+def _moved(run: Run, now: Centres, sums: ClusterSums, dtype: Any) -> Centres:
+    """The means of the clusters."""
+    weight, total, C = sums.weight, sums.total, now.values
+    empty = np.flatnonzero(weight <= 0)
+    new = C + total / np.where(weight > 0, weight, 1.0)[:, None]
+    if len(empty):
+        new = _relocated(run, now, sums, empty[np.argsort(now.order[empty])])
+    return Centres(_rounded(new, dtype), now.order, now.ends, now.origin)
+
+
+def _relocated(run: Run, now: Centres, sums: ClusterSums, empty: Array) -> Array:
+    """The means, where clusters without rows have been given the rows furthest from their centres."""
+    far = run.sum(Furthest, (now, len(empty)), "empty clusters", by_chunk=True)
+    weight, total = sums.weight.copy(), sums.total.copy()
+    C, x = now.values.copy(), far.x
+    for a, D, label, w, row in zip(empty, far.square, far.label, far.weight, x, strict=False):
+        if D <= 0:  # fewer different rows than clusters
+            break
+        weight[label] -= w
+        total[label] -= w * (row - now.values[label])
+        C[a], weight[a], total[a] = row, w, 0.0
+    new = C + total / np.where(weight > 0, weight, 1.0)[:, None]
+    rest = weight <= 0
+    # As in scikit-learn: a cluster that stays empty goes where the largest one is.
+    new[rest] = new[int(now.order.argsort()[np.argmax(now.in_order(weight))])]
+    return np.asarray(new)
+
+
+# ----------------------------------------------------------------------------------- what else is computed of all rows
+
+
+def _first(a: Any, b: Any) -> Any:
+    return np.concatenate([a, b])
+
+
+@dataclass(frozen=True)
+class Furthest(Sum):
+    """The rows furthest from their centres, furthest first, of equally far ones the first: at most `most`."""
+
+    most: int = field(metadata=merged_by(max))
+    square: Array = field(metadata=merged_by(_first))
+    label: Array = field(metadata=merged_by(_first))
+    weight: Array = field(metadata=merged_by(_first))
+    x: Array = field(metadata=merged_by(_first))
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Centres, int]) -> Self:
+        """Of one chunk; rows of weight 0 do not count."""
+        centres, most = params
+        labels, own = _nearest(chunk, centres)
+        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        rows = np.flatnonzero(w > 0)
+        rows = rows[np.argsort(-own[rows], kind="stable")][:most]
+        return cls(most, own[rows], labels[rows], w[rows], chunk.take(rows).dense() if len(rows) else _none(chunk))
+
+    def merge(self, other: Self) -> Self:
+        """The furthest of both."""
+        both = super().merge(other)
+        kept = np.argsort(-both.square, kind="stable")[: both.most]
+        return type(self)(both.most, both.square[kept], both.label[kept], both.weight[kept], both.x[kept])
+
+
+def _none(chunk: Chunk) -> Array:
+    return np.empty((0, chunk.n_features))
+
+
+def _nearest(chunk: Chunk, centres: Centres) -> tuple[Array, Array]:
+    """The nearest centre of each row, in the order of the groups, and D."""
+    labels, own = np.full(len(chunk), -1, np.int32), np.empty(len(chunk))
+    X = chunk_rows(chunk)
+    assign(X, centres, labels, own, np.empty((len(chunk), 0), np.float32))
+    return labels, own
+
+
+@dataclass(frozen=True)
+class Labels(Sum):
+    """The labels of the rows, in their order."""
+
+    labels: tuple[Array, ...]
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Centres) -> Self:
+        """Of one chunk."""
+        return cls((params.order[_nearest(chunk, params)[0]].astype(np.int32),))
+
+
+def labels_of(run: Run, centres: Array, origin: Array) -> Array:
+    """The label of every row, in one pass."""
+    found = run.sum(Labels, Centres.of(centres, origin), "labels")
+    return np.concatenate(found.labels)

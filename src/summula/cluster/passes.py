@@ -1,0 +1,292 @@
+"""One pass of Lloyd's algorithm as a sum over rows.
+
+With rows x_i, weights w_i and centres c_1, ..., c_k, a pass assigns every row to its nearest centre and adds up
+
+    a_i = argmin_a D(x_i, c_a)                                                                                    (1)
+    W_a = sum of w_i over a_i = a,       T_a = sum of w_i (x_i - c_a),       J = sum of w_i D(x_i, c_{a_i})         (2)
+
+so that the new centres are c_a + T_a / W_a, the means of the clusters. The sums are about the old centres, which costs
+nothing (the differences are those of D) and keeps all digits of clusters far from 0.
+
+Assignments are the same with and without bounds (`k_means_kernels` says why). Rows in memory have bounds on their
+distances to the other centres, kept from pass to pass, which spare most rows the comparison with all centres: one
+bound per row (Hamerly), one per group of about ten centres (Yinyang) or one per centre (Elkan). Rows of files keep
+four bytes each, their labels; rows that are elsewhere keep nothing, and a pass compares with the centres before, too.
+
+References
+----------
+Hamerly (2010), Making k-means even faster, SDM. Ding et al. (2015), Yinyang k-means, ICML.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.blocks import empty_block, scratch_block
+from summula.core.data.chunks import Chunk
+from summula.core.numerics.sums import Sum
+
+__all__ = ["Centres", "ClusterSums", "LloydPass", "RowState", "assign", "chunk_rows", "chunk_weights", "writeable"]
+
+Array = NDArray[Any]
+
+_NONE, _NO_STEPS = np.empty(0), np.empty(0, np.float32)
+_SCORES = 2**19  # products of rows and centres at a time: a block that stays in the cache
+
+
+@dataclass(frozen=True)
+class Centres:
+    """Centres as the kernels take them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (k, d)
+        In the order of the groups.
+    order : ndarray of shape (k,)
+        The number of each of them outside.
+    ends : ndarray of shape (groups + 1,)
+        Group g has the centres from ends[g] up to ends[g + 1].
+    origin : ndarray of shape (d,)
+        Near the mean of the rows: what the scores are computed about.
+    """
+
+    values: Array
+    order: Array
+    ends: Array
+    origin: Array
+
+    @classmethod
+    def of(cls, values: Array, origin: Array, groups: tuple[Array, Array] | None = None) -> Self:
+        """Centres in the user's order; `groups` are (order, ends), without them all centres are one group."""
+        order, ends = (np.arange(len(values)), np.array([0, len(values)])) if groups is None else groups
+        return cls(np.ascontiguousarray(values[order], np.float64), order, ends, origin)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What comes from another process may be memory that cannot be written to.
+        names = ("values", "order", "ends", "origin")
+        self.__dict__.update({name: writeable(state[name]) for name in names})
+
+    @property
+    def outside(self) -> Array:
+        """The centres in the user's order."""
+        return self.in_order(self.values)
+
+    @functools.cached_property
+    def scoring(self) -> Scoring:
+        """What scores are computed with."""
+        return Scoring.of(self)
+
+    @functools.cached_property
+    def apart(self) -> Array:
+        """Half the distance of each centre to the nearest other one, or a little less."""
+        from summula.cluster.k_means_kernels import squared_distances
+
+        D = np.empty((len(self.values), len(self.values)))
+        squared_distances(self.values, self.values, D)
+        np.fill_diagonal(D, np.inf)
+        return np.asarray(np.sqrt(D.min(axis=1)) * (0.5 - 2.0**-40))
+
+    def in_order(self, values: Array) -> Array:
+        """Values of the centres, in the user's order."""
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+
+class Scoring(NamedTuple):
+    """What scores are computed with: rows (-c, |c|^2 / 2) about the origin in single precision, and their error."""
+
+    rows: Array
+    margin: tuple[float, float]
+
+    @classmethod
+    def of(cls, centres: Centres) -> Scoring:
+        """Scores are products of these rows with (x, 1); their errors are below `margin`."""
+        about = centres.values - centres.origin
+        k, d = about.shape
+        rows = empty_block(k, d + 1, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("kj,kj->k", about, about)
+            rows[:, :d], rows[:, d] = -about, squares / 2
+            longest = float(np.sqrt(squares.max()))
+            # d + 1 roundings of the sum, two of each factor, one of the half square.
+            return cls(rows, (1.05 * (d + 8) * 2.0**-24 * longest, longest))
+
+
+@dataclass
+class RowState:
+    """What is kept of each row of this process from pass to pass: its label, and bounds where there are any.
+
+    `steps` are how far the centres of each group have moved at most since the last pass; None before the first one.
+    """
+
+    labels: Array
+    lower: Array
+    steps: Array | None = None
+
+    @classmethod
+    def blank(cls, n_rows: int, groups: int) -> Self:
+        """No labels yet."""
+        return cls(np.full(n_rows, -1, np.int32), np.empty((n_rows, groups), np.float32))
+
+    def advance(self, before: Centres, after: Centres) -> None:
+        """Note how far the centres have moved."""
+        moves = np.sqrt(np.einsum("kj,kj->k", after.values - before.values, after.values - before.values))
+        furthest = np.array([moves[a:b].max() for a, b in zip(before.ends, before.ends[1:], strict=False)])
+        self.steps = (furthest * (1 + 2.0**-20)).astype(np.float32)
+
+
+class LloydPass(NamedTuple):
+    """What a pass is given: centres, and the labels before: as a state of the rows, or the centres they come from."""
+
+    centres: Centres
+    state: RowState | None = None
+    before: Centres | None = None
+
+
+@dataclass(frozen=True)
+class ClusterSums(Sum):
+    """The sums (2), in the order of the groups of centres.
+
+    Attributes
+    ----------
+    weight : ndarray of shape (k,)
+    total : ndarray of shape (k, d)
+    inertia : float
+    moved : int
+        Rows that have another label than before.
+    """
+
+    weight: Array
+    total: Array
+    inertia: float
+    moved: int
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: LloydPass) -> Self:
+        """Assign the rows of a chunk, and add them up."""
+        centres, state, before = params
+        k, d = centres.values.shape
+        if state is None:
+            labels, lower, steps = np.full(len(chunk), -1, np.int32), np.empty((len(chunk), 0), np.float32), None
+        else:
+            here = slice(chunk.start, chunk.stop)
+            labels, lower, steps = state.labels[here], state.lower[here], state.steps
+        weight, total, moved = np.zeros(k), np.zeros((k, d)), 0
+        X, w = chunk_rows(chunk), chunk_weights(chunk)
+        own = scratch_block("k-means own", 1, len(chunk))[0]
+        if before is not None:
+            moved = _relabelled(X, before, centres, labels, own, lower)
+        if chunk.is_sparse:
+            moved += 0 if before is not None else assign(X, centres, labels, own, lower)
+            return cls(*_sparse_sums(X, w, labels, own, centres.values), moved)
+        from summula.cluster.k_means_kernels import add_rows
+
+        if before is None:
+            moved = assign(X, centres, labels, own, lower, steps)
+        inertia = add_rows(X, centres.values, w, labels, own, total, weight)
+        return cls(weight, total, float(inertia), moved)
+
+
+def _relabelled(X: Any, before: Centres, now: Centres, labels: Array, own: Array, lower: Array) -> int:
+    """Assign rows whose labels before are not kept; returns how many centres before would have given other labels."""
+    assign(X, before, labels, own, lower)
+    last = before.order[labels]
+    assign(X, now, labels, own, lower)
+    return int((last != now.order[labels]).sum())
+
+
+def writeable(values: Array) -> Array:
+    """The same numbers in C order in memory that may be written to: kernels are compiled for no other."""
+    return values if values.flags.c_contiguous and values.flags.writeable else values.copy(order="C")
+
+
+def chunk_weights(chunk: Chunk) -> Array:
+    """The weights of a chunk as kernels take them: empty where there are none."""
+    return np.empty(0) if chunk.weight is None else writeable(np.asarray(chunk.weight, np.float64))
+
+
+def chunk_rows(chunk: Chunk) -> Any:
+    """The rows of a chunk as CSR, or in C order in their own precision; valid until the next call."""
+    X = chunk.rows
+    if chunk.is_sparse:
+        return X.csr()
+    if isinstance(X, np.ndarray) and X.dtype == chunk.dtype and X.flags.c_contiguous and X.flags.writeable:
+        return X
+    return chunk.write(scratch_block("k-means rows", len(chunk), chunk.n_features, chunk.dtype))
+
+
+def assign(X: Any, centres: Centres, labels: Array, own: Array, lower: Array, steps: Array | None = None) -> int:
+    """Write the label (1) of every row, D to its centre, and lower bounds; returns how many labels changed.
+
+    Parameters
+    ----------
+    X : CSR matrix, or ndarray in C order, of shape (n, d)
+    centres : Centres
+    labels : ndarray of shape (n,), int32
+        The labels before, -1 where there are none; replaced by the new ones, in the order of the groups.
+    own : ndarray of shape (n,)
+    lower : ndarray of shape (n, groups) or (n, 0)
+    steps : ndarray of shape (groups,), optional
+        How far the centres have moved since `lower` was written; without it all rows are compared with all centres.
+    """
+    if hasattr(X, "indptr"):
+        return _assign_sparse(X, centres, labels, own)
+    from summula.cluster.k_means_kernels import open_rows
+
+    n, d = X.shape
+    bounded = steps is not None and lower.shape[1] > 0
+    bounds = (centres.apart, steps) if bounded else (_NONE, _NO_STEPS)
+    listed = scratch_block("k-means open", 1, n, np.int64)[0]
+    block, lengths = scratch_block("k-means block", n, d + 1, np.float32), scratch_block("k-means lengths", 1, n)[0]
+    count = open_rows(X, centres.values, centres.origin, bounds, (labels, lower), (own, listed, block, lengths))
+    most, moved = max(256, _SCORES // len(centres.values)), 0
+    for first in range(0, count, most):
+        some = slice(first, min(first + most, count))
+        moved += _compare(X, centres, listed[some], block[some], lengths[some], (labels, own, lower))
+    return moved
+
+
+def _compare(X: Array, centres: Centres, rows: Array, block: Array, lengths: Array, out: tuple[Array, ...]) -> int:
+    """Compare some rows with all centres; returns how many labels changed."""
+    from summula.cluster.k_means_kernels import assign_rows
+
+    rows_of_centres, margin = centres.scoring
+    n, k, groups = len(rows), len(centres.values), len(centres.ends) - 1
+    scores = scratch_block("k-means scores", k, n, np.float32)
+    lowest = scratch_block("k-means lowest", 2 * (groups + 1), n, np.float32).reshape(2, groups + 1, n)
+    chosen = scratch_block("k-means chosen", groups + 1, n, np.int32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.matmul(rows_of_centres, block.T, out=scores)
+    at = (centres.ends, centres.order)
+    return int(assign_rows(X, centres.values, at, rows, scores, lengths, margin, (lowest, chosen), out))
+
+
+def _assign_sparse(X: Any, centres: Centres, labels: Array, own: Array) -> int:
+    """The same for sparse rows: D = |x|^2 + (|c|^2 - 2 x'c), and there are no bounds."""
+    C = centres.outside
+    squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
+    shares = np.einsum("kj,kj->k", C, C) - 2.0 * (X @ C.T)
+    nearest = shares.argmin(axis=1)
+    own[:] = np.maximum(squares + shares[np.arange(len(nearest)), nearest], 0.0)
+    place = np.empty(len(C), np.int32)
+    place[centres.order] = np.arange(len(C))
+    moved = int((labels != place[nearest]).sum())
+    labels[:] = place[nearest]
+    return moved
+
+
+def _sparse_sums(X: Any, w: Array, labels: Array, own: Array, C: Array) -> tuple[Array, Array, float]:
+    """Weights, totals about the centres and inertia of sparse rows."""
+    from scipy.sparse import csr_array
+
+    n = len(labels)
+    w = np.ones(n) if not len(w) else w
+    weight = np.bincount(labels, weights=w, minlength=len(C))
+    member = csr_array((w, (labels, np.arange(n))), shape=(len(C), n))
+    return weight, (member @ X).toarray() - weight[:, None] * C, float(w @ own)
