@@ -80,4 +80,4 @@ def _module_of(name: str) -> str | None:
 def _folders() -> tuple[str, ...]:
     import summula
 
-    return summula._MODULES
+    return tuple(vars(summula)["_MODULES"])  # (the stub of the package does not have it)
