@@ -35,7 +35,7 @@ from summula.core.estimator.validation import as_source
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.sums import Groups
 
-__all__ = ["Collapse", "Expectation", "Model", "fit"]
+__all__ = ["Collapse", "Expectation", "Model", "fit", "opened"]
 
 Theta = TypeVar("Theta")
 S = TypeVar("S", bound="Expectation")
@@ -222,7 +222,7 @@ def fit(
     if isinstance(data, Run):
         return _iterate(model, data, (tol, max_iter, previous), on_step, assign)
     kept: list[Solution] = []
-    with _open(data, sample_weight, max_time) as run:
+    with opened(data, sample_weight, max_time) as run:
         try:
             return _iterate(model, run, (tol, max_iter, previous), on_step, kept.append)
         except OutOfTime:
@@ -234,14 +234,22 @@ def fit(
             return kept[-1]
 
 
+class _Incomplete(Unnamed):
+    """Stands for an estimator that takes missing values."""
+
+    _allows_nan = True
+
+
 @contextmanager
-def _open(data: Any, sample_weight: Any, max_time: float | None) -> Iterator[Run]:
-    """A run over rows that were given to the function and not to an estimator."""
+def opened(
+    data: Any, sample_weight: Any = None, max_time: float | None = None, *, allow_nan: bool = False
+) -> Iterator[Run]:
+    """A run over rows that were given to a function and not to an estimator."""
     deadline = None if max_time is None else time.monotonic() + max_time
     with watched(functools.partial(check_clock, deadline)):
         source = as_source(Unnamed(), data, None, sample_weight, needs_y=False, accept_sparse=False)
         try:
-            yield Run(Unnamed(), source, quiet=True, deadline=deadline)
+            yield Run(_Incomplete() if allow_nan else Unnamed(), source, quiet=True, deadline=deadline)
         finally:
             source.release()
 

@@ -84,6 +84,15 @@ def test_weights_are_repetitions() -> None:
     assert weighted.aic(X, w.astype(float)) == pytest.approx(repeated.aic(np.repeat(X, w, axis=0)), rel=1e-10)
 
 
+def test_the_certificate_is_recomputed() -> None:
+    loose = BinomialMixture(2, **COINS, tol=1e-3).fit(HEADS)
+    tight = BinomialMixture(2, **COINS, tol=1e-15).fit(HEADS)
+    assert tight.certificate_.residual < 1e-6 < loose.certificate_.residual
+    assert tight.certificate_.verify(HEADS)
+    assert not tight.certificate_.verify(HEADS[:-1])
+    assert not loose.set_params(fit_weights=False).fit(HEADS).certificate_.verify([[4]] * 5)
+
+
 def test_finds_the_classes_and_draws_from_them() -> None:
     rng = np.random.default_rng(2)
     truth = np.array([[0.9, 0.9, 0.1, 0.1, 0.5], [0.1, 0.2, 0.8, 0.9, 0.5]])

@@ -302,6 +302,24 @@ def test_samples_have_the_moments_of_the_mixture(kind: str) -> None:
         assert_allclose(np.cov(rows.T), S, atol=6 * S.max() * np.sqrt(2 / len(rows)))
 
 
+# -------------------------------------------------------------------------------------------------------- certificate
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_certificate_is_recomputed(kind: str) -> None:
+    X = clusters()
+    X[::9, 0] = np.nan
+    w = np.random.default_rng(9).integers(1, 4, len(X)).astype(float)
+    loose = GaussianMixture(3, covariance_type=kind, random_state=0, tol=1e-2).fit(X, sample_weight=w)
+    tight = GaussianMixture(3, covariance_type=kind, random_state=0, tol=1e-13, max_iter=5000).fit(X, sample_weight=w)
+    assert loose.certificate_.primal == pytest.approx(-loose.score(X, sample_weight=w), rel=1e-12)
+    assert tight.certificate_.residual < 1e-4 < loose.certificate_.residual
+    assert loose.certificate_.verify(X, sample_weight=w)
+    assert not loose.certificate_.verify(X)
+    assert np.isinf(tight.certificate_.gap)
+    assert str(tight.certificate_).startswith("stationary: log-likelihood per row")
+
+
 # ----------------------------------------------------------------------------------------------------------- collapse
 
 

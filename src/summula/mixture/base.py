@@ -23,6 +23,7 @@ from summula.core.estimator.rows import ProbabilityWriter
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.solution import Solution
+from summula.mixture.certificate import MixtureCertificate, certificate_of
 
 __all__ = ["Mixture", "checked_weights"]
 
@@ -48,6 +49,7 @@ STARTS = one_of("kmeans", "k-means++", "random", "random_from_data")
     n_iter_=schema.Integer(0),
     lower_bound_=schema.Real(finite=False),
     lower_bounds_=schema.Items(schema.Real(finite=False)),
+    certificate_=schema.Maybe(schema.Object(MixtureCertificate, n_components="n_components", n_features="n_features")),
     selection_=schema.Maybe(schema.Dict(schema.Integer(1), schema.Real(finite=False))),
 )
 class Mixture(ProbabilityWriter, Density):
@@ -85,8 +87,9 @@ class Mixture(ProbabilityWriter, Density):
             )
         run.keep_rows()
         previous = float(getattr(self, "lower_bound_", -np.inf)) if self._continues() else -np.inf
+        model = self._model(run)
         solution = em.fit(
-            self._model(run),
+            model,
             run,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -94,6 +97,7 @@ class Mixture(ProbabilityWriter, Density):
             assign=self._assign,
         )
         self._assign(solution)
+        self.certificate_ = certificate_of(model, run, solution.x)
         if not solution.converged and solution.status == "max_iter" and self.max_iter:
             steps = [previous, *solution.trace][-2:]
             gain = f"{steps[1] - steps[0]:.2g}" if np.isfinite(steps[0]) else "an unknown amount"
@@ -109,6 +113,7 @@ class Mixture(ProbabilityWriter, Density):
         return bool(self.warm_start and hasattr(self, "converged_"))
 
     def _assign(self, solution: Solution) -> None:
+        self.__dict__.pop("certificate_", None)  # of the fit before
         self._name_parameters(solution.x)
         self.converged_ = bool(solution.converged)
         self.n_iter_ = int(solution.n_steps)

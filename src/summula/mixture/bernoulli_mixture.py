@@ -59,6 +59,8 @@ class BernoulliMixture(CountMixture):
         EM steps.
     lower_bound_, lower_bounds_ : float, list of float
         The log-likelihood per row before the last M-step, and before each.
+    certificate_ : MixtureCertificate
+        The log-likelihood of the fitted parameters, and how far one more EM step would move them.
     selection_ : dict
         Of a model from `select`: the criterion for each number of components.
     n_features_in_, feature_names_in_ : as in scikit-learn

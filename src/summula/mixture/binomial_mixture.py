@@ -16,7 +16,7 @@ from summula.core.estimator.parameters import Allowed, array_like, boolean, inte
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.mixture.base import SHARED_PARAMETERS, STARTS, Mixture, checked_weights
-from summula.mixture.binomials import BinomialEM, Binomials, Successes, log_joint
+from summula.mixture.binomials import BinomialEM, Binomials, counted, log_joint
 
 __all__ = ["BinomialMixture", "CountMixture"]
 
@@ -38,16 +38,10 @@ class CountMixture(Mixture):
         """The fitted probabilities, shape (n_components, d)."""
         return self.probabilities_.reshape(-1, d)
 
-    def _successes(self, d: int) -> Successes:
-        names = getattr(self, "feature_names_in_", None)
-        known = None if names is None else tuple(str(name) for name in names)
-        return Successes(self._trials(d), type(self).__name__, known)
-
     def _model(self, run: Run) -> BinomialEM:
         d, k = run.source.n_features, self.n_components
         weights = None if self.weights_init is None else checked_weights(self.weights_init, k)
-        given = self.probabilities_init
-        p = None if given is None else _checked_probabilities(given, k, d)
+        p = None if self.probabilities_init is None else _checked_probabilities(self.probabilities_init, k, d)
         if self._continues():
             weights, p = self.weights_, self._table(d)
             if p.shape != (k, d):
@@ -57,18 +51,16 @@ class CountMixture(Mixture):
                 )
         seed = self._draw_seed()
         seeds = [seed, *(stream_key(seed, j) for j in range(1, self.n_init))]
-        method = self.init_params
-        return BinomialEM(k, self._successes(d), weights, p, self.fit_weights, method, seeds)
+        options = {"fit_weights": self.fit_weights, "method": self.init_params, "seeds": seeds}
+        return BinomialEM(k, self._trials(d), weights, p, **options)
 
-    def _name_parameters(self, theta: tuple[Successes, Binomials]) -> None:
-        _, found = theta
-        self.weights_ = found.weights
-        self.probabilities_ = found.probabilities
+    def _name_parameters(self, theta: Binomials) -> None:
+        self.weights_, self.probabilities_ = theta.weights, theta.probabilities
 
     def _log_joint(self, chunk: Chunk) -> Array:
         d = chunk.n_features
-        rows = self._successes(d)
-        return log_joint(rows.checked(chunk), Binomials(self.weights_, self._table(d), rows.trials))
+        theta = Binomials(self.weights_, self._table(d), self._trials(d))
+        return log_joint(counted(chunk, theta.trials), theta)
 
     def _n_parameters(self) -> int:
         free_weights = len(self.weights_) - 1 if self.fit_weights else 0
@@ -124,6 +116,8 @@ class BinomialMixture(CountMixture):
         EM steps.
     lower_bound_, lower_bounds_ : float, list of float
         The log-likelihood per row before the last M-step, and before each.
+    certificate_ : MixtureCertificate
+        The log-likelihood of the fitted parameters, and how far one more EM step would move them.
     selection_ : dict
         Of a model from `select`: the criterion for each number of components.
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -213,7 +207,7 @@ class BinomialMixture(CountMixture):
     def _reading(self, X: Any) -> Source:
         return super()._reading(_column(X))
 
-    def _name_parameters(self, theta: tuple[Successes, Binomials]) -> None:
+    def _name_parameters(self, theta: Binomials) -> None:
         super()._name_parameters(theta)
         if self.probabilities_.shape[1] == 1:
             self.probabilities_ = self.probabilities_[:, 0].copy()

@@ -30,17 +30,22 @@ from summula.core.data.chunks import Chunk
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import RowError
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import raise_if_not_finite
+from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 from summula.mixture.starts import nearest, row_sample, seed_points
 
-__all__ = ["BinomialEM", "BinomialSums", "Binomials", "Successes", "log_joint"]
+__all__ = ["BinomialEM", "BinomialSums", "Binomials", "counted", "log_joint"]
 
 Array = NDArray[Any]
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
+@schema.saved(
+    weights=schema.Array("float64", "n_components", low=0.0),
+    probabilities=schema.Array("float64", "n_components", "n_features", low=0.0, high=1.0),
+    trials=schema.Array("float64", "n_features", low=1.0),
+)
 @dataclass(frozen=True)
 class Binomials:
     """The parameters of a mixture of binomial distributions.
@@ -55,6 +60,11 @@ class Binomials:
     weights: Array
     probabilities: Array
     trials: Array
+
+    def distance(self, other: Binomials) -> float:
+        """The largest change of a weight or probability."""
+        changes = (other.weights - self.weights, other.probabilities - self.probabilities)
+        return float(max(np.abs(change).max() for change in changes))
 
     @cached_property
     def slopes(self) -> Array:
@@ -72,40 +82,22 @@ def _logs(p: Array) -> tuple[Array, Array]:
     return np.log(np.maximum(p, _SMALLEST)), np.log(np.maximum(1.0 - p, _SMALLEST))
 
 
-@dataclass(frozen=True)
-class Successes:
-    """What the columns may hold.
-
-    Attributes
-    ----------
-    trials : ndarray of shape (d,)
-    name : str
-        The estimator that asks.
-    names : tuple of str, or None
-        Of the columns.
-    """
-
-    trials: Array
-    name: str
-    names: tuple[str, ...] | None = None
-
-    def checked(self, chunk: Chunk) -> Array:
-        """The rows of a chunk as a block; raises for the first value that is no possible count."""
-        block = chunk.block(np.float64)
-        with np.errstate(invalid="ignore"):
-            bad = (block != np.floor(block)) | (block < 0) | (block > self.trials)
-        bad &= np.isfinite(block)
-        if bad.any():
-            row, j = (int(place[0]) for place in np.nonzero(bad))
-            label = f"Column {j}" if self.names is None else f"Column {self.names[j]!r}"
-            most = f"{self.trials[j]:g}"
-            raise RowError(
-                f"{label} holds {block[row, j]:g}",
-                chunk.start + row,
-                f", which is not a whole number from 0 to {most}; {self.name} counts successes in {most} trial"
-                f"{'' if self.trials[j] == 1 else 's'}.",
-            )
-        return block
+def counted(chunk: Chunk, trials: Array) -> Array:
+    """The rows of a chunk as a block; raises for the first value that is not a possible number of successes."""
+    block = chunk.block(np.float64)
+    with np.errstate(invalid="ignore"):
+        bad = (block != np.floor(block)) | (block < 0) | (block > trials)
+    bad &= np.isfinite(block)
+    if bad.any():
+        row, j = (int(place[0]) for place in np.nonzero(bad))
+        most = f"{trials[j]:g}"
+        raise RowError(
+            f"Column {j} holds {block[row, j]:g}",
+            chunk.start + row,
+            f", which is not a whole number from 0 to {most}: give counts of successes in {most} "
+            f"trial{'' if trials[j] == 1 else 's'}.",
+        )
+    return block
 
 
 def log_joint(block: Array, theta: Binomials) -> Array:
@@ -141,12 +133,11 @@ class BinomialSums(Sum):
     successes: Array
 
     @classmethod
-    def map(cls, chunk: Chunk, params: tuple[Successes, Binomials]) -> Self:
+    def map(cls, chunk: Chunk, params: Binomials) -> Self:
         """The sums of one chunk at the parameters `params`."""
         from summula.mixture.kernels import responsibilities
 
-        rows, theta = params
-        block = rows.checked(chunk)
+        block, theta = counted(chunk, params.trials), params
         weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         joint, density = empty_block(len(theta.weights), len(block)), np.empty(len(block))
         joint[...] = log_joint(block, theta).T
@@ -154,15 +145,17 @@ class BinomialSums(Sum):
         return cls(inner(weight, density), float(weight.sum()), joint.sum(axis=1), product(joint, block))
 
 
-class BinomialEM(em.Model[tuple[Successes, Binomials], BinomialSums]):
+class BinomialEM(em.Model[Binomials, BinomialSums]):
     """A mixture of binomial distributions.
 
     Parameters
     ----------
-    rows : Successes
-    weights, probabilities : ndarray or None
+    k : int
+        Number of components.
+    trials : ndarray of shape (d,)
+    weights, probabilities : ndarray, optional
         Where to start; what is None is found from a sample of the rows.
-    fit_weights : bool
+    fit_weights : bool, default=True
         Whether weights are estimated; otherwise they stay.
     method : {"kmeans", "k-means++", "random", "random_from_data"}
     seeds : sequence of int
@@ -174,38 +167,37 @@ class BinomialEM(em.Model[tuple[Successes, Binomials], BinomialSums]):
     def __init__(
         self,
         k: int,
-        rows: Successes,
-        weights: Array | None,
-        probabilities: Array | None,
-        fit_weights: bool,
-        method: str,
-        seeds: Sequence[int],
+        trials: Array,
+        weights: Array | None = None,
+        probabilities: Array | None = None,
+        *,
+        fit_weights: bool = True,
+        method: str = "kmeans",
+        seeds: Sequence[int] = (0,),
     ) -> None:
-        self.k, self.rows, self.weights, self.probabilities = k, rows, weights, probabilities
+        self.k, self.trials, self.weights, self.probabilities = k, trials, weights, probabilities
         self.fit_weights, self.method, self.seeds = fit_weights, method, seeds
 
-    def maximize(self, sums: BinomialSums, theta: tuple[Successes, Binomials]) -> tuple[Successes, Binomials]:
+    def maximize(self, sums: BinomialSums, theta: Binomials) -> Binomials:
         """The M-step (2); a component without rows stays as it is."""
-        rows, before = theta
         n = sums.counts
         empty = n <= _SMALLEST
-        p = sums.successes / (np.where(empty, 1.0, n)[:, None] * rows.trials)
-        p = np.where(empty[:, None], before.probabilities, np.clip(p, 0.0, 1.0))
-        weights = n / n.sum() if self.fit_weights else before.weights
-        return rows, Binomials(weights, p, rows.trials)
+        p = sums.successes / (np.where(empty, 1.0, n)[:, None] * self.trials)
+        p = np.where(empty[:, None], theta.probabilities, np.clip(p, 0.0, 1.0))
+        return Binomials(n / n.sum() if self.fit_weights else theta.weights, p, self.trials)
 
-    def starts(self, run: Run) -> list[tuple[Successes, Binomials]]:
+    def starts(self, run: Run) -> list[Binomials]:
         """Start from what was given, or from clusters of a sample."""
-        uniform_weights = np.full(self.k, 1.0 / self.k) if self.weights is None else self.weights
+        equal = np.full(self.k, 1.0 / self.k) if self.weights is None else self.weights
         if self.probabilities is not None:
-            return [(self.rows, Binomials(uniform_weights, self.probabilities, self.rows.trials))]
+            return [Binomials(equal, self.probabilities, self.trials)]
         sample = row_sample(run, self.seeds[0])
         if not np.isfinite(sample.rows).all():
-            raise_if_not_finite(run.source, self.rows.name)
-        return [self._start(sample.rows, sample.weight, uniform_weights, seed) for seed in self.seeds]
+            run.raise_if_not_finite()
+        return [self._start(sample.rows, sample.weight, equal, seed) for seed in self.seeds]
 
-    def _start(self, rows: Array, weight: Array, weights: Array, seed: int) -> tuple[Successes, Binomials]:
-        Z = rows / self.rows.trials
+    def _start(self, rows: Array, weight: Array, weights: Array, seed: int) -> Binomials:
+        Z = rows / self.trials
         if self.method == "random":
             R = np.stack([uniform(stream_key(seed, (2, k)), len(Z)) for k in range(self.k)], axis=1)
             R = weight[:, None] * (R / R.sum(axis=1, keepdims=True))
@@ -213,7 +205,7 @@ class BinomialEM(em.Model[tuple[Successes, Binomials], BinomialSums]):
             labels = nearest(Z, seed_points(Z, weight, self.k, self.method, stream_key(seed, 1)))
             R = weight[:, None] * (labels[:, None] == np.arange(self.k))
         n = R.sum(axis=0)
-        p = (R.T @ rows + 0.5) / (n[:, None] * self.rows.trials + 1.0)  # away from 0 and 1, where EM cannot move
+        p = (R.T @ rows + 0.5) / (n[:, None] * self.trials + 1.0)  # away from 0 and 1, where EM cannot move
         if self.weights is None and self.fit_weights:
             weights = (n + 0.5) / (n + 0.5).sum()
-        return self.rows, Binomials(weights, p, self.rows.trials)
+        return Binomials(weights, p, self.trials)

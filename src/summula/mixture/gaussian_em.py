@@ -64,13 +64,13 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
         k: int,
         kind: str,
         reg_covar: float,
-        method: str,
-        given: Given,
-        seeds: Sequence[int],
+        method: str = "kmeans",
+        given: Given | None = None,
+        seeds: Sequence[int] = (0,),
         theta: Gaussians | None = None,
     ) -> None:
         self.k, self.kind, self.reg_covar, self.method = k, kind, reg_covar, method
-        self.given, self.seeds, self.theta = given, seeds, theta
+        self.given, self.seeds, self.theta = Given() if given is None else given, seeds, theta
 
     def maximize(self, sums: GaussianSums, theta: Gaussians) -> Gaussians:
         """The M-step."""

@@ -106,6 +106,8 @@ class GaussianMixture(Mixture):
         The same for each step.
     collapsed_ : ndarray of int
         Components that have shrunk to a point, line or plane, held up by `reg_covar` alone.
+    certificate_ : MixtureCertificate
+        The log-likelihood of the fitted parameters, and how far one more EM step would move them.
     selection_ : dict
         Of a model from `select`: the criterion for each number of components.
     n_features_in_, feature_names_in_ : as in scikit-learn

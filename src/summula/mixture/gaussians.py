@@ -32,6 +32,7 @@ from scipy import linalg
 
 from summula.core.data.blocks import aligned, empty_block, inner, scratch_block
 from summula.core.data.chunks import Chunk
+from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 from summula.em import Collapse
 
@@ -44,6 +45,12 @@ _TINY = 10 * np.finfo(np.float64).eps
 _LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
+@schema.saved(
+    kind=schema.Text("full", "tied", "diag", "spherical"),
+    weights=schema.Array("float64", "n_components", low=0.0),
+    means=schema.Array("float64", "n_components", "n_features"),
+    factors=schema.Array("float64", "..."),
+)
 @dataclass(frozen=True)
 class Gaussians:
     """The parameters of a mixture of normal distributions.
@@ -125,6 +132,17 @@ class Gaussians:
         block.reshape(k, 1 + d, d)[:, 0] = 0.0
         block.reshape(k, 1 + d, d)[:, 1:] = inverses
         return block, np.ascontiguousarray(np.einsum("kij,kj->ki", inverses, self.means - self.origin))
+
+    def distance(self, other: Gaussians) -> float:
+        """The largest change of a weight, of a mean in standard deviations, or of a covariance as a share of it."""
+        drift, scale = other.means - self.means, other.factors / self.factors if self.is_diagonal else None
+        if scale is not None:
+            moved, spread = drift * self.scales, scale**2 - 1.0
+        else:
+            inverses = np.broadcast_to(self.inverse_factors, (len(self.means), *self.factors.shape[1:]))
+            moved, turned = np.einsum("kij,kj->ki", inverses, drift), self.inverse_factors @ other.factors
+            spread = turned @ turned.transpose(0, 2, 1) - np.eye(self.means.shape[1])
+        return float(max(np.abs(part).max() for part in (other.weights - self.weights, moved, spread)))
 
 
 class _Rows(NamedTuple):
