@@ -74,6 +74,18 @@ def models() -> Iterator[Golden]:
     glm = GeneralizedLinearRegressor("gamma", "log", lower=[-1.0, 0.0, -np.inf])
     yield Golden("GeneralizedLinearRegressor", glm.fit(X, amounts, sample_weight=w), "predict", new)
     yield from _more_models(X, y, words, counts, new)
+    yield from _mixtures(X, new)
+
+
+def _mixtures(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
+    from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
+
+    for kind in ("full", "tied", "diag", "spherical"):
+        model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+        yield Golden(f"GaussianMixture-{kind}", model, "score_samples", new)
+    counts, ones = np.clip(np.round(X[:, :1] + 5), 0, 10), (X - X.mean(axis=0) > 0).astype(float)
+    yield Golden("BinomialMixture", BinomialMixture(2, 10, random_state=0).fit(counts), "predict_proba", counts[:5])
+    yield Golden("BernoulliMixture", BernoulliMixture(2, random_state=0).fit(ones), "predict_proba", ones[:5])
 
 
 def _more_models(

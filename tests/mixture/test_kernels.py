@@ -15,24 +15,28 @@ from tests.reference import mixtures
 RNG = np.random.default_rng(0)
 
 
-def test_whitened_joint_and_scaling() -> None:
-    Y, shift, constant = RNG.normal(size=(3, 5, 7)), RNG.normal(size=(3, 4)), RNG.normal(size=3)
-    whole, joint = Y.copy(), np.empty((3, 7))
-    kernels.whitened_joint(whole, shift, constant, joint)
-    centred = Y[:, 1:] - shift[:, :, None]
-    assert_allclose(whole[:, 1:], centred)
-    assert_allclose(joint, constant[:, None] - 0.5 * (centred**2).sum(axis=1))
-    r = RNG.random((3, 7))
-    kernels.scale_whitened(whole, r)
-    assert_allclose(whole[:, 0], np.sqrt(r))
-    assert_allclose(whole[:, 1:], centred * np.sqrt(r)[:, None])
+@pytest.mark.parametrize("d", [1, 4, 9])
+def test_whitened_sums(d: int) -> None:
+    n, k = 300, 3  # more than one block
+    Z, W = RNG.normal(size=(n, d)), np.tril(RNG.normal(size=(k, d, d)))
+    shift, constant, weight = RNG.normal(size=(k, d)), RNG.normal(size=k), RNG.random(n)
+    joint, size = np.empty((k, n)), d + 1 + (d + 1) % 2
+    kernels.whitened_joint(Z, W, shift, constant, joint)
+    y = np.einsum("kij,nj->kni", W, Z) - shift[:, None]
+    assert_allclose(joint, constant[:, None] - 0.5 * (y**2).sum(axis=2), rtol=1e-12)
+    r, density = mixtures.responsibilities(joint, weight)
+    G = np.zeros((k, size, size))
+    assert kernels.whitened_sums(Z, W, shift, constant, weight, G) == pytest.approx(weight @ density, rel=1e-12)
+    lead = np.concatenate([np.ones((k, n, 1)), y], axis=2)
+    expected = np.einsum("kn,kni,knj->kij", r, lead, lead)
+    assert_allclose(np.tril(G[:, : d + 1, : d + 1]), np.tril(expected), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("far", [1.0, 1e5])
 def test_responsibilities(far: float) -> None:
     joint, weight, density = far * RNG.normal(size=(4, 9)), RNG.random(9), np.empty(9)
     expected, log_density = mixtures.responsibilities(joint, weight)
-    kernels.responsibilities(joint, weight, density)
+    assert kernels.responsibilities(joint, weight, density) == pytest.approx(weight @ log_density, rel=1e-12)
     assert_allclose(density, log_density, rtol=1e-13)
     assert_allclose(joint, expected, rtol=1e-12, atol=1e-250)
 
@@ -44,15 +48,18 @@ def holes(n: int, d: int) -> Any:
 
 
 def test_diagonal_sums() -> None:
-    Z, mean, sigma, r = holes(20, 3), RNG.normal(size=(2, 3)), 0.5 + RNG.random((2, 3)), RNG.random((2, 20))
-    weights, joint = np.array([0.3, 0.7]), np.empty((2, 20))
+    n = 300
+    Z, mean, sigma, weight = holes(n, 3), RNG.normal(size=(2, 3)), 0.5 + RNG.random((2, 3)), RNG.random(n)
+    weights, joint = np.array([0.3, 0.7]), np.empty((2, n))
     theta = gaussians.Gaussians("diag", weights, mean, sigma)
-    kernels.diagonal_joint(np.ascontiguousarray(Z.T), mean, theta.scales, theta.constants, joint)
+    kernels.diagonal_joint(Z, mean, theta.scales, theta.constants, joint)
     each = stats.norm(mean[:, None], sigma[:, None]).logpdf(Z)
     assert_allclose(joint, np.log(weights)[:, None] + np.nansum(each, axis=2), rtol=1e-12)
+    r, density = mixtures.responsibilities(joint, weight)
     counts, first, second = np.zeros(2), np.zeros((2, 3)), np.zeros((2, 3))
-    kernels.diagonal_sums(np.ascontiguousarray(Z.T), mean, theta.scales, r, counts, first, second)
+    elbo = kernels.diagonal_sums(Z, mean, theta.scales, theta.constants, weight, counts, first, second)
     t = (Z - mean[:, None]) / sigma[:, None]
+    assert elbo == pytest.approx(weight @ density, rel=1e-12)
     assert_allclose(counts, r.sum(axis=1))
     assert_allclose(first, (r[:, :, None] * np.nan_to_num(t)).sum(axis=1), atol=1e-12)
     assert_allclose(second, (r[:, :, None] * np.where(np.isnan(t), 1.0, t**2)).sum(axis=1))

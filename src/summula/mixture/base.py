@@ -86,6 +86,7 @@ class Mixture(ProbabilityWriter, Density):
                 f"n_samples = {run.source.n_rows}: ask for fewer components."
             )
         run.keep_rows()
+        run.refine(self.n_components)
         previous = float(getattr(self, "lower_bound_", -np.inf)) if self._continues() else -np.inf
         model = self._model(run)
         solution = em.fit(

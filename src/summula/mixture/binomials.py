@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula import em
-from summula.core.data.blocks import empty_block, inner, product
+from summula.core.data.blocks import empty_block, product
 from summula.core.data.chunks import Chunk
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import RowError
@@ -141,8 +141,8 @@ class BinomialSums(Sum):
         weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         joint, density = empty_block(len(theta.weights), len(block)), np.empty(len(block))
         joint[...] = log_joint(block, theta).T
-        responsibilities(joint, np.ascontiguousarray(weight), density)
-        return cls(inner(weight, density), float(weight.sum()), joint.sum(axis=1), product(joint, block))
+        elbo = responsibilities(joint, np.ascontiguousarray(weight, np.float64), density)
+        return cls(elbo, float(weight.sum()), joint.sum(axis=1), product(joint, block))
 
 
 class BinomialEM(em.Model[Binomials, BinomialSums]):

@@ -22,7 +22,7 @@ its observed values. A row without any observed value says nothing, and does not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.data.blocks import aligned, empty_block, inner, scratch_block
+from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
@@ -40,7 +40,6 @@ __all__ = ["GaussianSums", "Gaussians", "log_joint", "maximized"]
 
 Array = NDArray[Any]
 
-_BLOCK_VALUES = 2**16  # whitened values at once: half a megabyte, which stays in the second cache
 _TINY = 10 * np.finfo(np.float64).eps
 _LOG_2_PI = float(np.log(2.0 * np.pi))
 
@@ -68,6 +67,10 @@ class Gaussians:
     weights: Array
     means: Array
     factors: Array
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is derived from these is derived anew elsewhere: blocks have to be aligned.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
     def from_precisions(cls, kind: str, weights: Array, means: Array, upper: Array) -> Gaussians:
@@ -121,17 +124,14 @@ class Gaussians:
     @cached_property
     def origin(self) -> Array:
         """What rows are measured from: the mean of the mixture."""
-        return np.asarray(self.weights @ self.means)
+        return np.asarray((self.weights[:, None] * self.means).sum(axis=0))
 
     @cached_property
     def whitening(self) -> tuple[Array, Array]:
-        """A block of L_k^-1, each below a row of zeros, shape (k (1 + d), d); and the whitened means, shape (k, d)."""
+        """L_k^-1, shape (k, d, d); and L_k^-1 times the mean less the origin, shape (k, d)."""
         k, d = self.means.shape
-        inverses = np.broadcast_to(self.inverse_factors, (k, d, d))
-        block = empty_block(k * (1 + d), d)
-        block.reshape(k, 1 + d, d)[:, 0] = 0.0
-        block.reshape(k, 1 + d, d)[:, 1:] = inverses
-        return block, np.ascontiguousarray(np.einsum("kij,kj->ki", inverses, self.means - self.origin))
+        inverses = np.ascontiguousarray(np.broadcast_to(self.inverse_factors, (k, d, d)))
+        return inverses, np.ascontiguousarray(np.einsum("kij,kj->ki", inverses, self.means - self.origin))
 
     def distance(self, other: Gaussians) -> float:
         """The largest change of a weight, of a mean in standard deviations, or of a covariance as a share of it."""
@@ -158,17 +158,18 @@ class _Rows(NamedTuple):
 
 def _split(Z: Array) -> Iterator[_Rows]:
     """Complete rows, and those with missing values, sorted by which ones are missing."""
-    missing = np.isnan(Z)
-    incomplete = missing.any(axis=1)
-    if not incomplete.any():
+    if not np.isnan(Z.sum()):
         yield _Rows(Z, slice(None), None)
         return
+    missing = np.isnan(Z)
+    incomplete = missing.any(axis=1)
     if not incomplete.all():
         places = np.flatnonzero(~incomplete)
         yield _Rows(aligned(Z[places]), places, None)
-    places = np.flatnonzero(incomplete)
-    order, patterns = _patterns(missing[places])
-    yield _Rows(aligned(Z[places[order]]), places[order], patterns)
+    if incomplete.any():  # otherwise there are infinities of both signs
+        places = np.flatnonzero(incomplete)
+        order, patterns = _patterns(missing[places])
+        yield _Rows(aligned(Z[places[order]]), places[order], patterns)
 
 
 def _patterns(missing: Array) -> tuple[Array, Any]:
@@ -183,18 +184,6 @@ def _patterns(missing: Array) -> tuple[Array, Any]:
     return order, Patterns(columns.astype(np.int64), (~is_missing).sum(axis=1), starts.astype(np.int64))
 
 
-def _blocks(Z: Array, theta: Gaussians) -> Iterator[tuple[slice, Array]]:
-    """Rows in blocks that stay in cache, whitened (but for the shift) for every component, shape (k, 1 + d, n)."""
-    k, d = theta.means.shape
-    step = max(64, 1 << int(np.log2(max(_BLOCK_VALUES / (k * (1 + d)), 1.0))))
-    W, _ = theta.whitening
-    for a in range(0, len(Z), step):
-        rows = Z[a : a + step]
-        Y = scratch_block("whitened rows", k * (1 + d), len(rows))
-        np.matmul(W, rows.T, out=Y)
-        yield slice(a, a + len(rows)), Y.reshape(k, 1 + d, len(rows))
-
-
 def log_joint(chunk: Chunk, theta: Gaussians) -> Array:
     """log pi_k + log N(x_i; mu_k, Sigma_k), shape (n, k), over the observed values of each row."""
     from summula.mixture import kernels
@@ -204,16 +193,13 @@ def log_joint(chunk: Chunk, theta: Gaussians) -> Array:
     means = theta.means - theta.origin
     if theta.is_diagonal:
         joint = np.empty(out.T.shape)
-        kernels.diagonal_joint(np.ascontiguousarray(block.T), means, theta.scales, theta.constants, joint)
+        kernels.diagonal_joint(block, means, theta.scales, theta.constants, joint)
         out[:] = joint.T
         return out
     for rows in _split(block):
         joint = np.empty((out.shape[1], len(rows.Z)))
         if rows.patterns is None:
-            for part, Y in _blocks(rows.Z, theta):
-                here = np.empty((len(joint), Y.shape[2]))
-                kernels.whitened_joint(Y, theta.whitening[1], theta.constants, here)
-                joint[:, part] = here
+            kernels.whitened_joint(rows.Z, *theta.whitening, theta.constants, joint)
         else:
             kernels.incomplete_joint(rows.Z, rows.patterns, means, theta.covariances, theta.log_weights, joint)
         out[rows.places] = joint.T
@@ -246,7 +232,7 @@ class GaussianSums(Sum):
     def map(cls, chunk: Chunk, params: Gaussians) -> Self:
         """The sums of one chunk at the parameters `params`."""
         block = chunk.block(np.float64, params.origin)
-        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        weight = np.ones(len(chunk)) if chunk.weight is None else np.ascontiguousarray(chunk.weight, np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             if params.is_diagonal:
                 return cls._diagonal(block, weight, params)
@@ -263,18 +249,11 @@ class GaussianSums(Sum):
         from summula.mixture import kernels
 
         k, d = theta.means.shape
-        sums, elbo = np.zeros((k, 1 + d, 1 + d)), 0.0
-        products = np.empty_like(sums)
-        for part, Y in _blocks(Z, theta):
-            joint, density = scratch_block("joint density", k, Y.shape[2]), np.empty(Y.shape[2])
-            kernels.whitened_joint(Y, theta.whitening[1], theta.constants, joint)
-            kernels.responsibilities(joint, weight[part], density)
-            kernels.scale_whitened(Y, joint)
-            # NumPy sees each matrix times its own transpose and computes one half.
-            np.matmul(Y, Y.transpose(0, 2, 1), out=products)
-            sums += products
-            elbo += inner(weight[part], density)
-        first, second = np.ascontiguousarray(sums[:, 0, 1:]), np.ascontiguousarray(sums[:, 1:, 1:])
+        sums = np.zeros((k, d + 1 + (d + 1) % 2, d + 1 + (d + 1) % 2))
+        elbo = kernels.whitened_sums(Z, *theta.whitening, theta.constants, weight, sums)
+        second = np.tril(sums[:, 1 : d + 1, 1 : d + 1])
+        second += np.tril(second, -1).transpose(0, 2, 1)
+        first = np.ascontiguousarray(sums[:, 1 : d + 1, 0])
         return cls(elbo, float(weight.sum()), sums[:, 0, 0].copy(), first, second)
 
     @classmethod
@@ -282,17 +261,9 @@ class GaussianSums(Sum):
         from summula.mixture import kernels
 
         k, d = theta.means.shape
-        means, elbo = theta.means - theta.origin, 0.0
+        means, weight = theta.means - theta.origin, _without_empty(block, weight)
         counts, first, second = np.zeros(k), np.zeros((k, d)), np.zeros((k, d))
-        step = max(64, _BLOCK_VALUES // (k + d))
-        weight = _without_empty(block, weight)
-        for a in range(0, len(block), step):
-            Z, w = np.ascontiguousarray(block[a : a + step].T), weight[a : a + step]
-            joint, density = np.empty((k, len(w))), np.empty(len(w))
-            kernels.diagonal_joint(Z, means, theta.scales, theta.constants, joint)
-            kernels.responsibilities(joint, w, density)
-            kernels.diagonal_sums(Z, means, theta.scales, joint, counts, first, second)
-            elbo += inner(w, density)
+        elbo = kernels.diagonal_sums(block, means, theta.scales, theta.constants, weight, counts, first, second)
         return cls(elbo, float(weight.sum()), counts, first, second)
 
     @classmethod
@@ -304,17 +275,17 @@ class GaussianSums(Sum):
         joint, density = np.empty((k, len(weight))), np.empty(len(weight))
         first, second = np.zeros((k, d)), np.zeros((k, d, d))
         kernels.incomplete_joint(rows.Z, rows.patterns, means, theta.covariances, theta.log_weights, joint)
-        kernels.responsibilities(joint, weight, density)
+        elbo = kernels.responsibilities(joint, weight, density)
         kernels.incomplete_sums(rows.Z, rows.patterns, means, theta.covariances, joint, first, second)
         inverses = np.broadcast_to(theta.inverse_factors, (k, d, d))
         second = inverses @ second @ inverses.transpose(0, 2, 1)
         first = np.einsum("kij,kj->ki", inverses, first)
-        return cls(inner(weight, density), float(weight.sum()), joint.sum(axis=1), first, second)
+        return cls(elbo, float(weight.sum()), joint.sum(axis=1), first, second)
 
 
 def _without_empty(Z: Array, weight: Array) -> Array:
     """The weights, 0 for rows without any observed value."""
-    return np.where(np.isnan(Z).all(axis=1), 0.0, weight)
+    return np.where(np.isnan(Z).all(axis=1), 0.0, weight) if np.isnan(Z.sum()) else weight
 
 
 # ----------------------------------------------------------------------------------------------------------- the M-step

@@ -20,14 +20,16 @@ __all__ = [
     "incomplete_joint",
     "incomplete_sums",
     "responsibilities",
-    "scale_whitened",
     "warmup",
     "whitened_joint",
+    "whitened_sums",
 ]
 
 Array = NDArray[np.float64]
 
 _LOG_2_PI = float(np.log(2.0 * np.pi))
+_ROWS = 256  # at once: a block and its whitened copies stay in the second cache
+_NOTHING = 1e-20  # responsibilities below this change no digit of a sum
 
 
 class Patterns(NamedTuple):
@@ -48,30 +50,122 @@ class Patterns(NamedTuple):
     starts: NDArray[np.int64]
 
 
-@kernel
-def whitened_joint(Y: Array, shift: Array, constant: Array, joint: Array) -> None:
-    """joint_ki = constant_k - |y_ki - shift_k|^2 / 2, where Y (k, 1 + d, n) holds y from its second row on.
+# ------------------------------------------------------------------------------------------------- covariance matrices
 
-    The shift is taken off in place.
-    """
-    K, D, n = Y.shape
-    for k in range(K):
+
+@summing_kernel
+def _whiten(X: Array, n: int, W: Array, shift: Array, Y: Array, square: Array) -> None:
+    """Y[1 + j] = sum over m <= j of W_jm X[m] - shift_j for n rows of the data, and the sum of squares over j."""
+    for i in range(n):
+        square[i] = 0.0
+    for j in range(len(W)):
+        w, y, by = W[j], Y[1 + j, :n], shift[j]
         for i in range(n):
-            joint[k, i] = 0.0
-        for j in range(1, D):
-            by = shift[k, j - 1]
+            y[i] = -by
+        whole = 4 * ((j + 1) // 4)
+        for m in range(0, whole, 4):
+            a, b, c, d = w[m], w[m + 1], w[m + 2], w[m + 3]
+            xa, xb, xc, xd = X[m, :n], X[m + 1, :n], X[m + 2, :n], X[m + 3, :n]
             for i in range(n):
-                t = Y[k, j, i] - by
-                Y[k, j, i] = t
-                joint[k, i] += t * t
+                y[i] += (a * xa[i] + b * xb[i]) + (c * xc[i] + d * xd[i])
+        for m in range(whole, j + 1):
+            a, xa = w[m], X[m, :n]
+            for i in range(n):
+                y[i] += a * xa[i]
         for i in range(n):
-            joint[k, i] = constant[k] - 0.5 * joint[k, i]
+            square[i] += y[i] * y[i]
+
+
+@summing_kernel
+def _add_products(P: Array, n: int, G: Array) -> None:
+    """G += P P' over n columns of P, which has an even number of rows: pairs of rows with pairs, the lower half."""
+    for a in range(0, len(P), 2):
+        p, q = P[a, :n], P[a + 1, :n]
+        for b in range(0, a + 2, 2):
+            s, t = P[b, :n], P[b + 1, :n]
+            ps, pt, qs, qt = 0.0, 0.0, 0.0, 0.0
+            for i in range(n):
+                ps += p[i] * s[i]
+                pt += p[i] * t[i]
+                qs += q[i] * s[i]
+                qt += q[i] * t[i]
+            G[a, b] += ps
+            G[a, b + 1] += pt
+            G[a + 1, b] += qs
+            G[a + 1, b + 1] += qt
 
 
 @kernel
-def responsibilities(joint: Array, weight: Array, log_density: Array) -> None:
-    """Turn log joint densities (k, n) into responsibilities times weights, and write the log density of each row."""
-    K, n = joint.shape
+def _pack(Y: Array, r: Array, n: int, P: Array, places: NDArray[np.int64]) -> int:
+    """The rows with a responsibility that counts, times its root, which stands first; returns how many there are."""
+    count = 0
+    for i in range(n):
+        if r[i] > _NOTHING:
+            places[count] = i
+            count += 1
+    for t in range(count):
+        P[0, t] = np.sqrt(r[places[t]])
+    for j in range(1, len(Y)):
+        y, p, root = Y[j], P[j], P[0]
+        for t in range(count):
+            p[t] = y[places[t]] * root[t]
+    return count
+
+
+@kernel
+def _transpose(Z: Array, start: int, n: int, X: Array) -> None:
+    for i in range(n):
+        z = Z[start + i]
+        for j in range(len(z)):
+            X[j, i] = z[j]
+
+
+@kernel
+def whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, joint: Array) -> None:
+    """joint_ki = constant_k - |W_k z_i - shift_k|^2 / 2 for rows Z (n, d) and lower triangular W_k."""
+    K, d, _ = W.shape
+    X, Y, square = np.empty((d, _ROWS)), np.empty((1 + d, _ROWS)), np.empty(_ROWS)
+    for start in range(0, len(Z), _ROWS):
+        n = min(_ROWS, len(Z) - start)
+        _transpose(Z, start, n, X)
+        for k in range(K):
+            _whiten(X, n, W[k], shift[k], Y, square)
+            for i in range(n):
+                joint[k, start + i] = constant[k] - 0.5 * square[i]
+
+
+@kernel
+def whitened_sums(Z: Array, W: Array, shift: Array, constant: Array, weight: Array, G: Array) -> float:
+    """Add the products of (1, W_k z_i - shift_k), weighted by responsibilities, to the lower half of G (k, D, D).
+
+    D is 1 + d, or the next even number. Returns the weighted sum of the log density.
+    """
+    K, d, _ = W.shape
+    D = G.shape[1]
+    X, Y, P = np.empty((d, _ROWS)), np.zeros((K, D, _ROWS)), np.zeros((D, _ROWS))
+    joint, density, square = np.empty((K, _ROWS)), np.empty(_ROWS), np.empty(_ROWS)
+    places, elbo = np.empty(_ROWS, np.int64), 0.0
+    for start in range(0, len(Z), _ROWS):
+        n = min(_ROWS, len(Z) - start)
+        _transpose(Z, start, n, X)
+        for k in range(K):
+            _whiten(X, n, W[k], shift[k], Y[k], square)
+            for i in range(n):
+                joint[k, i] = constant[k] - 0.5 * square[i]
+        elbo += responsibilities(joint, weight[start : start + n], density)
+        for k in range(K):
+            count = _pack(Y[k], joint[k], n, P, places)
+            _add_products(P, count, G[k])
+    return elbo
+
+
+@kernel
+def responsibilities(joint: Array, weight: Array, log_density: Array) -> float:
+    """Turn the log joint densities (k, n) of n = len(weight) rows into responsibilities times weights.
+
+    Writes the log density of each row, and returns its weighted sum.
+    """
+    K, n = len(joint), len(weight)
     for i in range(n):
         log_density[i] = joint[0, i]
     for k in range(1, K):
@@ -84,66 +178,85 @@ def responsibilities(joint: Array, weight: Array, log_density: Array) -> None:
             e = _exp(-600.0 if x < -600.0 else x)
             joint[k, i] = e
             total[i] += e
+    elbo = 0.0
     for i in range(n):
         log_density[i] += np.log(total[i])
+        elbo += weight[i] * log_density[i]
         total[i] = weight[i] / total[i]
     for k in range(K):
         for i in range(n):
             joint[k, i] *= total[i]
-
-
-@kernel
-def scale_whitened(Y: Array, r: Array) -> None:
-    """Multiply column i of component k by sqrt(r_ki), and write that root into the first row: Y Y' are the sums."""
-    K, D, n = Y.shape
-    for k in range(K):
-        for i in range(n):
-            Y[k, 0, i] = np.sqrt(r[k, i])
-        for j in range(1, D):
-            for i in range(n):
-                Y[k, j, i] *= Y[k, 0, i]
+    return elbo
 
 
 # ------------------------------------------------------------------------------------ diagonal covariances, NaN allowed
 
 
-@kernel
-def diagonal_joint(Z: Array, mean: Array, scale: Array, constant: Array, joint: Array) -> None:
-    """joint_ki = constant_k + sum over observed j of the log densities of column j, Z of shape (d, n).
-
-    scale_kj is 1 / sigma_kj; the constant counts every column as observed.
-    """
-    K, n = joint.shape
-    for k in range(K):
-        for i in range(n):
-            joint[k, i] = constant[k]
-        for j in range(len(Z)):
-            m, p = mean[k, j], scale[k, j]
-            missing = 0.5 * _LOG_2_PI - np.log(p)
-            for i in range(n):
-                t = (Z[j, i] - m) * p
-                joint[k, i] += missing if np.isnan(t) else -0.5 * t * t
+@summing_kernel
+def _add_densities(x: Array, mean: float, scale: float, out: Array) -> None:
+    """Add -t^2 / 2 with t = (x - mean) scale; for a missing value, take the constant of its column off instead."""
+    missing = 0.5 * _LOG_2_PI - np.log(scale)
+    for i in range(len(x)):
+        t = (x[i] - mean) * scale
+        out[i] += missing if np.isnan(t) else -0.5 * t * t
 
 
 @summing_kernel
-def diagonal_sums(Z: Array, mean: Array, scale: Array, r: Array, counts: Array, first: Array, second: Array) -> None:
-    """Add sum r, sum r t and sum r t^2 with t = (z - mean) / sigma; a missing value has t = 0 and t^2 = 1."""
-    K, n = r.shape
-    for k in range(K):
-        count = 0.0
-        for i in range(n):
-            count += r[k, i]
-        counts[k] += count
-        for j in range(len(Z)):
-            m, p, one, two = mean[k, j], scale[k, j], 0.0, 0.0
-            for i in range(n):
-                t = (Z[j, i] - m) * p
-                missing = np.isnan(t)
-                a = r[k, i] * (0.0 if missing else t)
-                one += a
-                two += r[k, i] if missing else a * t
-            first[k, j] += one
-            second[k, j] += two
+def _add_moments(x: Array, mean: float, scale: float, r: Array) -> tuple[float, float]:
+    """The sums of r t and of r t^2; a missing value has t = 0 and t^2 = 1."""
+    one, two = 0.0, 0.0
+    for i in range(len(x)):
+        t = (x[i] - mean) * scale
+        missing = np.isnan(t)
+        a = r[i] * (0.0 if missing else t)
+        one += a
+        two += r[i] if missing else a * t
+    return one, two
+
+
+@kernel
+def diagonal_joint(Z: Array, mean: Array, scale: Array, constant: Array, joint: Array) -> None:
+    """joint_ki = constant_k + sum over observed j of the log densities of column j, Z of shape (n, d).
+
+    scale_kj is 1 / sigma_kj; the constant counts every column as observed.
+    """
+    K, d = mean.shape
+    X = np.empty((d, _ROWS))
+    for start in range(0, len(Z), _ROWS):
+        n = min(_ROWS, len(Z) - start)
+        _transpose(Z, start, n, X)
+        for k in range(K):
+            out = joint[k, start : start + n]
+            out[:] = constant[k]
+            for j in range(d):
+                _add_densities(X[j, :n], mean[k, j], scale[k, j], out)
+
+
+@kernel
+def diagonal_sums(
+    Z: Array, mean: Array, scale: Array, constant: Array, weight: Array, counts: Array, first: Array, second: Array
+) -> float:
+    """Add the sums of r, r t and r t^2 over rows Z (n, d), with t = (z - mean) / sigma; a missing value has t^2 = 1.
+
+    Returns the weighted sum of the log density.
+    """
+    K, d = mean.shape
+    X, joint, density, elbo = np.empty((d, _ROWS)), np.empty((K, _ROWS)), np.empty(_ROWS), 0.0
+    for start in range(0, len(Z), _ROWS):
+        n = min(_ROWS, len(Z) - start)
+        _transpose(Z, start, n, X)
+        for k in range(K):
+            joint[k, :n] = constant[k]
+            for j in range(d):
+                _add_densities(X[j, :n], mean[k, j], scale[k, j], joint[k, :n])
+        elbo += responsibilities(joint, weight[start : start + n], density)
+        for k in range(K):
+            counts[k] += joint[k, :n].sum()
+            for j in range(d):
+                one, two = _add_moments(X[j, :n], mean[k, j], scale[k, j], joint[k, :n])
+                first[k, j] += one
+                second[k, j] += two
+    return elbo
 
 
 # ----------------------------------------------------------------------------- rows with missing values, any covariance
@@ -239,12 +352,12 @@ def _add_outer(e: Array, r: float, first: Array, second: Array) -> None:
 
 def warmup() -> None:
     """Compile the kernels."""
-    Y, r, one = np.zeros((1, 2, 1)), np.zeros((1, 1)), np.ones(1)
-    whitened_joint(Y, r, one, r)
-    responsibilities(r, one, one.copy())
-    scale_whitened(Y, r)
+    r, one, S = np.zeros((1, 1)), np.ones(1), np.ones((1, 1, 1))
+    whitened_joint(r, S, r, one, r.copy())
+    whitened_sums(r, S, r, one, one, np.zeros((1, 2, 2)))
+    responsibilities(r.copy(), one, one.copy())
     diagonal_joint(r, r, np.ones((1, 1)), one, r.copy())
-    diagonal_sums(r, r, np.ones((1, 1)), r, one.copy(), r.copy(), r.copy())
-    S, patterns = np.ones((1, 1, 1)), Patterns(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.arange(2))
+    diagonal_sums(r, r, np.ones((1, 1)), one, one, one.copy(), r.copy(), r.copy())
+    patterns = Patterns(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.arange(2))
     incomplete_joint(r, patterns, r, S, one, r.copy())
     incomplete_sums(r, patterns, r, S, r, r.copy(), S.copy())

@@ -69,10 +69,13 @@ class Source(ABC):
         for a in range(start, stop, chunk_rows):
             yield self.chunk(a, min(a + chunk_rows, stop))
 
-    def plan(self, chunk_rows: int | None = None) -> list[Part]:
-        """The parts, on the global row grid; they depend on the data and `chunk_rows` only."""
+    def plan(self, chunk_rows: int | None = None, work: float = 1.0) -> list[Part]:
+        """The parts, on the global row grid; they depend on the data, `chunk_rows` and `work` only.
+
+        Parts are smaller where the work on each value is many times that of a sum: `work`.
+        """
         rows = chunk_rows or chunk_rows_for(self.width)
-        step = part_rows_for(rows, self.width, self.n_features)
+        step = part_rows_for(rows, work * self.width, self.n_features)
         lines = self._lines(step)
         return [Part(self, a, b, rows, step) for a, b in zip(lines, [*lines[1:], self.n_rows], strict=True)]
 
@@ -189,11 +192,11 @@ class MemorySource(Source):
             return float(self.rows.dense.shape[1] + self.rows.codes.shape[1])
         return self.rows.nnz / max(self.n_rows, 1) if self.is_sparse else float(self.n_features)
 
-    def plan(self, chunk_rows: int | None = None) -> list[Part]:
-        """The parts, on the global row grid; they depend on the data and `chunk_rows` only."""
+    def plan(self, chunk_rows: int | None = None, work: float = 1.0) -> list[Part]:
+        """The parts, on the global row grid; they depend on the data, `chunk_rows` and `work` only."""
         if isinstance(self.rows, tuple) or (isinstance(self.rows, np.ndarray) and not self.rows.flags.c_contiguous):
             load_kernel(self.n_rows * self.n_features)
-        return super().plan(chunk_rows)
+        return super().plan(chunk_rows, work)
 
     def _rows(self, a: int, b: int) -> Any:
         if isinstance(self.rows, tuple):

@@ -72,6 +72,10 @@ class Run:
         """Go on with another source, such as a lifted one."""
         self.source, self.parts = source, source.plan(self.engine.chunk_rows)
 
+    def refine(self, work: float) -> None:
+        """Cut the rows into smaller parts: the work on each value is so many times that of a sum."""
+        self.parts = self.source.plan(self.engine.chunk_rows, work)
+
     def keep_rows(self, *, scattered: bool = False) -> None:
         """Decode rows of files once for all passes to come, which may want them scattered: for fits of several."""
         kept = cached(self.source, scattered=scattered)
