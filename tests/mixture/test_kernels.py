@@ -34,11 +34,12 @@ def test_whitened_sums(d: int) -> None:
 
 @pytest.mark.parametrize("far", [1.0, 1e5])
 def test_responsibilities(far: float) -> None:
-    joint, weight, density = far * RNG.normal(size=(4, 9)), RNG.random(9), np.empty(9)
+    joint, weight = far * RNG.normal(size=(4, 9)), RNG.random(9)
     expected, log_density = mixtures.responsibilities(joint, weight)
-    assert kernels.responsibilities(joint, weight, density) == pytest.approx(weight @ log_density, rel=1e-12)
-    assert_allclose(density, log_density, rtol=1e-13)
-    assert_allclose(joint, expected, rtol=1e-12, atol=1e-250)
+    lines = np.vstack([joint, np.empty((2, 9))])
+    assert kernels.responsibilities(lines, 4, weight) == pytest.approx(weight @ log_density, rel=1e-12)
+    assert_allclose(lines[4], log_density, rtol=1e-13)
+    assert_allclose(lines[:4], expected, rtol=1e-12, atol=1e-250)
 
 
 def holes(n: int, d: int) -> Any:

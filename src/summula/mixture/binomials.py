@@ -139,10 +139,11 @@ class BinomialSums(Sum):
 
         block, theta = counted(chunk, params.trials), params
         weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
-        joint, density = empty_block(len(theta.weights), len(block)), np.empty(len(block))
-        joint[...] = log_joint(block, theta).T
-        elbo = responsibilities(joint, np.ascontiguousarray(weight, np.float64), density)
-        return cls(elbo, float(weight.sum()), joint.sum(axis=1), product(joint, block))
+        k = len(theta.weights)
+        lines = empty_block(k + 2, len(block))
+        lines[:k] = log_joint(block, theta).T
+        elbo = responsibilities(lines, k, np.ascontiguousarray(weight, np.float64))
+        return cls(elbo, float(weight.sum()), lines[:k].sum(axis=1), product(lines[:k], block))
 
 
 class BinomialEM(em.Model[Binomials, BinomialSums]):

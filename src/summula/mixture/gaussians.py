@@ -272,15 +272,14 @@ class GaussianSums(Sum):
 
         k, d = theta.means.shape
         means, weight = theta.means - theta.origin, _without_empty(rows.Z, weight)
-        joint, density = np.empty((k, len(weight))), np.empty(len(weight))
-        first, second = np.zeros((k, d)), np.zeros((k, d, d))
-        kernels.incomplete_joint(rows.Z, rows.patterns, means, theta.covariances, theta.log_weights, joint)
-        elbo = kernels.responsibilities(joint, weight, density)
-        kernels.incomplete_sums(rows.Z, rows.patterns, means, theta.covariances, joint, first, second)
+        lines, first, second = np.empty((k + 2, len(weight))), np.zeros((k, d)), np.zeros((k, d, d))
+        kernels.incomplete_joint(rows.Z, rows.patterns, means, theta.covariances, theta.log_weights, lines)
+        elbo = kernels.responsibilities(lines, k, weight)
+        kernels.incomplete_sums(rows.Z, rows.patterns, means, theta.covariances, lines, first, second)
         inverses = np.broadcast_to(theta.inverse_factors, (k, d, d))
         second = inverses @ second @ inverses.transpose(0, 2, 1)
         first = np.einsum("kij,kj->ki", inverses, first)
-        return cls(elbo, float(weight.sum()), joint.sum(axis=1), first, second)
+        return cls(elbo, float(weight.sum()), lines[:k].sum(axis=1), first, second)
 
 
 def _without_empty(Z: Array, weight: Array) -> Array:

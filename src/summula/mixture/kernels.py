@@ -56,39 +56,32 @@ class Patterns(NamedTuple):
 @summing_kernel
 def _whiten(X: Array, n: int, W: Array, shift: Array, Y: Array, square: Array) -> None:
     """Y[1 + j] = sum over m <= j of W_jm X[m] - shift_j for n rows of the data, and the sum of squares over j."""
-    for i in range(n):
-        square[i] = 0.0
+    square[:n] = 0.0
     for j in range(len(W)):
-        w, y, by = W[j], Y[1 + j, :n], shift[j]
-        for i in range(n):
-            y[i] = -by
-        whole = 4 * ((j + 1) // 4)
-        for m in range(0, whole, 4):
-            a, b, c, d = w[m], w[m + 1], w[m + 2], w[m + 3]
-            xa, xb, xc, xd = X[m, :n], X[m + 1, :n], X[m + 2, :n], X[m + 3, :n]
+        Y[1 + j, :n] = -shift[j]
+        for m in range(0, j - 2, 4):
+            a, b, c, d = W[j, m], W[j, m + 1], W[j, m + 2], W[j, m + 3]
             for i in range(n):
-                y[i] += (a * xa[i] + b * xb[i]) + (c * xc[i] + d * xd[i])
-        for m in range(whole, j + 1):
-            a, xa = w[m], X[m, :n]
+                Y[1 + j, i] += (a * X[m, i] + b * X[m + 1, i]) + (c * X[m + 2, i] + d * X[m + 3, i])
+        for m in range(4 * ((j + 1) // 4), j + 1):
+            a = W[j, m]
             for i in range(n):
-                y[i] += a * xa[i]
+                Y[1 + j, i] += a * X[m, i]
         for i in range(n):
-            square[i] += y[i] * y[i]
+            square[i] += Y[1 + j, i] * Y[1 + j, i]
 
 
 @summing_kernel
 def _add_products(P: Array, n: int, G: Array) -> None:
     """G += P P' over n columns of P, which has an even number of rows: pairs of rows with pairs, the lower half."""
-    for a in range(0, len(P), 2):
-        p, q = P[a, :n], P[a + 1, :n]
+    for a in range(0, len(G), 2):
         for b in range(0, a + 2, 2):
-            s, t = P[b, :n], P[b + 1, :n]
             ps, pt, qs, qt = 0.0, 0.0, 0.0, 0.0
             for i in range(n):
-                ps += p[i] * s[i]
-                pt += p[i] * t[i]
-                qs += q[i] * s[i]
-                qt += q[i] * t[i]
+                ps += P[a, i] * P[b, i]
+                pt += P[a, i] * P[b + 1, i]
+                qs += P[a + 1, i] * P[b, i]
+                qt += P[a + 1, i] * P[b + 1, i]
             G[a, b] += ps
             G[a, b + 1] += pt
             G[a + 1, b] += qs
@@ -102,34 +95,31 @@ def _pack(Y: Array, r: Array, n: int, P: Array, places: NDArray[np.int64]) -> in
     for i in range(n):
         if r[i] > _NOTHING:
             places[count] = i
+            P[0, count] = np.sqrt(r[i])
             count += 1
-    for t in range(count):
-        P[0, t] = np.sqrt(r[places[t]])
     for j in range(1, len(Y)):
-        y, p, root = Y[j], P[j], P[0]
         for t in range(count):
-            p[t] = y[places[t]] * root[t]
+            P[j, t] = Y[j, places[t]] * P[0, t]
     return count
 
 
 @kernel
 def _transpose(Z: Array, start: int, n: int, X: Array) -> None:
     for i in range(n):
-        z = Z[start + i]
-        for j in range(len(z)):
-            X[j, i] = z[j]
+        for j in range(Z.shape[1]):
+            X[j, i] = Z[start + i, j]
 
 
 @kernel
 def whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, joint: Array) -> None:
     """joint_ki = constant_k - |W_k z_i - shift_k|^2 / 2 for rows Z (n, d) and lower triangular W_k."""
-    K, d, _ = W.shape
-    X, Y, square = np.empty((d, _ROWS)), np.empty((1 + d, _ROWS)), np.empty(_ROWS)
+    K, d = shift.shape
+    room, square = np.empty((2, 1 + d, _ROWS)), np.empty(_ROWS)
     for start in range(0, len(Z), _ROWS):
         n = min(_ROWS, len(Z) - start)
-        _transpose(Z, start, n, X)
+        _transpose(Z, start, n, room[0])
         for k in range(K):
-            _whiten(X, n, W[k], shift[k], Y, square)
+            _whiten(room[0], n, W[k], shift[k], room[1], square)
             for i in range(n):
                 joint[k, start + i] = constant[k] - 0.5 * square[i]
 
@@ -140,78 +130,79 @@ def whitened_sums(Z: Array, W: Array, shift: Array, constant: Array, weight: Arr
 
     D is 1 + d, or the next even number. Returns the weighted sum of the log density.
     """
-    K, d, _ = W.shape
-    D = G.shape[1]
-    X, Y, P = np.empty((d, _ROWS)), np.zeros((K, D, _ROWS)), np.zeros((D, _ROWS))
-    joint, density, square = np.empty((K, _ROWS)), np.empty(_ROWS), np.empty(_ROWS)
-    places, elbo = np.empty(_ROWS, np.int64), 0.0
+    K, D, elbo = len(G), G.shape[1], 0.0
+    room, lines = np.zeros((K + 2, D, _ROWS)), np.empty((K + 2, _ROWS))  # whitened rows, rows, packed ones; densities
+    places = np.empty(_ROWS, np.int64)
     for start in range(0, len(Z), _ROWS):
         n = min(_ROWS, len(Z) - start)
-        _transpose(Z, start, n, X)
+        _transpose(Z, start, n, room[K])
         for k in range(K):
-            _whiten(X, n, W[k], shift[k], Y[k], square)
+            _whiten(room[K], n, W[k], shift[k], room[k], lines[K])
             for i in range(n):
-                joint[k, i] = constant[k] - 0.5 * square[i]
-        elbo += responsibilities(joint, weight[start : start + n], density)
+                lines[k, i] = constant[k] - 0.5 * lines[K, i]
+        elbo += responsibilities(lines, K, weight[start : start + n])
         for k in range(K):
-            count = _pack(Y[k], joint[k], n, P, places)
-            _add_products(P, count, G[k])
+            count = _pack(room[k], lines[k], n, room[K + 1], places)
+            _add_products(room[K + 1], count, G[k])
     return elbo
 
 
 @kernel
-def responsibilities(joint: Array, weight: Array, log_density: Array) -> float:
+def responsibilities(lines: Array, K: int, weight: Array) -> float:
     """Turn the log joint densities (k, n) of n = len(weight) rows into responsibilities times weights.
 
-    Writes the log density of each row, and returns its weighted sum.
+    Below the K lines of densities there are two more: the first gets the log density of each row. Returns its weighted
+    sum.
     """
-    K, n = len(joint), len(weight)
+    n, elbo = len(weight), 0.0
     for i in range(n):
-        log_density[i] = joint[0, i]
+        lines[K, i] = lines[0, i]
+        lines[K + 1, i] = 0.0
     for k in range(1, K):
         for i in range(n):
-            log_density[i] = joint[k, i] if joint[k, i] > log_density[i] else log_density[i]
-    total = np.zeros(n)
+            lines[K, i] = lines[k, i] if lines[k, i] > lines[K, i] else lines[K, i]
     for k in range(K):
         for i in range(n):
-            x = joint[k, i] - log_density[i]
+            x = lines[k, i] - lines[K, i]
             e = _exp(-600.0 if x < -600.0 else x)
-            joint[k, i] = e
-            total[i] += e
-    elbo = 0.0
+            lines[k, i] = e
+            lines[K + 1, i] += e
     for i in range(n):
-        log_density[i] += np.log(total[i])
-        elbo += weight[i] * log_density[i]
-        total[i] = weight[i] / total[i]
+        lines[K, i] += np.log(lines[K + 1, i])
+        elbo += weight[i] * lines[K, i]
+        lines[K + 1, i] = weight[i] / lines[K + 1, i]
     for k in range(K):
         for i in range(n):
-            joint[k, i] *= total[i]
+            lines[k, i] *= lines[K + 1, i]
     return elbo
 
 
 # ------------------------------------------------------------------------------------ diagonal covariances, NaN allowed
 
 
-@summing_kernel
-def _add_densities(x: Array, mean: float, scale: float, out: Array) -> None:
+@kernel
+def _add_densities(X: Array, n: int, mean: Array, scale: Array, out: Array) -> None:
     """Add -t^2 / 2 with t = (x - mean) scale; for a missing value, take the constant of its column off instead."""
-    missing = 0.5 * _LOG_2_PI - np.log(scale)
-    for i in range(len(x)):
-        t = (x[i] - mean) * scale
-        out[i] += missing if np.isnan(t) else -0.5 * t * t
+    for j in range(len(mean)):
+        m, p, missing = mean[j], scale[j], 0.5 * _LOG_2_PI - np.log(scale[j])
+        for i in range(n):
+            t = (X[j, i] - m) * p
+            out[i] += missing if np.isnan(t) else -0.5 * t * t
 
 
 @summing_kernel
-def _add_moments(x: Array, mean: float, scale: float, r: Array) -> tuple[float, float]:
-    """The sums of r t and of r t^2; a missing value has t = 0 and t^2 = 1."""
-    one, two = 0.0, 0.0
-    for i in range(len(x)):
-        t = (x[i] - mean) * scale
-        missing = np.isnan(t)
-        a = r[i] * (0.0 if missing else t)
-        one += a
-        two += r[i] if missing else a * t
-    return one, two
+def _add_moments(X: Array, n: int, mean: Array, scale: Array, r: Array, first: Array, second: Array) -> None:
+    """Add the sums of r t and of r t^2; a missing value has t = 0 and t^2 = 1."""
+    for j in range(len(mean)):
+        m, p, one, two = mean[j], scale[j], 0.0, 0.0
+        for i in range(n):
+            t = (X[j, i] - m) * p
+            missing = np.isnan(t)
+            a = r[i] * (0.0 if missing else t)
+            one += a
+            two += r[i] if missing else a * t
+        first[j] += one
+        second[j] += two
 
 
 @kernel
@@ -226,10 +217,8 @@ def diagonal_joint(Z: Array, mean: Array, scale: Array, constant: Array, joint: 
         n = min(_ROWS, len(Z) - start)
         _transpose(Z, start, n, X)
         for k in range(K):
-            out = joint[k, start : start + n]
-            out[:] = constant[k]
-            for j in range(d):
-                _add_densities(X[j, :n], mean[k, j], scale[k, j], out)
+            joint[k, start : start + n] = constant[k]
+            _add_densities(X, n, mean[k], scale[k], joint[k, start:])
 
 
 @kernel
@@ -241,21 +230,18 @@ def diagonal_sums(
     Returns the weighted sum of the log density.
     """
     K, d = mean.shape
-    X, joint, density, elbo = np.empty((d, _ROWS)), np.empty((K, _ROWS)), np.empty(_ROWS), 0.0
+    X, lines, elbo = np.empty((d, _ROWS)), np.empty((K + 2, _ROWS)), 0.0
     for start in range(0, len(Z), _ROWS):
         n = min(_ROWS, len(Z) - start)
         _transpose(Z, start, n, X)
         for k in range(K):
-            joint[k, :n] = constant[k]
-            for j in range(d):
-                _add_densities(X[j, :n], mean[k, j], scale[k, j], joint[k, :n])
-        elbo += responsibilities(joint, weight[start : start + n], density)
+            lines[k, :n] = constant[k]
+            _add_densities(X, n, mean[k], scale[k], lines[k])
+        elbo += responsibilities(lines, K, weight[start : start + n])
         for k in range(K):
-            counts[k] += joint[k, :n].sum()
-            for j in range(d):
-                one, two = _add_moments(X[j, :n], mean[k, j], scale[k, j], joint[k, :n])
-                first[k, j] += one
-                second[k, j] += two
+            for i in range(n):
+                counts[k] += lines[k, i]
+            _add_moments(X, n, mean[k], scale[k], lines[k], first[k], second[k])
     return elbo
 
 
@@ -355,7 +341,7 @@ def warmup() -> None:
     r, one, S = np.zeros((1, 1)), np.ones(1), np.ones((1, 1, 1))
     whitened_joint(r, S, r, one, r.copy())
     whitened_sums(r, S, r, one, one, np.zeros((1, 2, 2)))
-    responsibilities(r.copy(), one, one.copy())
+    responsibilities(np.zeros((3, 1)), 1, one)
     diagonal_joint(r, r, np.ones((1, 1)), one, r.copy())
     diagonal_sums(r, r, np.ones((1, 1)), one, one, one.copy(), r.copy(), r.copy())
     patterns = Patterns(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.arange(2))
