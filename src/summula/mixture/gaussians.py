@@ -44,7 +44,18 @@ _TINY = 10 * np.finfo(np.float64).eps
 _LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
+def _spreads(theta: Any, sizes: schema.Sizes) -> str | None:
+    """The factors have the shape that the kind says, and positive diagonals."""
+    k, d = theta.means.shape
+    shape = {"full": (k, d, d), "tied": (1, d, d), "diag": (k, d), "spherical": (k, 1)}[theta.kind]
+    if theta.factors.shape != shape:
+        return f"factors must be of shape {shape} for the kind {theta.kind!r}"
+    diagonal = theta.factors if theta.is_diagonal else np.diagonal(theta.factors, axis1=1, axis2=2)
+    return None if (diagonal > 0).all() else "factors must have a positive diagonal"
+
+
 @schema.saved(
+    _spreads,
     kind=schema.Text("full", "tied", "diag", "spherical"),
     weights=schema.Array("float64", "n_components", low=0.0),
     means=schema.Array("float64", "n_components", "n_features"),
