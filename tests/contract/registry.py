@@ -30,7 +30,6 @@ from summula.linear_model import (
     SGDRegressor,
     TweedieRegressor,
 )
-from summula.mixture import GaussianMixture
 from summula.naive_bayes import GaussianNB
 from summula.preprocessing import StandardScaler
 from tests.contract.case import SIZES, Case, Data, wide_sparse
@@ -75,9 +74,6 @@ NAIVE_BAYES: dict[str, Any] = {
     "additive": True,
     "single": False,
 }
-
-# A start is found from all rows, whatever their order; EM then stops at a tolerance.
-MIXTURE: dict[str, Any] = {"numbers": ("means_", "weights_"), "grid": {"n_components": [1, 2]}, "single": False}
 
 CASES = [
     Case(LinearRegression(), "regressor", **ADDITIVE, scale_free=True, wide_sparse=True, centres=True),
@@ -165,8 +161,6 @@ CASES = [
     ),
     Case(StandardScaler(), "transformer", **SCALER, centres=True),
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),
-    Case(GaussianMixture(2, random_state=0), "density", **MIXTURE),
-    Case(GaussianMixture(2, covariance_type="diag", n_init=2, random_state=0), "density", **MIXTURE),
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),
