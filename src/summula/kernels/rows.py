@@ -1,0 +1,83 @@
+"""Rows between which kernels are evaluated, block by block."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from summula.core.data.blocks import aligned, empty_block, is_canonical
+
+__all__ = ["Rows", "rows_of", "rows_of_user"]
+
+Array = NDArray[Any]
+
+
+class Rows(NamedTuple):
+    """Rows in memory and their squared lengths: a dense block (`core/data/blocks.py`) or CSR."""
+
+    X: Any
+    squares: Array
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is CSR."""
+        return hasattr(self.X, "indptr")
+
+    @property
+    def n_features(self) -> int:
+        """How many columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> Any:
+        """float64 or float32: how products are computed."""
+        return self.X.dtype
+
+    def take(self, index: Any) -> Rows:
+        """Some of the rows, by an array of row numbers or a slice, as rows of their own."""
+        X = self.X[index]
+        if not self.is_sparse and not is_canonical(X):
+            X = aligned(X)
+        return Rows(X, self.squares[index])
+
+    def dense(self) -> Array:
+        """X as an array."""
+        return np.asarray(self.X.toarray() if self.is_sparse else self.X)
+
+    def products(self, other: Rows) -> Array:
+        """X Z' for the rows Z of another, as a new array in C order."""
+        if self.is_sparse or other.is_sparse:
+            return _sparse_products(self, other)
+        return np.asarray(np.matmul(self.X, other.X.T, out=empty_block(len(self), len(other), self.dtype)))
+
+
+def _sparse_products(A: Rows, B: Rows) -> Array:
+    P = A.X @ B.X.T
+    return np.ascontiguousarray(P.toarray() if sparse.issparse(P) else P, dtype=A.dtype)
+
+
+def rows_of(X: Any, origin: Array | None = None, dtype: Any = np.float64) -> Rows:
+    """Dense or CSR rows less an origin (dense ones only), as a block of a dtype."""
+    if hasattr(X, "indptr"):
+        X = X.tocsr().astype(dtype, copy=False)
+        return Rows(X, np.asarray(X.multiply(X).sum(axis=1), dtype).reshape(-1))
+    if origin is None:
+        block = aligned(np.asarray(X), dtype)
+    else:
+        # Subtract in double precision first: single precision keeps the digits of what is left.
+        block = aligned(np.subtract(X, origin, dtype=np.float64), dtype)
+    return Rows(block, np.einsum("ij,ij->i", block, block))
+
+
+def rows_of_user(X: Any) -> Any:
+    """What a user gives as X or Z: a block of doubles, or CSR."""
+    if sparse.issparse(X):
+        return X.tocsr().astype(np.float64)
+    values = np.asarray(X, np.float64)
+    return aligned(values.reshape(1, -1) if values.ndim == 1 else values)
