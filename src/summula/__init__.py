@@ -19,6 +19,9 @@ _MODULES = (
     "em",
     "ensemble",
     "features",
+    "kernel_approximation",
+    "kernel_ridge",
+    "kernels",
     "linear_model",
     "mixture",
     "naive_bayes",
@@ -26,6 +29,7 @@ _MODULES = (
     "plotting",
     "preprocessing",
     "stats",
+    "svm",
     "theory",
 )
 _NAMES = {

@@ -5,6 +5,9 @@ from summula import datasets as datasets
 from summula import em as em
 from summula import ensemble as ensemble
 from summula import features as features
+from summula import kernel_approximation as kernel_approximation
+from summula import kernel_ridge as kernel_ridge
+from summula import kernels as kernels
 from summula import linear_model as linear_model
 from summula import mixture as mixture
 from summula import naive_bayes as naive_bayes
@@ -12,6 +15,7 @@ from summula import optimize as optimize
 from summula import plotting as plotting
 from summula import preprocessing as preprocessing
 from summula import stats as stats
+from summula import svm as svm
 from summula import theory as theory
 from summula._version import __version__ as __version__
 from summula.certification import RiskMonitor as RiskMonitor

@@ -1,4 +1,4 @@
-"""LLVM instructions and system calls that Numba does not offer: atomics, prefetch, and ways to wait.
+"""LLVM instructions and system calls that Numba does not offer: atomics, prefetch, extremes, and ways to wait.
 
 All of them are for use inside kernels. Atomics work on elements of one-dimensional int64 arrays.
 """
@@ -18,6 +18,8 @@ __all__ = [
     "compare_exchange",
     "cpu_relax",
     "load_acquire",
+    "maximum",
+    "minimum",
     "prefetch",
     "sched_yield",
     "sleep_microseconds",
@@ -44,6 +46,27 @@ def _external(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any
     """Declare a function of the C library or the operating system."""
     known = builder.module.globals.get(name)
     return known or ir.Function(builder.module, ir.FunctionType(result, arguments), name)
+
+
+def _extreme(name: str) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        double = ir.DoubleType()
+        function = builder.module.declare_intrinsic(name, [double], ir.FunctionType(double, [double, double]))
+        return builder.call(function, args, fastmath=("nnan", "nsz"))
+
+    return types.float64(types.float64, types.float64), generate
+
+
+@_define
+def maximum(typing: Any, a: Any, b: Any) -> Any:
+    """Return the larger of two doubles that are not NaN; a loop over it uses vector instructions."""
+    return _extreme("llvm.maxnum")
+
+
+@_define
+def minimum(typing: Any, a: Any, b: Any) -> Any:
+    """Return the smaller of two doubles that are not NaN; a loop over it uses vector instructions."""
+    return _extreme("llvm.minnum")
 
 
 @_define

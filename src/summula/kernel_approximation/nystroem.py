@@ -1,0 +1,197 @@
+"""Nystroem's approximation: a kernel by its values with some rows of the data.
+
+With m rows B (the basis) drawn from the data and K_BB = U diag(s) U'
+
+    phi(x) = U diag(s)^(-1/2) U' k(B, x),      phi(x)'phi(z) = k(x, B) K_BB^+ k(B, z)                            (1)
+
+which is exact for rows of the basis. Williams and Seeger (2001), Using the Nystroem method to speed up kernel machines.
+The basis is drawn by row number, so it does not depend on how the rows are stored, and a stream is read once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.blocks import product
+from summula.core.data.chunks import Chunk
+from summula.core.engine.random import random_bits, stream_key
+from summula.core.errors import DataError, warn
+from summula.core.estimator.parameters import Allowed, integer, none, random_state
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.kernel_approximation.random_features import RandomFeatures, seed_of
+from summula.kernels.kernel import centre_of, gram
+from summula.kernels.rows import rows_of
+from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
+
+__all__ = ["Nystroem"]
+
+Array = NDArray[Any]
+
+
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    components_=schema.Array("float", "n_basis", "n_features") | schema.Sparse("n_basis", "n_features"),
+    component_indices_=schema.Array("int64", "n_basis", low=0),
+    normalization_=schema.Array("float", "n_basis", "n_basis"),
+)
+class Nystroem(RandomFeatures):
+    """Features of any kernel from a sample of the rows.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="rbf"
+        As in `KernelRidge`.
+    gamma, coef0, degree : float, optional
+    kernel_params : dict, optional
+    n_components : int, default=100
+        Rows of the basis, and features.
+    random_state : int, Generator, RandomState or None, default=None
+    n_jobs : int, optional
+
+    Attributes
+    ----------
+    components_ : ndarray or CSR matrix of shape (n_components, n_features)
+    component_indices_ : ndarray of shape (n_components,)
+        Their row numbers, ascending.
+    normalization_ : ndarray of shape (n_components, n_components)
+
+    Examples
+    --------
+    >>> from summula.kernel_approximation import Nystroem
+    >>> from summula.kernels import Gaussian
+    >>> X = [[0.0], [1.0], [2.0]]
+    >>> Z = Nystroem(Gaussian(1.0), n_components=3, random_state=0).fit_transform(X)
+    >>> bool(abs(Z @ Z.T - Gaussian(1.0)(X)).max() < 1e-9)
+    True
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **KERNEL_SETTINGS,
+        "n_components": (integer(1),),
+        "random_state": (random_state,),
+        "n_jobs": (none, integer()),
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | None = None,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: Any = None,
+        n_components: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _n_outputs(self) -> int:
+        return len(self.component_indices_)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Draw the basis, and factor its kernel matrix.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, None, needs_y=False) as run:
+            if (callable(self.kernel) or self.kernel == "precomputed") and not _only_function_parameters(self):
+                raise DataError(
+                    "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed kernel."
+                )
+            n = run.source.n_rows
+            if self.n_components > n:
+                warn(
+                    f"n_components={self.n_components} is more than the {n} rows: every row is in the basis, which is "
+                    "the whole kernel matrix (n_components > n_samples. This is not possible.)",
+                    UserWarning,
+                )
+            chosen = self._basis(run, min(int(self.n_components), n))
+            self.component_indices_ = chosen
+            basis = _gather(run, chosen)
+            if not np.isfinite(basis.sum()):
+                run.raise_if_not_finite()
+            kernel = chosen_kernel(self, run.source.n_features)
+            if kernel is None:
+                K = np.asarray(basis[:, chosen], np.float64)
+            else:
+                K = gram(kernel, rows_of(basis, centre_of(kernel, basis)))
+            U, s, V = np.linalg.svd(K)
+            self.normalization_ = ((U / np.sqrt(np.maximum(s, 1e-12))) @ V).astype(run.source.dtype)
+            self.components_ = basis
+        return self
+
+    def _basis(self, run: Run, size: int) -> Array:
+        """Row numbers: those with the least random bits."""
+        bits = random_bits(stream_key(seed_of(self.random_state)), run.source.n_rows)
+        return np.sort(np.argsort(bits, kind="stable")[:size]).astype(np.int64)
+
+    def _features(self, chunk: Chunk) -> Array:
+        """Equation (1)."""
+        kernel = chosen_kernel(self, self.components_.shape[1])
+        if kernel is None:
+            values = chunk.block(np.float64)
+            if values.shape[1] != len(self.components_):
+                values = values[:, self.component_indices_]
+        else:
+            origin = centre_of(kernel, self.components_)
+            X = chunk.X if chunk.is_sparse else chunk.block()
+            values = kernel.evaluate(rows_of(X, origin), rows_of(self.components_, origin))
+        return product(values, np.ascontiguousarray(self.normalization_.T, dtype=np.float64))
+
+    def transform(self, X: Any) -> Any:
+        """The features of rows.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components); an iterator of such blocks for a scan
+        """
+        check_is_fitted(self)
+        return super().transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+def _only_function_parameters(model: Any) -> bool:
+    return model.gamma is None and model.coef0 is None and model.degree is None
+
+
+def _gather(run: Run, chosen: Array) -> Any:
+    """Some rows by their numbers, in one pass."""
+    found = []
+    for part in run.parts:
+        for chunk in part.chunks():
+            here = chosen[(chosen >= chunk.start) & (chosen < chunk.stop)] - chunk.start
+            if len(here):
+                some = chunk.take(here)
+                found.append(some.X if some.is_sparse else some.block().copy())
+    return sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.vstack(found)

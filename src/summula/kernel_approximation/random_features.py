@@ -1,0 +1,61 @@
+"""What the approximations share: a seed, and transforming sparse rows block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import MemorySource
+from summula.core.estimator.transformer import Transformer
+
+__all__ = ["RandomFeatures", "seed_of"]
+
+Array = NDArray[Any]
+
+
+def seed_of(random_state: Any) -> int:
+    """A number from whatever random_state is."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+class RandomFeatures(Transformer):
+    """Rows turned into `n_components` features, which are dense also for sparse rows."""
+
+    n_components: int
+
+    def _n_outputs(self) -> int:
+        return int(self.n_components)
+
+    def _features(self, chunk: Chunk) -> Array:
+        """The features of the rows of a chunk."""
+        raise NotImplementedError
+
+    def _write_rows(self, chunk: Chunk, out: Array) -> None:
+        out[...] = self._features(chunk)
+
+    def _transform_sparse(self, X: Any) -> Any:
+        source = MemorySource(X, None, None, X.dtype)
+        out = np.empty((X.shape[0], self._n_outputs()), X.dtype)
+        return self._fill_rows(self._write_rows, source, out)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the features: the class in small letters, and a number.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{j}" for j in range(self._n_outputs())], dtype=object)

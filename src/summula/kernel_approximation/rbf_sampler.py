@@ -1,0 +1,110 @@
+"""Random features of the Gaussian kernel.
+
+By Bochner's theorem exp(-gamma ||x - z||^2) = E cos(w'(x - z)) for w ~ N(0, 2 gamma I). With m draws of w, and
+b uniform on [0, 2 pi],
+
+    phi_j(x) = sqrt(2 / m) cos(w_j'x + b_j),       E phi(x)'phi(z) = k(x, z)                                     (1)
+
+and the error of phi(x)'phi(z) is about 1 / sqrt(m). Rahimi and Recht (2007), Random features for large-scale kernel
+machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.data.chunks import Chunk
+from summula.core.engine.random import normal, stream_key, uniform
+from summula.core.estimator.parameters import Allowed, integer, one_of, random_state, real
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.core.numerics.statistics import Moments
+from summula.kernel_approximation.random_features import RandomFeatures, seed_of
+
+__all__ = ["RBFSampler"]
+
+Array = NDArray[Any]
+
+
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    random_weights_=schema.Array("float", "n_features", "n_components"),
+    random_offset_=schema.Array("float", "n_components"),
+)
+class RBFSampler(RandomFeatures):
+    """Random Fourier features of the Gaussian kernel.
+
+    Parameters
+    ----------
+    gamma : "scale" or float, default=1.0
+        1 / (2 sigma^2); "scale" is 1 / (n_features X.var()), which takes a pass over the rows.
+    n_components : int, default=100
+    random_state : int, Generator, RandomState or None, default=None
+
+    Attributes
+    ----------
+    random_weights_ : ndarray of shape (n_features, n_components)
+    random_offset_ : ndarray of shape (n_components,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.kernel_approximation import RBFSampler
+    >>> Z = RBFSampler(gamma=0.5, n_components=20_000, random_state=0).fit_transform([[0.0], [1.0]])
+    >>> (Z @ Z.T).round(1)
+    array([[1. , 0.6],
+           [0.6, 1. ]])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "gamma": (one_of("scale"), real(0.0, open_low=True)),
+        "n_components": (integer(1),),
+        "random_state": (random_state,),
+    }
+
+    def __init__(self, *, gamma: Any = 1.0, n_components: int = 100, random_state: Any = None) -> None:
+        self.gamma = gamma
+        self.n_components = n_components
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Draw the weights; only the number of columns matters, unless gamma is "scale".
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, None, needs_y=False) as run:
+            d, m = run.source.n_features, int(self.n_components)
+            seed, gamma = seed_of(self.random_state), self._rate(run)
+            draws = normal(stream_key(seed, 0), d * m).reshape(d, m)
+            dtype = run.source.dtype
+            self.random_weights_ = (np.sqrt(2.0 * gamma) * draws).astype(dtype)
+            self.random_offset_ = (2.0 * np.pi * uniform(stream_key(seed, 1), m)).astype(dtype)
+        return self
+
+    def _rate(self, run: Run) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        moments = run.sum(Moments, run.origin()[: run.source.n_features], "variance")
+        d = run.source.n_features
+        mean, variance = np.asarray(moments.mean), np.asarray(moments.variance)
+        whole = float(variance.mean() + mean.var())
+        return 1.0 / (d * whole) if whole > 0 else 1.0
+
+    def _features(self, chunk: Chunk) -> Array:
+        """Equation (1)."""
+        Z = chunk.times(self.random_weights_) + self.random_offset_
+        np.cos(Z, out=Z)
+        Z *= np.sqrt(2.0 / self.n_components)
+        return np.asarray(Z)

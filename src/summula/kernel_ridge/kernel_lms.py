@@ -1,0 +1,217 @@
+"""Least mean squares in the feature space of a kernel: one row at a time.
+
+The step of LMS, theta <- theta + eta (y_i - theta'phi(x_i)) phi(x_i), keeps theta a sum of features of rows, so
+
+    theta = sum_i beta_i phi(x_i),      beta_i <- beta_i + eta (y_i - sum_j beta_j k(x_j, x_i))                  (1)
+
+Features are never written out. Every row that is visited becomes a centre; with a budget, the centre with the smallest
+|beta| sqrt(k(x, x)) makes room for a new one, which bounds memory and time per row on a stream.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.errors import DataError
+from summula.core.estimator.parameters import Allowed, integer, none, real
+from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.rows import RowFunction
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.kernel_ridge.kernel_ridge_regression import kernel_values
+from summula.kernels.rows import Rows, rows_of
+from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
+
+__all__ = ["KernelLMS"]
+
+Array = NDArray[Any]
+
+
+def _first_column(compute: RowFunction, chunk: Any) -> Array:
+    return compute(chunk)[:, 0]
+
+
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    centres_=schema.Array("float64", "n_centres", "n_features"),
+    beta_=schema.Array("float64", "n_centres"),
+    n_iter_=schema.Integer(0),
+    t_=schema.Integer(0),
+)
+class KernelLMS(Regressor):
+    """Kernel least mean squares, for rows that come one after the other.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="rbf"
+    eta : float, default=0.5
+        Step size; below 2 / k(x, x) the error of a row shrinks when it is visited again.
+    max_iter : int, default=1
+        Passes over the rows.
+    budget : int, optional
+        Most centres; without one every row is a centre.
+    gamma, degree, coef0, kernel_params :
+        Of the kernel, as in `KernelRidge`.
+
+    Attributes
+    ----------
+    centres_ : ndarray of shape (n_centres, n_features)
+    beta_ : ndarray of shape (n_centres,)
+    n_iter_ : int
+    t_ : int
+        Rows seen.
+
+    References
+    ----------
+    Liu, Pokharel and Principe (2008), The kernel least-mean-square algorithm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.kernel_ridge import KernelLMS
+    >>> X = np.linspace(0.0, 3.0, 40)[:, None]
+    >>> model = KernelLMS(gamma=2.0, max_iter=20).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[1.5]]).round(1)
+    array([1.])
+    """
+
+    _accepts_sparse: ClassVar[bool] = False
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **KERNEL_SETTINGS,
+        "eta": (real(0.0, open_low=True),),
+        "max_iter": (integer(1),),
+        "budget": (none, integer(1)),
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        eta: float = 0.5,
+        max_iter: int = 1,
+        budget: int | None = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.eta = eta
+        self.max_iter = max_iter
+        self.budget = budget
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Any:
+        """Visit the rows in their order, `max_iter` times.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or name of a column of X
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y) as run:
+            self._start(run)
+            for _ in range(self.max_iter):
+                self._visit(run)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Any:
+        """Visit some more rows once.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or name of a column of X
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "beta_")
+        with self._fitting(X, y, reset=first) as run:
+            if first:
+                self._start(run)
+            self._numbers = np.full(len(self.beta_), -1)
+            self._visit(run)
+        return self
+
+    def _start(self, run: Run) -> None:
+        if run.source.n_targets > 1:
+            raise DataError(f"y should be a 1d array: KernelLMS has one target, not {run.source.n_targets}.")
+        if self.kernel == "precomputed":
+            raise DataError("KernelLMS evaluates its kernel on new rows: give the kernel, not a matrix of its values.")
+        self.centres_, self.beta_ = np.empty((0, run.source.n_features)), np.empty(0)
+        self._numbers = np.empty(0, np.int64)  # which row of this fit a centre is
+        self.n_iter_, self.t_ = 0, 0
+
+    def _visit(self, run: Run) -> None:
+        """One pass (1), row by row; the kernel between a chunk and the centres is computed at once."""
+        kernel = chosen_kernel(self, run.source.n_features)
+        assert kernel is not None
+        state = _Centres(self.centres_, self.beta_, self._numbers, self.budget)
+        for part in run.parts:
+            for chunk in part.chunks():
+                X, y = chunk.block(np.float64), chunk.target
+                if not np.isfinite(X.sum()) or not np.isfinite(y.sum()):
+                    run.raise_if_not_finite()
+                for a in range(0, len(chunk), 256):
+                    rows = rows_of(X[a : a + 256])
+                    state.learn(kernel, rows, y[a : a + 256], chunk.start + a, float(self.eta))
+        self.centres_, self.beta_, self._numbers = state.X, state.beta, state.numbers
+        if not np.isfinite(self.beta_).all():
+            raise DataError(f"Steps of eta={self.eta:g} diverge; choose eta below 2 / k(x, x).")
+        self.n_iter_ += 1
+        self.t_ += run.source.n_rows
+        self._transient_numbers()
+
+    def _transient_numbers(self) -> None:
+        """Row numbers mean nothing to another fit."""
+
+    _transient: ClassVar[tuple[str, ...]] = ("_training", "_numbers")
+
+    def _row_function(self) -> RowFunction:
+        kernel = chosen_kernel(self, self.centres_.shape[1])
+        assert kernel is not None
+        compute = functools.partial(kernel_values, kernel, rows_of(self.centres_), self.beta_[:, None], None)
+        return functools.partial(_first_column, compute)
+
+
+class _Centres:
+    """The centres with their weights, and the rows of the data they are."""
+
+    def __init__(self, X: Array, beta: Array, numbers: Array, budget: int | None) -> None:
+        self.X, self.beta, self.numbers, self.budget = X, beta, numbers, budget
+
+    def learn(self, kernel: Any, rows: Rows, y: Array, start: int, eta: float) -> None:
+        """Steps (1) for some rows, one after the other."""
+        known = {int(number): place for place, number in enumerate(self.numbers) if number >= 0}
+        old = rows_of(self.X)
+        outside = kernel.evaluate(rows, old) @ self.beta if len(old) else np.zeros(len(rows))
+        inside, size = kernel.evaluate(rows, rows), np.sqrt(np.maximum(kernel.diagonal(rows), 0.0))
+        change = np.zeros(len(rows))
+        for i in range(len(rows)):
+            change[i] = eta * (y[i] - outside[i] - float(inside[i] @ change))
+        again = np.array([known.get(start + i, -1) for i in range(len(rows))])
+        seen = again >= 0
+        self.beta[again[seen]] += change[seen]
+        new = np.flatnonzero(~seen & (change != 0.0))
+        self.X = np.vstack([self.X, rows.X[new]])
+        self.beta = np.append(self.beta, change[new])
+        self.numbers = np.append(self.numbers, start + new)
+        if self.budget is not None and len(self.beta) > self.budget:
+            sizes = np.concatenate([np.sqrt(np.maximum(kernel.diagonal(old), 0.0)), size[new]]) * np.abs(self.beta)
+            kept = np.sort(np.argsort(-sizes, kind="stable")[: self.budget])
+            self.X, self.beta, self.numbers = self.X[kept], self.beta[kept], self.numbers[kept]

@@ -1,0 +1,311 @@
+"""Ridge regression in the feature space of a kernel.
+
+    minimise  sum_i w_i (y_i - theta'phi(x_i))^2 + alpha ||theta||^2                                             (1)
+
+is solved by theta = sum_i c_i phi(x_i) with, for weights of 1,
+
+    (K + alpha I) c = y,       and in general   (S K S + alpha I) S^-1 c = S y,   S = diag(sqrt(w))               (2)
+
+The matrix is positive definite. It is factored in single precision (half the time and memory of double), and conjugate
+gradients in double precision, preconditioned by these factors, correct the answer to rounding; where single precision
+is not enough (a condition number above about 1e6), double precision factors it. The objective is convex, and the
+residual r of (2) bounds its gap: J - min J <= r' (S K S + alpha I)^-1 r <= ||r||^2 / alpha.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.callback import with_callbacks
+
+from summula.core.data.blocks import product
+from summula.core.data.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.estimator.parameters import Allowed, array_like, real
+from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.rows import RowFunction
+from summula.core.estimator.run import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.kernels.kernel import Kernel, centre_of, gram
+from summula.kernels.rows import Rows, rows_of
+from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
+
+__all__ = ["KernelRidge", "kernel_values"]
+
+Array = NDArray[Any]
+
+_SINGLE = 1_024  # rows from which single precision is tried
+_CORRECTIONS = 60
+_SOME_ROWS, _SOME_OTHERS = 512, 1_024
+
+
+def kernel_values(kernel: Kernel, fitted: Rows, coef: Array, origin: Array | None, chunk: Chunk) -> Array:
+    """sum_i c_i k(x_i, x) for the rows x of a chunk, shape (n, n_targets), block by block."""
+    X = chunk.X if chunk.is_sparse else chunk.block()
+    out = np.zeros((len(chunk), coef.shape[1]))
+    parts = [slice(b, b + _SOME_OTHERS) for b in range(0, len(fitted), _SOME_OTHERS)]
+    pieces = [(fitted.take(part), coef[part]) for part in parts]
+    for a in range(0, len(chunk), _SOME_ROWS):
+        some = rows_of(X[a : a + _SOME_ROWS], origin)
+        for rows, mine in pieces:
+            out[a : a + _SOME_ROWS] += product(kernel.evaluate(some, rows), mine)
+    return out
+
+
+def _given_values(coef: Array, chunk: Chunk) -> Array:
+    return np.asarray(product(chunk.block(np.float64), coef))
+
+
+def _one_target(compute: RowFunction, chunk: Chunk) -> Array:
+    return compute(chunk)[:, 0]
+
+
+def solve_positive(A: Array, B: Array) -> Array:
+    """A^-1 B for a positive definite matrix, by equation (2)'s factors and corrections; A is not changed."""
+    if len(A) < _SINGLE:
+        return np.asarray(linalg.solve(A, B, assume_a="pos"))
+    try:
+        factor = linalg.cho_factor(A.astype(np.float32), lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return np.asarray(linalg.solve(A, B, assume_a="pos"))
+    X = np.column_stack([_corrected(A, b, factor) for b in B.T])
+    if not np.isfinite(X).all():
+        return np.asarray(linalg.solve(A, B, assume_a="pos"))
+    return X
+
+
+def _corrected(A: Array, b: Array, factor: Any) -> Array:
+    """Conjugate gradients preconditioned by factors in single precision; NaN where they do not get there."""
+
+    def precondition(r: Array) -> Array:
+        size = float(np.abs(r).max(initial=0.0)) or 1.0
+        return (
+            np.asarray(linalg.cho_solve(factor, (r / size).astype(np.float32), check_finite=False), np.float64) * size
+        )
+
+    x, goal = np.zeros_like(b), 1e-14 * float(np.linalg.norm(b))
+    r = b.copy()
+    z = precondition(r)
+    p, rz = z, float(r @ z)
+    for _ in range(_CORRECTIONS):
+        if float(np.linalg.norm(r)) <= goal:
+            return x
+        Ap = A @ p
+        step = rz / float(p @ Ap)
+        x, r = x + step * p, r - step * Ap
+        z = precondition(r)
+        rz, before = float(r @ z), rz
+        p = z + rz / before * p
+    left = float(np.linalg.norm(b - A @ x))
+    return x if left <= 1e-10 * float(np.linalg.norm(b)) else np.full_like(b, np.nan)
+
+
+@schema.saved(
+    alpha=schema.Array("float64", "n_targets", low=0.0),
+    coef=schema.Array("float64", "n_rows", "n_targets"),
+    kernel=schema.Object(Kernel) | None,
+)
+@dataclass(frozen=True)
+class KernelRidgeCertificate(Certificate):
+    """The objective (1), and the bound on its gap by the residual of (2)."""
+
+    alpha: Array
+    coef: Array
+    kernel: Kernel | None
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute objective and gap from the data, without the solver."""
+        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True)
+        chunk = source.chunk(0, source.n_rows)
+        assert chunk.y is not None
+        rows = chunk.X if chunk.is_sparse else chunk.block(np.float64)
+        K = np.asarray(rows) if self.kernel is None else gram(self.kernel, rows_of(rows, centre_of(self.kernel, rows)))
+        if len(K) != len(self.coef):
+            return Verification(np.nan, np.nan, False)
+        weight = np.ones(len(K)) if chunk.weight is None else chunk.weight
+        primal, gap = objective(K, chunk.y.astype(np.float64), weight, self.alpha, self.coef)
+        slack = 1e-8 * max(abs(self.primal), 1e-300)
+        return Verification(primal, gap, bool(abs(primal - self.primal) <= slack and gap <= self.gap + slack))
+
+
+def objective(K: Array, Y: Array, weight: Array, alpha: Array, coef: Array) -> tuple[float, float]:
+    """The objective (1), summed over the targets, and the bound on its gap (infinite without a penalty)."""
+    fitted = K @ coef
+    residual = Y - fitted
+    square = np.einsum("ij,ij->j", coef, fitted)
+    primal = float((weight @ residual**2 + alpha * square).sum())
+    root = np.sqrt(weight)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = root * residual - alpha * np.where(root > 0, coef / root, 0.0)
+        bound = np.einsum("ij,ij->j", left, left) / alpha
+    return primal, float(np.where(alpha > 0, bound, np.inf).sum())
+
+
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    dual_coef_=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_targets"),
+    X_fit_=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
+    certificate_=schema.Object(KernelRidgeCertificate),
+)
+class KernelRidge(Regressor):
+    """Ridge regression with a kernel.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        Penalty.
+    kernel : str, Kernel or callable, default="linear"
+        A name of scikit-learn, a kernel of `summula.kernels`, "precomputed", or a function of two rows.
+    gamma : float, optional
+        1 / n_features by default.
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, optional
+        Further arguments of a function.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        c of equation (2).
+    X_fit_ : ndarray or CSR matrix of shape (n_samples, n_features)
+    certificate_ : KernelRidgeCertificate
+
+    Notes
+    -----
+    Fits n x n equations in memory. For more rows than that allows use `Nystroem` followed by `Ridge`, which stream.
+
+    Examples
+    --------
+    >>> from summula.kernel_ridge import KernelRidge
+    >>> from summula.kernels import Gaussian
+    >>> model = KernelRidge(alpha=0.5, kernel=Gaussian(1.0)).fit([[0.0], [2.0]], [1.0, 3.0])
+    >>> model.dual_coef_.round(4)
+    array([0.4893, 1.9558])
+    """
+
+    _streaming_alternative: ClassVar[str | None] = (
+        "Nystroem or RBFSampler (summula.kernel_approximation) followed by Ridge, which stream"
+    )
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {**KERNEL_SETTINGS, "alpha": (real(0.0), array_like)}
+
+    def __init__(
+        self,
+        alpha: Any = 1,
+        *,
+        kernel: Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Or with kernel="precomputed" the kernel matrix of shape (n_samples, n_samples).
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            rows, Y, weight = _read(run)
+            kernel = chosen_kernel(self, rows.shape[1])
+            if kernel is None and rows.shape[0] != rows.shape[1]:
+                raise DataError(f"Precomputed kernel matrix must be square; X has shape {rows.shape}.")
+            alpha = self._alphas(Y.shape[1])
+            if kernel is None:
+                K = np.asarray(rows, np.float64)
+            else:
+                K = gram(kernel, rows_of(rows, centre_of(kernel, rows)))
+            if not np.isfinite(K.sum()):
+                run.raise_if_not_finite()
+                raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
+            coef, definite = _coefficients(K, Y, weight, alpha)
+            if not np.isfinite(coef).all():
+                run.raise_if_not_finite()
+            self.dual_coef_ = coef[:, 0] if run.source.one_target else coef
+            self.X_fit_ = rows if hasattr(rows, "indptr") else np.array(rows)
+            primal, gap = objective(K, Y, weight, alpha, coef)
+            kind = "exact" if definite else "stationary"
+            self.certificate_ = KernelRidgeCertificate(kind, primal, gap if definite else np.inf, alpha, coef, kernel)
+        return self
+
+    def _alphas(self, targets: int) -> Array:
+        alpha = np.asarray(self.alpha, np.float64).reshape(-1)
+        if len(alpha) not in (1, targets) or (alpha < 0).any():
+            raise DataError(
+                f"alpha must be one penalty of 0 or more, or one per target ({targets}); got {self.alpha!r}."
+            )
+        return np.array(np.broadcast_to(alpha, (targets,)))
+
+    def _row_function(self) -> RowFunction:
+        coef = self.dual_coef_.reshape(len(self.dual_coef_), -1)
+        kernel = chosen_kernel(self, self.X_fit_.shape[1])
+        if kernel is None:
+            compute: RowFunction = functools.partial(_given_values, coef)
+        else:
+            origin = centre_of(kernel, self.X_fit_)
+            compute = functools.partial(kernel_values, kernel, rows_of(self.X_fit_, origin), coef, origin)
+        return functools.partial(_one_target, compute) if self.dual_coef_.ndim == 1 else compute
+
+    def _n_outputs(self) -> int:
+        return 1 if self.dual_coef_.ndim == 1 else int(self.dual_coef_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+def _read(run: Run) -> tuple[Any, Array, Array]:
+    source = run.source
+    chunk = source.chunk(0, source.n_rows)
+    assert chunk.y is not None
+    rows = chunk.X if chunk.is_sparse else chunk.block(np.float64)
+    weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+    Y = chunk.y.astype(np.float64)
+    if not np.isfinite(Y.sum()) or not np.isfinite(rows.sum()):
+        run.raise_if_not_finite()
+    return rows, Y, weight
+
+
+def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array) -> tuple[Array, bool]:
+    """c of equation (2) for every target (rows without weight have c = 0), and whether the matrix was definite."""
+    kept, root = np.flatnonzero(weight > 0), np.sqrt(weight[weight > 0])
+    whole = len(kept) == len(K)
+    A = K if whole else K[np.ix_(kept, kept)]
+    if (root != 1.0).any():
+        A = root[:, None] * A * root
+    elif whole:
+        A = A.copy()
+    right, diagonal = root[:, None] * Y[kept], A.diagonal().copy()
+    coef, definite = np.zeros_like(Y), True
+    for value in np.unique(alpha):
+        targets = np.flatnonzero(alpha == value)
+        np.fill_diagonal(A, diagonal + value)
+        try:
+            coef[np.ix_(kept, targets)] = root[:, None] * solve_positive(A, right[:, targets])
+        except linalg.LinAlgError:
+            coef[np.ix_(kept, targets)] = root[:, None] * linalg.lstsq(A, right[:, targets])[0]
+            definite = False
+    return coef, definite

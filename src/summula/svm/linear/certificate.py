@@ -1,0 +1,109 @@
+"""How far a linear support vector machine is from the best, recomputed from the rows in one pass.
+
+Squared losses: the slopes at the answer make the dual point. The others have a kink where many rows are, so there the
+dual point of the solver is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.blocks import product
+from summula.core.data.chunks import Chunk
+from summula.core.data.labels import Labels
+from summula.core.data.sources import Source
+from summula.core.estimator.run import Run, Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.sums import Sum
+from summula.svm.linear.coordinates import gap_of, rows_in_memory
+from summula.svm.linear.dual import DualSides, dual_sides, penalty_of
+from summula.svm.linear.newton import rows_with_constant
+from summula.svm.linear.problem import LinearProblem, losses, targets_and_weights
+
+__all__ = ["LinearCertificate", "judge"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Slopes(Sum):
+    """Losses and dual sides at v; `params` are the problem and v."""
+
+    loss: float
+    total: Array
+    linear: Array
+    square: Array
+    products: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[LinearProblem, Array]) -> Self:
+        """The sums of one chunk."""
+        problem, v = params
+        Z = rows_with_constant(chunk, problem.column)
+        y, weight = targets_and_weights(problem, chunk)
+        if chunk.is_sparse:
+            f, times = np.asarray(Z @ v), lambda side: np.asarray(Z.T @ side)
+        else:
+            f = np.asarray(product(Z, v.astype(Z.dtype)), np.float64)
+            times = lambda side: np.asarray(product(Z.T, side.astype(Z.dtype)), np.float64)  # noqa: E731
+        here = losses(problem, y, f)
+        return cls(float(weight @ here.value), *dual_sides(problem, y, weight, -weight * here.slope, times))
+
+
+def judge(run: Run, problem: LinearProblem, v: Array) -> tuple[float, float]:
+    """Objective and gap at v, from the slopes there."""
+    sums = run.sum(_Slopes, (problem, v), "certificate")
+    primal = penalty_of(problem, v) + sums.loss
+    dual = DualSides(sums.total, sums.linear, sums.square, sums.products).dual(problem)
+    return primal, max(primal - dual, 0.0)
+
+
+@schema.saved(
+    problems=schema.Items(schema.Object(LinearProblem), low=1),
+    v=schema.Array("float64", "n_scores", "n_terms"),
+    beta=schema.Items(schema.Array("float64", "...")),
+    classes=schema.Labels("n_classes", low=2) | None,
+    unit=schema.Real(0.0),
+)
+@dataclass(frozen=True)
+class LinearCertificate(Certificate):
+    """Primal minus dual of a linear support vector machine, summed over its scores."""
+
+    problems: tuple[LinearProblem, ...]
+    v: Array
+    beta: tuple[Array, ...]
+    classes: Array | None
+    unit: float
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute objective and gap from the data, without the solver."""
+        labels = None if self.classes is None else Labels("the certificate", self.classes)
+        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels)
+        primal = gap = 0.0
+        for k, problem in enumerate(self.problems):
+            one, more = self._judged(source, k, problem)
+            primal, gap = primal + one, gap + more
+        slack = self.unit * max(abs(self.primal), 1e-300)
+        same = abs(primal - self.primal) <= slack and gap <= self.gap + slack
+        return Verification(primal, gap, bool(same))
+
+    def _judged(self, source: Source, k: int, problem: LinearProblem) -> tuple[float, float]:
+        if not self.beta:
+            return judge(Run(Unnamed(), source), problem, self.v[k])
+        chunk = source.chunk(0, source.n_rows)
+        target, weight = targets_and_weights(problem, chunk)
+        beta = self.beta[k]
+        most = np.inf if problem.is_squared else weight * (1 + 1e-12)
+        if (
+            len(beta) != len(target)
+            or (np.abs(beta) > most).any()
+            or (problem.positive >= 0 and (beta * target < 0).any())
+        ):
+            return np.nan, np.nan
+        return gap_of(rows_in_memory(chunk, problem.column), target, weight, problem, self.v[k], beta)

@@ -1,0 +1,68 @@
+"""A dual point from the slopes of the losses, and the value of the dual there.
+
+For any beta that is feasible but for its sum, the positive and the negative part are scaled to sum to 0 (where an
+intercept has no penalty), then both by the factor at which the dual of `problem.py` is largest (or, under an L1
+penalty, still defined). Scaling down keeps beta within its bounds. All that is needed are sums over rows, one for each
+sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.svm.linear.problem import LinearProblem
+
+__all__ = ["DualSides", "dual_sides", "penalty_of"]
+
+Array = NDArray[Any]
+
+
+class DualSides(NamedTuple):
+    """Of the negative and the positive part of beta: sum, sum y beta - eps |beta|, sum D beta^2, and Z'beta."""
+
+    total: Array  # (2,)
+    linear: Array  # (2,)
+    square: Array  # (2,)
+    products: Array  # (2, p)
+
+    def dual(self, problem: LinearProblem) -> float:
+        """The largest value of the dual among scaled beta; never below 0, since losses and penalties are not."""
+        scale = np.ones(2)
+        if problem.is_free:
+            sizes = np.abs(self.total)
+            scale = np.minimum(1.0, sizes[::-1] / np.where(sizes > 0, sizes, 1.0))
+        linear, square = float(scale @ self.linear), float(scale**2 @ self.square)
+        inner = scale @ self.products
+        if problem.is_free:
+            inner = inner[:-1]
+        if problem.penalty == "l2":
+            square, most = square + float(inner @ inner), 1.0
+        else:
+            largest = float(np.abs(inner).max(initial=0.0))
+            most = min(1.0, 1.0 / largest) if largest > 0 else 1.0
+        best = max(min(linear / square, most), 0.0) if square > 0 else most
+        return max(best * linear - 0.5 * best**2 * square, 0.0)
+
+
+def dual_sides(
+    problem: LinearProblem, y: Array, weight: Array, beta: Array, times: Callable[[Array], Array]
+) -> DualSides:
+    """The sums of some rows; `times` multiplies their transpose by a vector."""
+    sides = (np.minimum(beta, 0.0), np.maximum(beta, 0.0))
+    D = 0.5 / np.where(weight > 0, weight, 1.0) if problem.is_squared else np.zeros(len(y))
+    return DualSides(
+        np.array([side.sum() for side in sides]),
+        np.array([y @ side - problem.epsilon * np.abs(side).sum() for side in sides]),
+        np.array([(D * side) @ side for side in sides]),
+        np.array([times(side) for side in sides]),
+    )
+
+
+def penalty_of(problem: LinearProblem, v: Array) -> float:
+    """R(v)."""
+    penalised = v[:-1] if problem.is_free else v
+    return 0.5 * float(penalised @ penalised) if problem.penalty == "l2" else float(np.abs(penalised).sum())

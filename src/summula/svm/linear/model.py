@@ -1,0 +1,162 @@
+"""What LinearSVC and LinearSVR share: which solver serves which problem, and the names of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.run import Run
+from summula.svm.linear.certificate import LinearCertificate, judge
+from summula.svm.linear.coordinates import CoordinateFit, by_columns, by_pairs, by_rows, rows_in_memory
+from summula.svm.linear.newton import WIDE, minimise
+from summula.svm.linear.problem import LinearProblem, targets_and_weights
+
+__all__ = ["SHARED_PARAMETERS", "LinearMachine"]
+
+Array = NDArray[Any]
+
+SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "dual": (boolean, one_of("auto")),
+    "tol": (real(0.0, open_low=True),),
+    "C": (real(0.0, open_low=True),),
+    "fit_intercept": (boolean,),
+    "intercept_scaling": (real(0.0, open_low=True),),
+    "verbose": (integer(0), boolean),
+    "random_state": (random_state,),
+    "max_iter": (integer(0),),
+    "penalize_intercept": (boolean,),
+    "max_time": (none, real(0.0, open_low=True)),
+}
+
+
+class _Fitted(NamedTuple):
+    """One score: v, beta where the solver has it, objective, gap, steps, and whether the tolerance was reached."""
+
+    v: Array
+    beta: Array
+    primal: float
+    gap: float
+    steps: int
+    converged: bool
+
+
+class LinearMachine(Estimator):
+    """Scores w'x + b by minimising the problem of `problem.py`."""
+
+    loss: str
+    tol: float
+    C: float
+    fit_intercept: bool
+    intercept_scaling: float
+    penalize_intercept: bool
+    random_state: Any
+    max_iter: int
+
+    def _column(self) -> float:
+        """The constant that stands for the intercept; 0 without one."""
+        if not self.fit_intercept:
+            return 0.0
+        return float(self.intercept_scaling) if self.penalize_intercept else 1.0
+
+    def _check_finite(self) -> None:
+        if not np.isfinite(self.C):
+            raise ParameterError(
+                f"{type(self).__name__} needs a finite C; SVC(kernel='linear', C=inf) has a hard margin."
+            )
+
+    def _solve(self, run: Run, problems: list[LinearProblem]) -> None:
+        """Fit all scores one after the other; what there is so far is offered."""
+        if len(problems) > 1:
+            run.keep_rows()
+        p = run.source.n_features + (self._column() != 0.0)
+        fits = [_Fitted(np.zeros(p), np.zeros(0), np.inf, np.inf, 0, False) for _ in problems]
+        solver = self._solver(run, problems[0])
+        for k, problem in enumerate(problems):
+
+            def offer(fit: _Fitted, k: int = k) -> None:
+                self._name([*fits[:k], fit, *fits[k + 1 :]], problems, run)
+
+            fits[k] = solver(run, problem, offer)
+        self._name(fits, problems, run)
+        if not all(fit.converged for fit in fits):
+            warn(
+                f"{type(self).__name__} failed to converge, increase the number of iterations: after {self.n_iter_} "
+                f"(max_iter={self.max_iter}) the gap is {self.certificate_.gap:.3g} of {self.certificate_.primal:.6g}, "
+                f"and tol={self.tol:g} of it is asked for.",
+                ConvergenceWarning,
+            )
+
+    def _solver(self, run: Run, problem: LinearProblem) -> Callable[..., _Fitted]:
+        p = run.source.n_features + (problem.column != 0.0)
+        if problem.penalty == "l2" and problem.is_squared and p <= WIDE:
+            return self._by_newton
+        if run.source.streams:
+            raise DataError(
+                f"{type(self).__name__} with loss={problem.loss!r} and penalty={problem.penalty!r} needs its rows in "
+                "memory, and X is in files or a Dask collection: use the squared loss with penalty='l2', or "
+                "SGDClassifier and SGDRegressor, which stream."
+            )
+        return self._by_coordinates
+
+    def _by_newton(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
+        if not run.source.weighted and not self.max_iter:
+            return _Fitted(np.zeros(run.source.n_features + 1), np.zeros(0), np.inf, np.inf, 0, False)
+        run.keep_rows()
+
+        def told(x: Array) -> None:
+            run.offer(
+                lambda: offer(_Fitted(x, np.zeros(0), *judge(run.leading(run.source.n_rows), problem, x), 0, False))
+            )
+
+        found = minimise(run, problem, 1e-4 * self.tol, min(max(self.max_iter, 1), 200), told)
+        primal, gap = judge(run, problem, found.x)
+        return _Fitted(found.x, np.zeros(0), primal, gap, found.n_steps, found.converged or gap <= self.tol * primal)
+
+    def _by_coordinates(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
+        chunk = run.source.chunk(0, run.source.n_rows)
+        Z = rows_in_memory(chunk, problem.column)
+        y, weight = targets_and_weights(problem, chunk)
+        if not np.isfinite(Z.data.sum()) or not np.isfinite(y).all():
+            run.raise_if_not_finite()
+        seed = int(check_random_state(_legacy(self.random_state)).randint(2**31))
+
+        def told(judged: Callable[[], CoordinateFit]) -> bool:
+            run.offer(lambda: offer(_Fitted(*judged())))
+            return run.step("epoch")
+
+        kinked = problem.is_free and not problem.is_squared
+        descend = by_columns if problem.penalty == "l1" else by_pairs if kinked else by_rows
+        fit = descend(
+            Z, y, weight, problem, tolerance=self.tol, max_epochs=max(self.max_iter, 1), seed=seed, on_epoch=told
+        )
+        return _Fitted(*fit)
+
+    def _name(self, fits: list[_Fitted], problems: list[LinearProblem], run: Run) -> None:
+        column = self._column()
+        v = np.array([fit.v for fit in fits])
+        self.coef_: Any = v[:, :-1] if column else v
+        self.intercept_: Any = column * v[:, -1] if column else np.zeros(len(v))
+        self.n_iter_ = int(max(fit.steps for fit in fits))
+        self.certificate_ = LinearCertificate(
+            "global",
+            float(sum(fit.primal for fit in fits)),
+            float(sum(max(fit.gap, 0.0) for fit in fits)),
+            tuple(problems),
+            v,
+            () if not len(fits[0].beta) else tuple(fit.beta for fit in fits),
+            getattr(self, "classes_", None),
+            1e-4 if run.source.dtype == np.float32 else 1e-8,
+        )
+
+
+def _legacy(state: Any) -> Any:
+    """A Generator as a RandomState drawn from it."""
+    return np.random.RandomState(state.integers(2**31)) if isinstance(state, np.random.Generator) else state

@@ -1,0 +1,67 @@
+"""Margins of a hyperplane.
+
+For y = -1, 1 the functional margin of a row is y (w'x + b), the geometric margin y (w'x + b) / ||w||: its distance to
+the hyperplane, negative on the wrong side.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from summula.core.errors import DataError
+
+__all__ = ["Margins", "class_signs", "margins"]
+
+Array = NDArray[Any]
+
+
+class Margins(NamedTuple):
+    """Functional and geometric margin of every row, and the least geometric one."""
+
+    functional: Array
+    geometric: Array
+    least: float
+
+
+def class_signs(y: ArrayLike) -> Array:
+    """-1 for the first of two labels, 1 for the second."""
+    values = np.asarray(y)
+    classes = np.unique(values)
+    if len(classes) != 2:
+        raise DataError(f"Margins need two classes; y has {len(classes)}.")
+    return np.where(values == classes[1], 1.0, -1.0)
+
+
+def margins(coef: ArrayLike, intercept: float, X: ArrayLike, y: ArrayLike) -> Margins:
+    """Margins of the rows of X with the hyperplane coef'x + intercept = 0.
+
+    Parameters
+    ----------
+    coef : array-like of shape (d,) or (1, d)
+    intercept : float
+    X : array-like of shape (n, d)
+    y : array-like of shape (n,)
+        Two labels; the second (in sorted order) is the positive class.
+
+    Returns
+    -------
+    Margins
+
+    Examples
+    --------
+    >>> from summula.svm import margins
+    >>> found = margins([3.0, 4.0], -5.0, [[3.0, 4.0], [0.0, 0.0]], [1, -1])
+    >>> found.functional.tolist(), found.geometric.tolist(), found.least
+    ([20.0, 5.0], [4.0, 1.0], 1.0)
+    """
+    w, rows = np.asarray(coef, np.float64).reshape(-1), np.atleast_2d(np.asarray(X, np.float64))
+    if rows.shape[1] != len(w):
+        raise DataError(f"coef has {len(w)} entries and X has {rows.shape[1]} columns; they must agree.")
+    functional = class_signs(y) * (rows @ w + float(np.asarray(intercept).reshape(-1)[0]))
+    length = float(np.linalg.norm(w))
+    if length == 0:
+        raise DataError("coef is zero, which is no hyperplane.")
+    return Margins(functional, functional / length, float(functional.min() / length))

@@ -1,0 +1,136 @@
+"""LinearSVC, LinearSVR and PegasosSVC: liblinear's objective, certificates, textbook intercepts, streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm as liblinear
+from sklearn.datasets import load_iris
+
+import summula
+from summula.svm import SVC, LinearSVC, LinearSVR, PegasosSVC
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 5))
+y = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=300) + 0.4 > 0, 1, -1)
+Y = 2.0 * X[:, 0] - X[:, 3] + 1.0 + 0.2 * rng.normal(size=300)
+
+
+def objective(model: Any, penalty: str, loss: str, C: float, *, penalised: bool = True) -> float:
+    w, b = (
+        np.append(model.coef_.ravel(), model.intercept_.ravel()[0] if penalised else 0.0),
+        model.intercept_.ravel()[0],
+    )
+    short = np.maximum(1 - y * (X @ model.coef_.ravel() + b), 0.0)
+    size = 0.5 * w @ w if penalty == "l2" else np.abs(w).sum()
+    return float(size + C * (short**2 if loss == "squared_hinge" else short).sum())
+
+
+@pytest.mark.parametrize("C", [0.05, 2.0])
+@pytest.mark.parametrize(("penalty", "loss"), [("l2", "squared_hinge"), ("l2", "hinge"), ("l1", "squared_hinge")])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_the_objective_of_liblinear(penalty: str, loss: str, C: float, kind: Any) -> None:
+    settings: dict[str, Any] = {"penalty": penalty, "loss": loss, "C": C}
+    theirs = liblinear.LinearSVC(dual=loss == "hinge", tol=1e-8, max_iter=1_000_000, **settings).fit(X, y)
+    ours = LinearSVC(tol=1e-5, max_iter=20_000, random_state=0, **settings).fit(kind(X), y)
+    value = objective(ours, **settings)
+    assert value == pytest.approx(objective(theirs, **settings), rel=2e-5)
+    assert ours.certificate_.primal == pytest.approx(value, rel=1e-9)
+    assert ours.certificate_.gap <= 1e-5 * value
+    assert ours.certificate_.verify(kind(X), y)
+    assert not ours.certificate_.verify(kind(X), -y)
+
+
+def test_the_textbook_objective_is_that_of_svc() -> None:
+    ours = LinearSVC(loss="squared_hinge", penalize_intercept=False, C=0.5, tol=1e-8).fit(X, y)
+    w, b = ours.coef_[0], ours.intercept_[0]
+    short = np.maximum(1 - y * (X @ w + b), 0.0)
+    # Slopes are zero: of w, and of the intercept, which has no penalty.
+    np.testing.assert_allclose(w - X.T @ (y * short), 0.0, atol=1e-8)
+    assert abs(float(y @ short)) <= 1e-8
+    assert ours.certificate_.gap <= 1e-8 * ours.certificate_.primal
+    hinge = LinearSVC(loss="hinge", penalize_intercept=False, C=0.5, tol=1e-3, random_state=0).fit(X, y)
+    best = SVC(kernel="linear", C=0.5, tol=1e-7).fit(X, y).certificate_
+    assert hinge.certificate_.primal == pytest.approx(best.primal, rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_regression_of_liblinear(loss: str, epsilon: float) -> None:
+    w = rng.uniform(0.5, 2.0, len(Y))
+    settings: dict[str, Any] = {"loss": loss, "epsilon": epsilon, "C": 0.5}
+    theirs = liblinear.LinearSVR(dual=True, tol=1e-9, max_iter=1_000_000, **settings).fit(X, Y, w)
+    ours = LinearSVR(tol=1e-7, max_iter=50_000, random_state=0, **settings).fit(X, Y, w)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-3)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-3)
+    assert ours.certificate_.verify(X, Y, w)
+
+
+def test_several_classes_and_class_weights() -> None:
+    rows, labels = load_iris(return_X_y=True)
+    settings: dict[str, Any] = {"class_weight": {0: 2.0, 1: 0.5, 2: 1.0}, "C": 0.7}
+    theirs = liblinear.LinearSVC(tol=1e-9, max_iter=100_000, dual=False, **settings).fit(rows, labels)
+    ours = LinearSVC(tol=1e-8, **settings).fit(rows, labels)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+    assert ours.certificate_.verify(rows, labels)
+
+
+def test_newton_on_files_gives_the_bits_of_the_array(tmp_path: Any) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(y=y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    expected = LinearSVC().fit(X, y)
+    streamed = LinearSVC().fit(summula.scan(tmp_path / "rows.parquet"), "y")
+    np.testing.assert_array_equal(streamed.coef_, expected.coef_)
+    with pytest.raises(summula.DataError, match="SGDClassifier"):
+        LinearSVC(loss="hinge").fit(summula.scan(tmp_path / "rows.parquet"), "y")
+
+
+def test_columns_of_very_different_scales_converge() -> None:
+    scales = np.geomspace(1e-3, 1e5, 5)
+    model = LinearSVC(C=1.0).fit(X * scales, y)
+    assert model.certificate_.gap <= 1e-4 * model.certificate_.primal
+    assert model.n_iter_ < 60
+
+
+def test_wide_sparse_rows_are_descended_by_coordinates() -> None:
+    draws = np.random.default_rng(4)
+    S = sparse.random_array((400, 3_000), density=0.01, rng=draws, format="csr")
+    labels = np.where(S @ draws.normal(size=3_000) > 0, 1, 0)
+    model = LinearSVC(random_state=0).fit(S, labels)
+    assert model.certificate_.gap <= 1e-4 * model.certificate_.primal
+    again = LinearSVC(random_state=0).fit(S, labels)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+    free = LinearSVC(random_state=0, penalize_intercept=False, tol=1e-3).fit(S, labels)
+    assert free.certificate_.gap <= 1e-3 * free.certificate_.primal
+
+
+def test_pegasos_comes_near_the_svm_of_its_scale() -> None:
+    lam = 0.05
+    exact = SVC(kernel="linear", C=1 / (lam * len(y)), fit_intercept=False, tol=1e-7).fit(X, y)
+    model = PegasosSVC(lam, max_iter=100, random_state=0).fit(X, y)
+    assert model.intercept_[0] == 0.0
+    best = exact.certificate_.primal * lam
+    assert best - 1e-9 <= model.certificate_.primal <= best * 1.01
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.05)
+    assert model.certificate_.verify(X, y)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (LinearSVC(C=0.0), "'C'"),
+        (LinearSVC(C=np.inf), "finite C"),
+        (LinearSVC(penalty="l1", loss="hinge"), "penalty='l1' and loss='hinge'"),
+        (LinearSVC(multi_class="crammer_singer"), "crammer_singer"),
+        (PegasosSVC(0.0), "lambda_"),
+    ],
+)
+def test_parameters_are_refused_by_name(model: Any, said: str) -> None:
+    with pytest.raises(summula.ParameterError, match=said):
+        model.fit(X, y)
