@@ -14,6 +14,7 @@ FAMILIES = (
     "boosting",
     "features",
     "mixtures",
+    "support_vectors",
     "streams",
     "dask_cluster",
     "cold_start",

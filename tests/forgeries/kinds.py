@@ -12,6 +12,9 @@ import pandas as pd
 from summula.cli.baseline import BaselineClassifier, BaselineRegressor
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
+from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
+from summula.kernel_ridge import KernelLMS, KernelRidge
+from summula.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from summula.linear_model import (
     BayesianLogisticRegression,
     ElasticNet,
@@ -35,6 +38,7 @@ from summula.linear_model import (
 from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.preprocessing import StandardScaler, TableEncoder, TableModel
 from summula.stats import families, links
+from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, PegasosSVC
 from tests.contract.registry import CASES, Case
 
 Array = Any
@@ -239,6 +243,24 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
         lambda: Saved(BinomialMixture(2, [9, 10, 11], random_state=0).fit(_successes(3)), _successes(3)),
     ],
     "BernoulliMixture": [lambda: _binary(BernoulliMixture(2, random_state=0))],
+    "SVC": [
+        lambda: _arrays(SVC(), "words"),
+        lambda: _with_names(SVC(kernel=Gaussian(2.0) + 0.5 * Polynomial(2)), "three"),
+        lambda: _arrays(SVC(kernel=Laplacian(0.5) * Linear()), "two"),
+    ],
+    "SVR": [lambda: _arrays(SVR()), lambda: _arrays(SVR(kernel=Linear() * Gaussian(1.5)))],
+    "OneClassSVM": [lambda: _arrays(OneClassSVM(kernel=0.1 * Sigmoid(1e-6) + Linear()))],
+    "LinearSVC": [lambda: _arrays(LinearSVC(), "three"), lambda: _arrays(LinearSVC(loss="hinge", tol=0.1), "two")],
+    "LinearSVR": [lambda: _arrays(LinearSVR(tol=0.1))],
+    "PegasosSVC": [lambda: _arrays(PegasosSVC(0.1, random_state=0), "words")],
+    "KernelRidge": [
+        lambda: _arrays(KernelRidge(kernel="rbf")),
+        lambda: _two_targets(KernelRidge(kernel=Gaussian(1.0))),
+    ],
+    "KernelLMS": [lambda: _arrays(KernelLMS(budget=20))],
+    "Nystroem": [lambda: _with_names(Nystroem(n_components=5, random_state=0))],
+    "RBFSampler": [lambda: _arrays(RBFSampler(n_components=5, random_state=0))],
+    "PolynomialCountSketch": [lambda: _arrays(PolynomialCountSketch(n_components=5, random_state=0))],
     "BaselineRegressor": [lambda: _arrays(BaselineRegressor())],
     "BaselineClassifier": [lambda: _arrays(BaselineClassifier(), "words")],
 }

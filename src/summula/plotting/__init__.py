@@ -1,11 +1,12 @@
 """Pictures with one look: decision regions, regularisation paths, convergence and paths of solvers, fitted means,
-weight space, mixtures.
+weight space, mixtures, margins.
 
 Each function draws on the axes it is given, or on new ones, and returns them; none shows or saves anything. They need
 matplotlib, which is loaded by the first picture: `pip install "summula[cli]"`.
 """
 
 from summula.plotting.coefficients import coefficient_paths
+from summula.plotting.margin_slabs import margin_slab
 from summula.plotting.means import fitted_mean
 from summula.plotting.mixtures import likelihood_trace, mixture_ellipses
 from summula.plotting.paths import descent_path
@@ -20,6 +21,7 @@ __all__ = [
     "descent_path",
     "fitted_mean",
     "likelihood_trace",
+    "margin_slab",
     "mixture_ellipses",
     "weight_space",
 ]

@@ -1,6 +1,7 @@
 """Learning theory: what a sample promises about the world, and how many rows a promise takes."""
 
 from summula.theory.inequalities import chernoff_kl, hoeffding, union_bound
+from summula.theory.margin_bounds import margin_bound
 from summula.theory.planning import plan_holdout, plan_recall
 from summula.theory.risks import ERM, empirical_risk, erm
 from summula.theory.sample_sizes import error_bound, sample_size
@@ -12,6 +13,7 @@ __all__ = [
     "erm",
     "error_bound",
     "hoeffding",
+    "margin_bound",
     "plan_holdout",
     "plan_recall",
     "sample_size",

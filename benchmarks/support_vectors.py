@@ -1,0 +1,141 @@
+"""Support vector machines and kernels: the same problem, tolerance and cache, the same objective."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.likelihood import NONZEROS_PER_ROW, Rows, _of, classes, sparse_classes
+from benchmarks.workload import Contender, FitWorkload, Quality
+
+
+def clusters(rows: int, columns: int) -> Rows:
+    """Several clusters per class, standardised, with five percent of the labels drawn anew."""
+    rng = np.random.default_rng(0)
+    centres = 1.5 * rng.standard_normal((8, columns))
+    which = rng.integers(0, 8, rows)
+    X = centres[which] + 1.5 * rng.standard_normal((rows, columns))
+    y = np.where(rng.random(rows) < 0.05, rng.integers(0, 2, rows), which % 2)
+    return Rows((X - X.mean(axis=0)) / X.std(axis=0), y)
+
+
+def waves(rows: int, columns: int) -> Rows:
+    """A smooth target with noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns))
+    return Rows(X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 4 + 0.1 * rng.standard_normal(rows))
+
+
+def dual_objective(data: Rows, model: Any) -> float:
+    """1/2 beta'K beta - sum |beta| of a classifier of two classes; beta'K is f less the intercept."""
+    beta = np.asarray(model.dual_coef_)[0]
+    scores = model.decision_function(data.X[model.support_]) - float(np.asarray(model.intercept_)[0])
+    return float(0.5 * beta @ scores - np.abs(beta).sum())
+
+
+def squared_hinge(data: Rows, model: Any) -> float:
+    """The objective of LinearSVC, whose intercept is penalised."""
+    w, b = model.coef_[0], float(model.intercept_[0])
+    short = np.maximum(1.0 - (2 * data.y - 1) * (data.X @ w + b), 0.0)
+    return float(0.5 * (w @ w + b * b) + short @ short)
+
+
+def residual(data: Rows, model: Any) -> float:
+    """How far predictions are from y - alpha c, which the equations of kernel ridge ask for."""
+    some = slice(0, 500)
+    wanted = data.y[some] - model.dual_coef_[some]
+    return float(np.abs(model.predict(data.X[some]) - wanted).max())
+
+
+def _prediction(module: str, gamma: float) -> Contender:
+    """100,000 rows by a machine that was fitted before the clock starts."""
+
+    def load() -> Any:
+        from importlib import import_module
+
+        fitted: dict[str, Any] = {}
+
+        def work(data: Rows) -> Any:
+            if not fitted:
+                fitted["model"] = import_module(module).SVC(gamma=gamma).fit(data.X[:6_000], data.y[:6_000])
+            return fitted["model"].decision_function(data.X)
+
+        return work
+
+    return Contender("summula" if module.startswith("summula") else "scikit-learn", load)
+
+
+def _margin_error(data: Rows, scores: Any) -> float:
+    """The share of rows on the wrong side."""
+    return float(((scores > 0) != (data.y == 1)).mean())
+
+
+def _svc(name: str, title: str, shape: tuple[int, int], rounds: int, **settings: Any) -> FitWorkload:
+    return FitWorkload(
+        name=name,
+        title=title,
+        shape=shape,
+        quick_shape=(1_500, 5),
+        make_data=clusters,
+        contenders=(
+            _of("summula", "summula.svm", "SVC", **settings),
+            _of("scikit-learn", "sklearn.svm", "SVC", **settings),
+        ),
+        quality=Quality(dual_objective, "objective", tolerance=1e-4),
+        rounds=rounds,
+    )
+
+
+WORKLOADS = (
+    _svc("svc-gaussian", "SVC, Gaussian kernel, C=1", (15_000, 30), 3, C=1.0, gamma=1 / 30),
+    _svc("svc-large-c", "SVC, Gaussian kernel, C=100", (6_000, 10), 3, C=100.0, gamma=0.1),
+    FitWorkload(
+        name="svc-predict",
+        title="SVC, decision function of a machine of 6,000 rows",
+        shape=(100_000, 30),
+        quick_shape=(2_000, 5),
+        make_data=clusters,
+        contenders=(_prediction("summula.svm", 1 / 30), _prediction("sklearn.svm", 1 / 30)),
+        quality=Quality(_margin_error, "objective", tolerance=1e-3),
+        rounds=3,
+    ),
+    FitWorkload(
+        name="linear-svc",
+        title="LinearSVC, squared hinge",
+        shape=(200_000, 50),
+        quick_shape=(5_000, 10),
+        make_data=partial(classes, kinds=2),
+        contenders=(
+            _of("summula", "summula.svm", "LinearSVC"),
+            _of("scikit-learn", "sklearn.svm", "LinearSVC", max_iter=10_000),
+        ),
+        quality=Quality(squared_hinge, "objective", tolerance=1e-4),
+        rounds=5,
+    ),
+    FitWorkload(
+        name="linear-svc-sparse",
+        title=f"LinearSVC, squared hinge, sparse, {NONZEROS_PER_ROW} entries per row",
+        shape=(100_000, 50_000),
+        quick_shape=(2_000, 3_000),
+        make_data=sparse_classes,
+        contenders=(
+            _of("summula", "summula.svm", "LinearSVC", random_state=0),
+            _of("scikit-learn", "sklearn.svm", "LinearSVC", random_state=0),
+        ),
+        quality=Quality(squared_hinge, "objective", tolerance=1e-4),
+        rounds=5,
+    ),
+    FitWorkload(
+        name="kernel-ridge",
+        title="KernelRidge, Gaussian kernel",
+        shape=(8_000, 20),
+        quick_shape=(1_500, 5),
+        make_data=waves,
+        contenders=(
+            _of("summula", "summula.kernel_ridge", "KernelRidge", alpha=1.0, kernel="rbf"),
+            _of("scikit-learn", "sklearn.kernel_ridge", "KernelRidge", alpha=1.0, kernel="rbf"),
+        ),
+        quality=Quality(residual, "error", tolerance=1e-6),
+        rounds=3,
+    ),
+)

@@ -1,0 +1,50 @@
+"""What a wide margin promises, whatever the number of columns.
+
+Rows with ||x|| <= rho that a halfspace through the origin separates with margin gamma (in the distribution, with
+probability 1): the hard-margin SVM w of m rows errs on new rows, with probability at least 1 - delta, with a rate of at
+most
+
+    sqrt(4 (rho / gamma)^2 / m) + sqrt(2 log(2 / delta) / m)                                                     (1)
+
+Shalev-Shwartz and Ben-David (2014), Understanding Machine Learning, theorem 15.4 with the constants of the corrections.
+"""
+
+from __future__ import annotations
+
+import math
+
+from summula.core.errors import ParameterError
+from summula.stats.bounds import check_delta
+
+__all__ = ["margin_bound"]
+
+
+def margin_bound(rho: float, gamma: float, n_samples: int, delta: float = 0.05) -> float:
+    """The error of a hard-margin SVM without intercept, by the margin; 1 where the bound says nothing.
+
+    Parameters
+    ----------
+    rho : float
+        No row of the distribution is longer.
+    gamma : float
+        Its margin: some unit w has y w'x >= gamma for every row.
+    n_samples : int
+    delta : float, default=0.05
+        The chance that the guarantee fails.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from summula.theory import margin_bound
+    >>> round(margin_bound(rho=1.0, gamma=0.2, n_samples=10_000), 3)
+    0.127
+    """
+    check_delta(delta)
+    for name, value in (("rho", rho), ("gamma", gamma), ("n_samples", n_samples)):
+        if not value > 0:
+            raise ParameterError(f"{name} must be positive, got {value!r}.")
+    bound = math.sqrt(4.0 * (rho / gamma) ** 2 / n_samples) + math.sqrt(2.0 * math.log(2.0 / delta) / n_samples)
+    return min(bound, 1.0)
