@@ -11,8 +11,6 @@ import pytest
 
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
-from summula.kernel_approximation import Nystroem, RBFSampler
-from summula.kernel_ridge import KernelRidge
 from summula.linear_model import (
     BayesianLogisticRegression,
     ElasticNet,
@@ -34,7 +32,6 @@ from summula.linear_model import (
 )
 from summula.naive_bayes import GaussianNB
 from summula.preprocessing import StandardScaler
-from summula.svm import SVC, SVR, LinearSVC
 from tests.contract.case import SIZES, Case, Data, wide_sparse
 from tests.contract.objectives import half_deviance, half_mean_square, joint_likelihood, squares
 
@@ -77,11 +74,6 @@ NAIVE_BAYES: dict[str, Any] = {
     "additive": True,
     "single": False,
 }
-
-# Kernel machines: rows in memory, some of which are the model.
-MACHINE: dict[str, Any] = {"streams": False, "passes": False, "single": False, "centres": True}
-VECTORS: dict[str, Any] = {**MACHINE, "numbers": ("dual_coef_",), "grid": {"C": [0.1, 1.0]}, "unordered": False}
-FEATURES: dict[str, Any] = {"numbers": (), "unordered": False, "stochastic": True}
 
 CASES = [
     Case(LinearRegression(), "regressor", **ADDITIVE, scale_free=True, wide_sparse=True, centres=True),
@@ -167,22 +159,6 @@ CASES = [
         target="three classes",
         **BOOSTED,
     ),
-    Case(SVC(gamma=0.1, tol=1e-9), "classifier", target="three classes", **VECTORS),
-    Case(SVR(gamma=0.1, tol=1e-9), "regressor", **VECTORS),
-    Case(LinearSVC(tol=1e-8), "classifier", target="two classes", single=False),
-    Case(
-        LinearSVC(tol=1e-8, penalize_intercept=False), "classifier", target="three classes", single=False, centres=True
-    ),
-    Case(
-        KernelRidge(0.5, kernel="rbf", gamma=0.1),
-        "regressor",
-        **MACHINE,
-        targets=2,
-        numbers=("dual_coef_",),
-        grid={"alpha": [0.1, 1.0]},
-    ),
-    Case(Nystroem(n_components=8, gamma=0.1, random_state=0), "transformer", **FEATURES),
-    Case(RBFSampler(n_components=8, gamma=0.1, random_state=0), "transformer", passes=False, **FEATURES),
     Case(StandardScaler(), "transformer", **SCALER, centres=True),
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),

@@ -187,7 +187,7 @@ class KernelRidge(Regressor):
     >>> from summula.kernels import Gaussian
     >>> model = KernelRidge(alpha=0.5, kernel=Gaussian(1.0)).fit([[0.0], [2.0]], [1.0, 3.0])
     >>> model.dual_coef_.round(4)
-    array([0.4893, 1.9558])
+    array([0.4902, 1.9558])
     """
 
     _streaming_alternative: ClassVar[str | None] = (
