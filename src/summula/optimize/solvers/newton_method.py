@@ -142,6 +142,7 @@ def newton(
     max_steps: int = 100,
     bounds: Bounds | None = None,
     rounding: float = _ROUNDING,
+    chord: float = _CHORD,
     on_step: Callable[[Array, Local, float], bool] | None = None,
 ) -> Solution:
     """Minimise from x until the decrement (2) is `tolerance` times the value.
@@ -156,6 +157,8 @@ def newton(
     bounds : Bounds, optional
     rounding : float
         Relative differences of values below it are noise.
+    chord : float
+        Relative step below which the Hessian is not computed anew; 0 computes it in every step.
     on_step : callable, optional
         Called with x, the objective there and the decrement before each step; True stops.
 
@@ -183,7 +186,7 @@ def newton(
             break
         if steps == max_steps:
             break
-        order = 2 if 2 * decrement > _CHORD**2 * size else 1
+        order = 2 if 2 * decrement > chord**2 * size else 1
         found = _backtrack(evaluate, x, here, step, decrement, order, bounds, rounding)
         if found is None and here.hessian is None:  # the old Hessian misleads: take a new one
             here = evaluate(x, 2)
