@@ -16,6 +16,7 @@ _MODULES = (
     "cluster",
     "core",
     "datasets",
+    "decomposition",
     "em",
     "ensemble",
     "features",

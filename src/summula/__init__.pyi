@@ -2,6 +2,7 @@ from summula import bayes as bayes
 from summula import cluster as cluster
 from summula import core as core
 from summula import datasets as datasets
+from summula import decomposition as decomposition
 from summula import em as em
 from summula import ensemble as ensemble
 from summula import features as features

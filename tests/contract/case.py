@@ -46,7 +46,8 @@ class Case:
     kind : what it is to scikit-learn. Transformers, clusterers and densities are fitted without a target.
     targets : number of columns of y; 0 for one column without a second dimension.
     target : what y is: any "numbers", or "counts", "positive" numbers, "amounts" (positive, many zeros), "shares"
-        (from 0 to 1), or class labels: "two classes", "three classes", "words".
+        (from 0 to 1), or class labels: "two classes", "three classes", "words". Without a target: "factors" for columns
+        that have a factor in common.
     method : the method whose results are compared between models; by default that of the kind (`Case.output`).
     numbers : names of the fitted arrays that are the model, with the dtype of the rows if `single`.
     objective : what a fit minimises, a function of (case, model, X, y, weight) of public attributes alone
@@ -214,6 +215,8 @@ class Case:
     # ------------------------------------------------------------------------------------------------------- using it
 
     def data(self, size: str = "small", seed: int = 0) -> Data:
+        if self.target == "factors":
+            return _with_factor(*SIZES[size], seed)
         if self.target != "numbers":
             return _with_targets(*SIZES[size], self.target, seed)
         return _data(*SIZES[size], self.targets if self.supervised else None, seed)
@@ -323,6 +326,18 @@ def _data(n: int, d: int, targets: int | None, seed: int) -> Data:
         y.flags.writeable = False
     X.flags.writeable = weight.flags.writeable = False
     return Data(X, y, weight)
+
+
+@functools.cache
+def _with_factor(n: int, d: int, seed: int) -> Data:
+    """Columns that share a factor; small whole numbers first, then numbers that float32 can hold, then any."""
+    rng = np.random.default_rng([seed, n, d, 1])
+    X = np.outer(rng.normal(size=n), np.linspace(2.0, 3.5, d)) + rng.normal(0.0, 1.0, (n, d))
+    X[:, :2] = np.clip(np.round(X[:, :2] + [0, 3]), [-5, 0], [5, 9])
+    X[:, 2] = X[:, 2].astype(np.float32)
+    weight = rng.integers(0, 4, n).astype(float)
+    X.flags.writeable = weight.flags.writeable = False
+    return Data(X, None, weight)
 
 
 @functools.cache

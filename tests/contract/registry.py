@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from summula.decomposition import PCA, FactorAnalysis
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.linear_model import (
@@ -74,6 +75,8 @@ NAIVE_BAYES: dict[str, Any] = {
     "additive": True,
     "single": False,
 }
+
+LATENT: dict[str, Any] = {"numbers": ("components_",), "additive": True, "centres": True}
 
 CASES = [
     Case(LinearRegression(), "regressor", **ADDITIVE, scale_free=True, wide_sparse=True, centres=True),
@@ -162,6 +165,9 @@ CASES = [
     Case(StandardScaler(), "transformer", **SCALER, centres=True),
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
+    Case(PCA(n_components=2), "transformer", **LATENT),
+    Case(PCA(n_components=2, scale=True, whiten=True), "transformer", **LATENT, scale_free=True),
+    Case(FactorAnalysis(n_components=1, tol=0.0), "transformer", **LATENT, target="factors", scale_free=True),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),
 ]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from summula.cli.baseline import BaselineClassifier, BaselineRegressor
+from summula.decomposition import PCA, FactorAnalysis
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
@@ -107,6 +108,12 @@ def _two_targets(model: Any) -> Saved:
 def _in_parts(model: Any, target: str = "y", **options: Any) -> Saved:
     X, y = _data().X, getattr(_data(), target)
     return Saved(model.partial_fit(X[:50], y[:50], **options).partial_fit(X[50:], y[50:]), X, y)
+
+
+def _missing(model: Any) -> Saved:
+    X = _data().X.copy()
+    X[::7, 1] = np.nan
+    return Saved(model.fit(X), X)
 
 
 def _with_factors(model: Any) -> Saved:
@@ -220,6 +227,15 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     "PolynomialLift": [
         lambda: _with_names(PolynomialLift()),
         lambda: _arrays(PolynomialLift(3, interaction_only=True)),
+    ],
+    "PCA": [
+        lambda: _with_names(PCA(n_components=2, scale=True)),
+        lambda: _in_parts(PCA(whiten=True)),
+        lambda: _missing(PCA(n_components=1)),
+    ],
+    "FactorAnalysis": [
+        lambda: _with_names(FactorAnalysis(n_components=1)),
+        lambda: _in_parts(FactorAnalysis(n_components=1, method="em", rotation="varimax")),
     ],
     "TableEncoder": [
         lambda: _encoded(TableEncoder(standardize=True)),

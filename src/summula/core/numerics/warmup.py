@@ -16,6 +16,7 @@ _KERNELS = (
     "summula.core.engine.random_kernels",
     "summula.core.engine.worker_group",
     "summula.cluster.k_means_kernels",
+    "summula.decomposition.principal.krylov_kernels",
     "summula.ensemble.boosting_kernels",
     "summula.ensemble.quantising",
     "summula.features.sparse_lift",

@@ -1,0 +1,71 @@
+"""The covariance matrix that factor analysis starts from, summed over rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.blocks import product
+from summula.core.errors import ParameterError
+from summula.core.estimator.run import Run
+from summula.core.numerics.statistics import Gram
+from summula.decomposition.factors.spread import Spread, of_matrix, of_rows
+from summula.decomposition.principal.axes import Problem
+from summula.decomposition.principal.gathered import gather
+from summula.decomposition.principal.solver import sum_products
+
+__all__ = ["Data", "read", "spread_about", "spread_of"]
+
+Array = NDArray[np.float64]
+
+KEPT_COLUMNS = 512  # up to which the covariance matrix is formed also where there are fewer rows
+_MOST_COLUMNS = 16_384
+
+
+class Data:
+    """Mean and spread of the rows of a run, and the sums they came from, where these were formed."""
+
+    def __init__(self, mean: Array, spread: Spread, count: int, sums: Gram | None) -> None:
+        self.mean, self.spread, self.count, self.sums = mean, spread, count, sums
+
+
+def read(run: Run) -> Data:
+    """One pass: products of columns, or the rows themselves where there are fewer of them than of many columns."""
+    n, d = run.source.n_rows, run.source.n_features
+    unit = float(np.finfo(run.source.dtype).eps)
+    if d <= KEPT_COLUMNS or n > d:
+        if d > _MOST_COLUMNS:
+            raise ParameterError(f"The covariance matrix of {d} columns is too large: use fewer than {_MOST_COLUMNS}.")
+        return spread_of(sum_products(run, Problem(center=True, scale=False)), unit)
+    origin = run.origin()[:d]
+    rows, weight = gather(run, origin)
+    if not np.isfinite(rows).all():
+        run.raise_if_not_finite()
+    W = float(weight.sum())
+    drift = product(rows.T, weight[:, None])[:, 0] / W
+    A = (rows - drift) * np.sqrt(weight)[:, None]
+    mean = origin + drift
+    return Data(mean, of_rows(A, W, _nothing(mean, unit)), len(rows), None)
+
+
+def spread_of(gram: Gram, unit: float) -> Data:
+    """Mean and spread of the rows in the sums."""
+    return Data(
+        gram.mean, of_matrix(gram.centred() / gram.weight, gram.weight, _nothing(gram.mean, unit)), gram.count, gram
+    )
+
+
+def _nothing(mean: Array, unit: float) -> Array:
+    """Variances that are no more than the rounding of the values."""
+    return np.square(4 * unit * np.abs(mean))
+
+
+def spread_about(run: Run, mean: Array) -> Spread:
+    """The spread of the rows of a run about a given mean."""
+    n, d = run.source.n_rows, run.source.n_features
+    unit = float(np.finfo(run.source.dtype).eps)
+    if d <= KEPT_COLUMNS or n > d:
+        gram = run.sum(Gram, mean, "products of columns")
+        return of_matrix(gram.products / gram.weight, gram.weight, _nothing(mean, unit))
+    rows, weight = gather(run, mean)
+    return of_rows(rows * np.sqrt(weight)[:, None], float(weight.sum()), _nothing(mean, unit))

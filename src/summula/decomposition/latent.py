@@ -1,0 +1,134 @@
+"""Models of rows as a few hidden normal variables plus noise: what principal components and factor analysis share.
+
+    x = mu + L'z + e,       z ~ N(0, I_k),    e ~ N(0, Psi),  Psi diagonal,         Sigma = L'L + Psi            (1)
+
+The posterior mean E[z|x] = M^-1 L Psi^-1 (x - mu), M = I + L Psi^-1 L', minimises over z
+
+    (x - mu - L'z)' Psi^-1 (x - mu - L'z) + z'z,     whose least value is  (x - mu)' Sigma^-1 (x - mu)          (2)
+
+so the density needs no d x d matrix and loses no digits where noise is small: errors of z enter squared. Moreover
+log|Sigma| = log|Psi| + log|M|.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.blocks import product
+from summula.core.data.chunks import Chunk
+from summula.core.estimator.additive import AdditiveEstimator
+from summula.core.estimator.clusterer import LogDensity
+from summula.core.estimator.run import Run
+from summula.core.estimator.transformer import Transformer
+
+__all__ = ["Gaussian", "LatentVariables", "seed_of"]
+
+Array = NDArray[Any]
+
+
+def seed_of(random_state: Any) -> int:
+    """A number from whatever `random_state` is; 0 for None: answers do not depend on it."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(random_state.randint(2**31))
+
+
+class Gaussian(NamedTuple):
+    """The distribution (1): mean mu, loadings L, shape (k, d), and noise variances psi, all positive."""
+
+    mean: Array
+    loadings: Array
+    psi: Array
+
+    def posterior(self) -> tuple[Array, float]:
+        """The matrix, shape (d, k), that takes x - mu to E[z|x], and log|Sigma|."""
+        scaled = self.loadings / self.psi
+        M = np.eye(len(scaled)) + scaled @ self.loadings.T
+        return np.linalg.solve(M, scaled).T, float(np.log(self.psi).sum() + np.linalg.slogdet(M)[1])
+
+    def log_density(self, rows: Array) -> Array:
+        """The log density at rows x - mu, by (2)."""
+        to_z, log_determinant = self.posterior()
+        z = product(rows, np.ascontiguousarray(to_z))
+        left = (rows - product(z, self.loadings)) / np.sqrt(self.psi)
+        constant = len(self.psi) * np.log(2 * np.pi) + log_determinant
+        return np.asarray(-((left**2).sum(axis=1) + (z**2).sum(axis=1) + constant) / 2)
+
+    def covariance(self) -> Array:
+        """Sigma."""
+        return np.asarray(self.loadings.T @ self.loadings + np.diag(self.psi))
+
+    def precision(self) -> Array:
+        """The inverse of Sigma, by Woodbury's identity: Psi^-1 - Psi^-1 L'M^-1 L Psi^-1."""
+        to_z, _ = self.posterior()
+        inverse = -(to_z @ (self.loadings / self.psi))
+        inverse = (inverse + inverse.T) / 2
+        inverse[np.diag_indices_from(inverse)] += 1.0 / self.psi
+        return np.asarray(inverse)
+
+
+class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, AdditiveEstimator):
+    """A transformer to hidden variables that is also a density. An author writes `_log_density` of a chunk."""
+
+    _needs_y = False
+    components_: Array
+
+    def _log_density(self, chunk: Chunk) -> Array:
+        """The log density at the rows of a chunk."""
+        raise NotImplementedError
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _n_outputs(self) -> int:
+        return len(self.components_)
+
+    def score_samples(self, X: Any) -> Any:
+        """The logarithm of the density at each row.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); batches for a scan, a Dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, self._log_density)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The mean of the logarithm of the density over the rows.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        source = self._source(X, None, sample_weight, needs_y=False)
+        try:
+            sums = Run(self, source, quiet=True).sum(LogDensity, self._log_density, "score")
+        finally:
+            source.release()
+        return sums.total / sums.weight
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,118 @@
+"""The problem of principal axes, and its answer: shared by every way of solving it.
+
+Rows x with weights w become a = D^-1 (x - m), with m the mean (0 without centring) and D the diagonal of the standard
+deviations (the identity without scaling). With the scatter matrix and an orthonormal basis V of r rows,
+
+    S = sum w a a',            distortion(V) = sum w ||a - V'V a||^2 = tr S - tr V S V'                         (1)
+
+is least, and the variance tr V S V' that is kept largest, when the rows of V are the leading eigenvectors of S:
+
+    S v_j = s_j v_j,  s_1 >= s_2 >= ...,      least distortion = s_(r+1) + ... + s_d = W (l_(r+1) + ... + l_d)  (2)
+
+with l_j = s_j / W the eigenvalues of the covariance matrix with divisor W, the sum of the weights.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.engine.threads import one_blas_thread
+
+__all__ = ["Axes", "Problem", "column_scale", "oriented", "shortened", "solving"]
+
+Array = NDArray[np.float64]
+
+_ONE_THREAD_BELOW = 1_000
+_TIE = 1e-8  # entries this near to the largest count as equally large
+
+
+class Problem(NamedTuple):
+    """Which rows a of (1) the axes are those of."""
+
+    center: bool
+    scale: bool
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Leading eigenvectors of the scatter matrix S.
+
+    Attributes
+    ----------
+    mean, scale : ndarray of shape (n_features,)
+        m and the diagonal of D.
+    count : int
+        Rows with a positive weight.
+    weight : float
+        W.
+    total : float
+        Trace of S.
+    values : ndarray of shape (m,)
+        The largest eigenvalues of S, descending; at least as many as there are vectors.
+    vectors : ndarray of shape (r, n_features)
+        Their eigenvectors, as rows.
+    solver : str
+        How they were computed.
+    following : float
+        The largest eigenvalue of S without these axes; an estimate where `solver` is "krylov".
+    residual : float
+        Frobenius norm of S V' - V' (V S V').
+    n_iter : int
+        Passes of an iterative solver; 1 for others.
+    """
+
+    mean: Array
+    scale: Array
+    count: int
+    weight: float
+    total: float
+    values: Array
+    vectors: Array
+    solver: str
+    following: float = 0.0
+    residual: float = 0.0
+    n_iter: int = 1
+
+    def distortion(self, kept: int) -> float:
+        """What is lost when only some axes are kept: the sum of the other eigenvalues."""
+        if len(self.values) >= min(self.count, len(self.mean)):
+            return float(self.values[kept:].sum())
+        return max(self.total - float(self.values[:kept].sum()), 0.0)
+
+
+def shortened(axes: Axes, kept: int) -> Axes:
+    """Only the leading axes of some. The residual of all of them bounds that of these."""
+    following = float(axes.values[kept]) if kept < len(axes.values) else 0.0
+    return replace(axes, vectors=axes.vectors[:kept], following=following)
+
+
+def solving(size: int) -> AbstractContextManager[None]:
+    """Small solves run on one BLAS thread: faster, and the same bits everywhere."""
+    return one_blas_thread() if size < _ONE_THREAD_BELOW else nullcontext()
+
+
+def oriented(vectors: Array) -> Array:
+    """Rows whose largest entry is positive, as scikit-learn's `svd_flip` has them; of several the first decides."""
+    if not vectors.size:
+        return vectors
+    size = np.abs(vectors)
+    first = (size >= (1 - _TIE) * size.max(axis=1, keepdims=True)).argmax(axis=1)
+    signs = np.where(vectors[np.arange(len(vectors)), first] < 0, -1.0, 1.0)
+    return np.ascontiguousarray(vectors * signs[:, None])
+
+
+def column_scale(problem: Problem, variance: Array, mean: Array, unit: float) -> Array:
+    """The diagonal of D: standard deviations about m, and 1 for constant columns or without scaling.
+
+    `unit` is the rounding of the values: a spread below it is no spread.
+    """
+    if not problem.scale:
+        return np.ones(len(variance))
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    constant = (deviation <= 4 * unit * np.abs(mean)) | (deviation == 0)
+    return np.where(constant, 1.0, deviation)

@@ -1,0 +1,61 @@
+"""Principal axes from the sums of products of columns: one pass, d x d numbers, however many rows.
+
+The scatter matrix of `axes.py` is that of the sums about an origin o near the mean, re-centred (G, s, W of `Gram`):
+
+    S = D^-1 (G - s s' / W) D^-1                                                                                (1)
+
+Its eigenvalues have absolute errors of a few roundings of the largest one. Where one that is wanted is so small that
+this shows, rows are read again and factored (`gathered.py`): that never squares the condition number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from summula.core.numerics.statistics import Gram
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, solving
+
+__all__ = ["from_gram", "leading_eigenvectors", "scatter"]
+
+Array = NDArray[np.float64]
+
+_SMALL = 64  # columns up to which all eigenvectors are computed: some take as long
+_FEW = 4  # of so many columns at most one is wanted where only some eigenvectors are computed
+
+
+def scatter(gram: Gram, problem: Problem) -> Array:
+    """The products about the mean, or about 0."""
+    return gram.centred() if problem.center else gram.recentre(np.zeros(len(gram.origin))).products
+
+
+def from_gram(gram: Gram, problem: Problem, wanted: int | None, unit: float) -> Axes:
+    """The axes of the rows in the sums; `wanted` of them, or all."""
+    raw = scatter(gram, problem)
+    mean = gram.mean if problem.center else np.zeros(len(raw))
+    scale = column_scale(problem, np.diag(raw) / gram.weight, mean, unit)
+    S = raw / scale / scale[:, None]
+    with solving(len(S)):
+        values, vectors = leading_eigenvectors(S, None if wanted is None else wanted + 1)
+        values = np.maximum(values, 0.0)
+        kept = len(values) if wanted is None else min(wanted, len(values))
+        V = oriented(vectors[:kept])
+        residual = _residual(S, V)
+    following = float(values[kept]) if kept < len(values) else 0.0
+    return Axes(mean, scale, gram.count, gram.weight, float(np.trace(S)), values, V, "covariance", following, residual)
+
+
+def leading_eigenvectors(S: Array, wanted: int | None) -> tuple[Array, Array]:
+    """The largest eigenvalues, descending, and their eigenvectors as rows."""
+    d = len(S)
+    if wanted is None or d <= _SMALL or wanted > d // _FEW:
+        values, vectors = np.linalg.eigh(S)
+    else:
+        values, vectors = linalg.eigh(S, subset_by_index=[d - wanted, d - 1], check_finite=False)
+    return values[::-1], vectors[:, ::-1].T
+
+
+def _residual(S: Array, V: Array) -> float:
+    product = V @ S
+    return float(np.linalg.norm(product - (product @ V.T) @ V))

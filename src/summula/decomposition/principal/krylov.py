@@ -1,0 +1,221 @@
+"""Leading principal axes of many columns: a block Krylov method whose only use of the rows is a sum.
+
+Nothing of size d x d is formed. One pass over the rows multiplies the scatter matrix by a block B of b columns,
+
+    S B = D^-1 (X'W X - W m m') D^-1 B     (sparse rows: centred implicitly),     sum w a (a'B)    (dense rows)  (1)
+
+From a random block, each pass widens an orthonormal basis Q by the residuals of the current approximations (Ritz pairs)
+
+    Q'S Q y = t y,      u = Q y,      r = S u - t u                                                             (2)
+
+until ||r_j|| <= tol t_j for every wanted pair. The basis then spans the block Krylov space of the start; when it grows
+too wide it is replaced by its best directions (a thick restart). Residuals that are small enough are not pursued
+further, so passes get cheaper. References: Golub and Van Loan, Matrix Computations, section 10.3; Musco and Musco
+(2015), Randomized block Krylov methods for stronger and faster approximate singular value decomposition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from summula.core.data.blocks import product
+from summula.core.data.chunks import Chunk, chunk_rows_for
+from summula.core.engine.random import normal, stream_key
+from summula.core.errors import warn
+from summula.core.estimator.run import Run
+from summula.core.numerics.statistics import Moments, weight_sums
+from summula.core.numerics.sums import Sum
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, solving
+
+__all__ = ["KrylovOptions", "ScatterProduct", "Units", "leading_axes", "scatter_product", "widen_chunks"]
+
+Array = NDArray[np.float64]
+
+_BLOCKS = 12  # blocks that the basis holds before a restart,
+_KEPT = 3  # and after it
+_BASIS_VALUES = 2**25  # values of the basis, which may have fewer blocks for very many columns
+_PER_COLUMN = 32  # stored values per column and chunk of sparse rows: what makes a result of d x b worth adding
+_ROUNDING = 1e-14  # share of the largest eigenvalue below which a residual is rounding
+_RANK = 1e-10  # share of a direction, outside of the basis, below which it is not new
+
+
+class Units(NamedTuple):
+    """What rows are shifted and divided by: a = (x - mean) / scale; sparse rows are held about `origin`."""
+
+    mean: Array
+    scale: Array
+    origin: Array
+
+
+@dataclass(frozen=True)
+class ScatterProduct(Sum):
+    """The sums of (1): X'W X B of sparse rows about their origin, or the whole of (1) for dense rows."""
+
+    count: int
+    weight: float
+    value: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: tuple[Units, Array]) -> Self:
+        """The product of one chunk with a block of columns, divided by the scale."""
+        units, B = params
+        w = np.ones(len(chunk)) if chunk.weight is None else np.asarray(chunk.weight, np.float64)
+        if not chunk.is_sparse:
+            block = chunk.block(np.float64, units.mean)
+            inside = product(block, B)
+            inside = inside if chunk.weight is None else inside * w[:, None]
+            return cls(*weight_sums(chunk)[:2], product(block.T, inside))
+        from summula.decomposition.principal.krylov_kernels import normal_products
+
+        rows, out = chunk.rows.about(units.origin), np.zeros(B.shape)
+        normal_products(rows.indptr, rows.indices, rows.data, np.empty(0) if chunk.weight is None else w, B, out)
+        return cls(*weight_sums(chunk)[:2], out)
+
+
+def scatter_product(run: Run, units: Units, B: Array) -> tuple[Array, int]:
+    """S B by one pass, equation (1), and the number of rows with a positive weight."""
+    inside = np.ascontiguousarray(B / units.scale[:, None])
+    sums = run.sum(ScatterProduct, (units, inside), "block product")
+    value = sums.value
+    if run.source.is_sparse:
+        drift = units.mean - units.origin
+        value = value - sums.weight * np.outer(drift, drift @ inside)
+    return np.asarray(value / units.scale[:, None]), sums.count
+
+
+class KrylovOptions(NamedTuple):
+    """Columns of a block beyond those wanted, seed of the first block, when to stop."""
+
+    oversamples: int
+    seed: int
+    tol: float
+    max_passes: int
+
+
+def widen_chunks(run: Run) -> None:
+    """Read sparse rows in chunks so large that adding d x b results costs little beside computing them."""
+    width = max(run.source.width, 1.0)
+    if run.source.is_sparse and run.engine.chunk_rows is None:
+        wanted = _PER_COLUMN * run.source.n_features / width
+        rows = max(chunk_rows_for(width), int(2 ** np.ceil(np.log2(max(wanted, 1.0)))))
+        run.parts = run.source.plan(rows)
+
+
+class _Basis:
+    """An orthonormal basis Q and its image S Q, with directions as rows, in memory for `most` of them, and Q S Q'."""
+
+    def __init__(self, most: int, d: int) -> None:
+        self._Q, self._image, self.T, self.size = np.empty((most, d)), np.empty((most, d)), np.empty((0, 0)), 0
+
+    @property
+    def Q(self) -> Array:
+        """The directions."""
+        return self._Q[: self.size]
+
+    @property
+    def image(self) -> Array:
+        """Their images."""
+        return self._image[: self.size]
+
+    def new_directions(self, R: Array) -> Array:
+        """Orthonormal columns that span what the rows R add to the basis."""
+        lengths = np.linalg.norm(R, axis=1)
+        columns = (R[lengths > 0] / lengths[lengths > 0, None]).T
+        for _ in range(2):  # twice is enough for orthogonality to rounding
+            columns = columns - self.Q.T @ (self.Q @ columns)
+            columns, triangle = np.linalg.qr(columns)
+            columns = columns[:, np.abs(np.diag(triangle)) > _RANK]
+        return np.ascontiguousarray(columns)
+
+    def add(self, directions: Array, image: Array) -> None:
+        """Widen the basis by columns and their images."""
+        cross, corner = self.Q @ image, directions.T @ image
+        self.T = np.block([[self.T, cross], [cross.T, (corner + corner.T) / 2]])
+        end = self.size + directions.shape[1]
+        self._Q[self.size : end], self._image[self.size : end] = directions.T, image.T
+        self.size = end
+
+    def pairs(self, wanted: int) -> tuple[Array, Array, Array]:
+        """Ritz values, descending, the coordinates of their vectors, and the residuals of those wanted, as rows."""
+        values, Y = np.linalg.eigh(self.T)
+        values, Y = values[::-1], Y[:, ::-1]
+        near = Y[:, :wanted].T
+        return values, Y, near @ self.image - values[:wanted, None] * (near @ self.Q)
+
+    def restart(self, values: Array, Y: Array) -> None:
+        """Replace the basis by the directions Y'Q, of Ritz values `values`."""
+        kept = len(values)
+        self._Q[:kept], self._image[:kept] = Y.T @ self.Q, Y.T @ self.image
+        self.T, self.size = np.diag(values), kept
+
+
+def leading_axes(
+    run: Run, problem: Problem, wanted: int, options: KrylovOptions, offer: Callable[[Axes], None]
+) -> Axes | None:
+    """Iterate (2) until the residuals are small; None when values are missing."""
+    run.keep_rows()
+    widen_chunks(run)
+    first = _first_axes(run, problem)
+    if first is None:
+        return None
+    axes, units = first
+    d, block = len(axes.mean), min(wanted + options.oversamples, len(axes.mean))
+    most = min(max(_BLOCKS * block, 2 * wanted), d, max(_BASIS_VALUES // d, (_KEPT + 1) * block))
+    basis = _Basis(most + block, d)
+    start = np.stack([normal(stream_key(options.seed, (7, t)), d) for t in range(block)])
+    directions, passes, worst = basis.new_directions(start), 0, np.inf
+    while directions.shape[1] and passes < options.max_passes:
+        with solving(d):
+            image, count = scatter_product(run, units, directions)
+            basis.add(directions, image)
+            values, Y, R = basis.pairs(wanted)
+        lengths, passes = np.linalg.norm(R, axis=1), passes + 1
+        enough = np.maximum(options.tol * values[: len(R)], _ROUNDING * np.abs(values[0]))
+        if len(R) == wanted:
+            worst = float((lengths / np.maximum(enough, 1e-300)).max()) * options.tol
+            axes = _found(axes, basis, values, Y, wanted)
+            axes = replace(axes, residual=float(np.linalg.norm(R)), n_iter=passes, count=count)
+            offer(axes)
+            if run.step("block product") or (lengths <= enough).all():
+                break
+        if basis.size + wanted > most:
+            basis.restart(values[: _KEPT * block], Y[:, : _KEPT * block])
+        directions = basis.new_directions(R[lengths > enough])
+    if worst > 1e3 * options.tol and passes == options.max_passes:
+        warn(
+            f"{type(run.estimator).__name__} stopped after {passes} passes with a relative residual of {worst:.1e} "
+            f"(tolerance {options.tol:.1e}); raise max_iter ({options.max_passes}) or tol.",
+            ConvergenceWarning,
+        )
+    return axes
+
+
+def _first_axes(run: Run, problem: Problem) -> tuple[Axes, Units] | None:
+    """Means, scales and the trace of S, before there is any axis; None when values are missing."""
+    d = run.source.n_features
+    origin = run.origin()[:d] if problem.center else np.zeros(d)
+    sums = run.sum(Moments, origin, "means")
+    weight = float(sums.weight.max())
+    if (sums.weight < weight).any() or not np.isfinite(sums.square).all():
+        return None
+    mean = sums.mean if problem.center else np.zeros(d)
+    squares = sums.variance * weight if problem.center else sums.square
+    unit = float(np.finfo(run.source.dtype).eps)
+    scale = column_scale(problem, squares / weight, mean, unit)
+    total = float((squares / scale**2).sum())
+    nothing = np.empty(0), np.empty((0, d))
+    axes = Axes(mean, scale, int(sums.count.max()), weight, total, *nothing, "krylov")
+    return axes, Units(mean, scale, origin if run.source.is_sparse else mean)
+
+
+def _found(axes: Axes, basis: _Basis, values: Array, Y: Array, wanted: int) -> Axes:
+    V = oriented(Y[:, :wanted].T @ basis.Q)
+    following = float(max(values[wanted], 0.0)) if wanted < len(values) else 0.0
+    kept = np.maximum(values[: wanted + 1], 0.0)
+    return replace(axes, values=kept, vectors=V, following=following)
