@@ -15,6 +15,7 @@ FAMILIES = (
     "features",
     "mixtures",
     "support_vectors",
+    "decomposition",
     "streams",
     "dask_cluster",
     "cold_start",

@@ -344,7 +344,37 @@ def em_trace(ax: Any) -> None:
     likelihood_trace(*models, labels=[f"start {k + 1}" for k in range(4)], ax=ax)
 
 
+def _six_marks() -> Any:
+    """Marks in six subjects that share a general factor and one of languages against mathematics."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    names = ["Gaelic", "English", "history", "arithmetic", "algebra", "geometry"]
+    L = np.array([[0.55, 0.57, 0.39, 0.74, 0.72, 0.60], [0.43, 0.29, 0.45, -0.27, -0.21, -0.13]])
+    noise = np.sqrt([0.51, 0.59, 0.64, 0.38, 0.43, 0.63])
+    marks = rng.normal(size=(220, 2)) @ L + rng.normal(size=(220, 6)) * noise
+    return pd.DataFrame(50 + 12 * marks, columns=names)
+
+
+def scree_plot(ax: Any) -> None:
+    """Variance and distortion of the principal components of marks in six subjects."""
+    from summula.decomposition import PCA
+    from summula.plotting import scree
+
+    scree(PCA().fit(_six_marks()), ax=ax)
+
+
+def factor_loadings(ax: Any) -> None:
+    """Loadings of the six subjects on two factors, rotated by varimax."""
+    from summula.decomposition import FactorAnalysis
+    from summula.plotting import loadings
+
+    loadings(FactorAnalysis(n_components=2, rotation="varimax").fit(_six_marks()), ax=ax)
+
+
 PICTURES = {
+    "scree": scree_plot,
+    "loadings": factor_loadings,
     "decision-risks": decision_risks,
     "normal-ellipses": normal_ellipses,
     "em-ellipses": em_ellipses,

@@ -6,6 +6,7 @@ matplotlib, which is loaded by the first picture: `pip install "summula[cli]"`.
 """
 
 from summula.plotting.coefficients import coefficient_paths
+from summula.plotting.components import loadings, scree
 from summula.plotting.margin_slabs import margin_slab
 from summula.plotting.means import fitted_mean
 from summula.plotting.mixtures import likelihood_trace, mixture_ellipses
@@ -21,7 +22,9 @@ __all__ = [
     "descent_path",
     "fitted_mean",
     "likelihood_trace",
+    "loadings",
     "margin_slab",
     "mixture_ellipses",
+    "scree",
     "weight_space",
 ]

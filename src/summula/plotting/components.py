@@ -1,0 +1,100 @@
+"""Principal components and factors: what each component explains and what is lost, and how columns load on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.errors import ParameterError
+from summula.plotting.style import GREY, axes, check_installed, colour, dress, keyed
+
+__all__ = ["loadings", "scree"]
+
+_MOST_NAMES = 40  # columns that are named
+
+
+def scree(pca: Any, *, ax: Any = None) -> Any:
+    """Draw the variance along each component as bars, and the distortion that is left after it as a line.
+
+    Parameters
+    ----------
+    pca : fitted PCA
+    ax : matplotlib Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Of the bars; the line has an axis of its own on the right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib import pyplot
+    >>> from summula.decomposition import PCA
+    >>> from summula.plotting import scree
+    >>> X = np.random.default_rng(0).normal(size=(50, 4)) * [4.0, 2.0, 1.0, 0.5]
+    >>> ax = scree(PCA().fit(X))
+    >>> len(ax.patches), ax.get_xlabel()
+    (4, 'component')
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    if not len(getattr(pca, "explained_variance_", ())):
+        raise ParameterError("scree draws a fitted PCA with at least one component; fit one first.")
+    ax = axes(ax)
+    variance = np.asarray(pca.explained_variance_, np.float64)
+    squares = np.asarray(pca.singular_values_, np.float64) ** 2
+    left = pca.distortion_ + squares.sum() - np.concatenate([[0.0], np.cumsum(squares)])
+    ax.bar(np.arange(1, len(variance) + 1), variance, color=colour(0), width=0.7, label="explained variance")
+    dress(ax, "component", "explained variance")
+    lost = ax.twinx()
+    lost.plot(np.arange(len(left)), left, "o-", color=colour(1), ms=4, lw=1.2, label="distortion")
+    dress(lost, "component", "distortion")
+    lost.spines["right"].set_visible(True)
+    lost.spines["right"].set_color(GREY)
+    lost.set_ylim(bottom=0.0)
+    keyed(ax, handles=[*ax.containers[:1], *lost.lines])
+    return ax
+
+
+def loadings(model: Any, *, ax: Any = None) -> Any:
+    """Draw how every column loads on every component as a table of colours.
+
+    Parameters
+    ----------
+    model : fitted PCA or FactorAnalysis
+    ax : matplotlib Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib import pyplot
+    >>> from summula.decomposition import PCA
+    >>> from summula.plotting import loadings
+    >>> ax = loadings(PCA(n_components=2).fit(np.random.default_rng(0).normal(size=(50, 5))))
+    >>> ax.get_xlabel(), len(ax.get_yticks())
+    ('component', 5)
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    components = np.asarray(getattr(model, "components_", np.empty((0, 0))), np.float64)
+    if not components.size:
+        raise ParameterError("loadings draws a fitted PCA or FactorAnalysis with at least one component.")
+    ax = axes(ax)
+    most = float(np.abs(components).max())
+    image = ax.imshow(components.T, cmap="RdBu", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    k, d = components.shape
+    names = [str(name) for name in getattr(model, "feature_names_in_", range(d))]
+    if d <= _MOST_NAMES:
+        ax.set_yticks(np.arange(d), names)
+    ax.set_xticks(np.arange(k), [str(j + 1) for j in range(k)])
+    dress(ax, "component", "column")
+    ax.figure.colorbar(image, ax=ax, label="loading")
+    return ax
