@@ -92,6 +92,7 @@ def _more_models(
     X: np.ndarray, y: np.ndarray, words: np.ndarray, counts: np.ndarray, new: np.ndarray
 ) -> Iterator[Golden]:
     """The estimators that were added later."""
+    from summula.decomposition import PCA, FactorAnalysis
     from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from summula.linear_model import (
         BayesianLogisticRegression,
@@ -110,6 +111,7 @@ def _more_models(
     from summula.preprocessing import TableEncoder, TableModel
 
     Y, low = np.column_stack([y, -y]), words == "low"
+    common = np.column_stack([y, y + X[:, 1], y - X[:, 0], y + X[:, 2] / 10])
     scaled, few = (X - X.mean(axis=0)) / X.std(axis=0), {"max_iter": 3, "min_samples_leaf": 3, "random_state": 0}
     levels = np.column_stack([X[:, 0], np.arange(len(X)) % 4, X[:, 2]])
     chosen = y + 3.0 * np.isin(levels[:, 1], (1, 2))
@@ -139,6 +141,8 @@ def _more_models(
     yield Golden("TableEncoder", TableEncoder(standardize=True).fit(levels), "transform", levels[:5])
     table = TableModel(TableEncoder(), LogisticRegression(), "kind", costs=[[0.0, 1.0], [5.0, 0.0]])
     yield Golden("TableModel", table.fit(scaled, low), "predict", scaled[:5])
+    yield Golden("PCA", PCA(n_components=2, scale=True).fit(X), "transform", new)
+    yield Golden("FactorAnalysis", FactorAnalysis(n_components=1).fit(common), "transform", common[:5])
 
 
 def main() -> int:
