@@ -100,6 +100,8 @@ class PolynomialCountSketch(RandomFeatures):
         self
         """
         with self._fitting(X, None, needs_y=False) as run:
+            if not run.source.streams:  # files are checked when they are transformed
+                run.raise_if_not_finite()
             terms = run.source.n_features + (self.coef0 != 0)
             seed, shape = seed_of(self.random_state), (int(self.degree), terms)
             size = shape[0] * shape[1]

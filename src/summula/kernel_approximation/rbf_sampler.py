@@ -85,6 +85,8 @@ class RBFSampler(RandomFeatures):
         self
         """
         with self._fitting(X, None, needs_y=False) as run:
+            if not run.source.streams:  # files are checked when they are transformed
+                run.raise_if_not_finite()
             d, m = run.source.n_features, int(self.n_components)
             seed, gamma = seed_of(self.random_state), self._rate(run)
             draws = normal(stream_key(seed, 0), d * m).reshape(d, m)

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
+from sklearn.exceptions import DataConversionWarning
 
-from summula.core.errors import DataError
+from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, integer, none, real
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
@@ -151,6 +152,12 @@ class KernelLMS(Regressor):
     def _start(self, run: Run) -> None:
         if run.source.n_targets > 1:
             raise DataError(f"y should be a 1d array: KernelLMS has one target, not {run.source.n_targets}.")
+        if not run.source.one_target:
+            warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples, ), for example using ravel().",
+                DataConversionWarning,
+            )
         if self.kernel == "precomputed":
             raise DataError("KernelLMS evaluates its kernel on new rows: give the kernel, not a matrix of its values.")
         self.centres_, self.beta_ = np.empty((0, run.source.n_features)), np.empty(0)
@@ -175,10 +182,6 @@ class KernelLMS(Regressor):
             raise DataError(f"Steps of eta={self.eta:g} diverge; choose eta below 2 / k(x, x).")
         self.n_iter_ += 1
         self.t_ += run.source.n_rows
-        self._transient_numbers()
-
-    def _transient_numbers(self) -> None:
-        """Row numbers mean nothing to another fit."""
 
     _transient: ClassVar[tuple[str, ...]] = ("_training", "_numbers")
 

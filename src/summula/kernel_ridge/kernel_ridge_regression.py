@@ -274,6 +274,7 @@ class KernelRidge(Regressor):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.target_tags.multi_output = True
         return tags
 
 

@@ -15,6 +15,7 @@ from summula.linear_model.linear_predictor import LinearPredictor
 from summula.svm.linear.certificate import LinearCertificate
 from summula.svm.linear.model import SHARED_PARAMETERS, LinearMachine
 from summula.svm.linear.problem import NUMBER_LOSSES, LinearProblem
+from summula.svm.svr import warn_of_column
 
 __all__ = ["LinearSVR"]
 
@@ -118,6 +119,7 @@ class LinearSVR(LinearMachine, LinearPredictor):
             self._check_finite()
             if run.source.n_targets > 1:
                 raise DataError(f"y should be a 1d array: LinearSVR has one target, not {run.source.n_targets}.")
+            warn_of_column(run.source)
             shared = (
                 self.loss,
                 "l2",

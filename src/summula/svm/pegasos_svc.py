@@ -64,7 +64,6 @@ class PegasosSVC(StochasticClassifier):
     power_t = 1.0
     early_stopping = False
     validation_fraction = 0.1
-    n_iter_no_change = 5
     warm_start = False
     verbose = 0
     batch_size = None
@@ -103,6 +102,10 @@ class PegasosSVC(StochasticClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.max_time = max_time
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there are coefficients (the name of a parameter ends like those of fitted attributes)."""
+        return hasattr(self, "coef_")
 
     @property
     def alpha(self) -> float:

@@ -15,6 +15,7 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import DataConversionWarning
 
 from summula.core.data.chunks import Chunk
+from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, real
 from summula.core.estimator.regressor import Regressor
@@ -23,7 +24,7 @@ from summula.core.model_files import schema
 from summula.svm.certificate import MachineTask
 from summula.svm.kernel_machine import KERNEL_PARAMETERS, KernelMachine
 
-__all__ = ["SVR", "first_column"]
+__all__ = ["SVR", "first_column", "one_machine", "warn_of_column"]
 
 Array = NDArray[Any]
 
@@ -31,6 +32,16 @@ Array = NDArray[Any]
 def first_column(values: Array) -> Array:
     """The values of the only machine."""
     return values[:, 0]
+
+
+def warn_of_column(source: Source) -> None:
+    """Warn as scikit-learn does of one target with a second dimension."""
+    if not source.one_target:
+        warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+            "(n_samples, ), for example using ravel().",
+            DataConversionWarning,
+        )
 
 
 def one_machine(model: Any, sizes: schema.Sizes) -> str | None:
@@ -139,12 +150,7 @@ class SVR(KernelMachine, Regressor):
                 raise DataError(
                     f"y should be a 1d array, got an array of shape {np.shape(y)} instead; SVR has one target."
                 )
-            if not run.source.one_target:
-                warn(
-                    "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                    "(n_samples, ), for example using ravel().",
-                    DataConversionWarning,
-                )
+            warn_of_column(run.source)
             self._solve(run)
         return self
 

@@ -298,7 +298,9 @@ class StochasticModel(SparseCoefficients, Estimator):
         tol = self.tol if whole else None
         adaptive = self.learning_rate == "adaptive"
         epochs = self.max_iter if whole else 1
-        return Settings(epochs, tol, self.n_iter_no_change, adaptive, n_jobs=getattr(self, "n_jobs", None))
+        return Settings(
+            epochs, tol, getattr(self, "n_iter_no_change", 5), adaptive, n_jobs=getattr(self, "n_jobs", None)
+        )
 
     def _certified(self, run: Run, problem: DescentProblem, columns: list[Column]) -> Any:
         coef, intercept = np.atleast_2d(dense(self.coef_)), np.atleast_1d(self.intercept_)
