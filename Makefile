@@ -10,12 +10,13 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test explore lint format bench docs clean
+.PHONY: help demo test explore mutants lint format bench docs clean
 
 help:
 	@echo "make demo     train on the table of penguins, and write a report to demo/report.html"
 	@echo "make test     run all tests, doctests included"
 	@echo "make explore  run the property-based tests on new random examples"
+	@echo "make mutants  show that the contract suite finds deliberate bugs"
 	@echo "make lint     ruff, mypy --strict and import-linter"
 	@echo "make format   let ruff format the code and mend what it can"
 	@echo "make bench    measure against other libraries, rewrite docs/benchmarks.md"
@@ -32,6 +33,9 @@ test: $(VENV)/.stamp-dev
 
 explore: $(VENV)/.stamp-dev
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n $(JOBS) -m hypothesis $(ARGS)
+
+mutants: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.mutants.run $(ARGS)
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

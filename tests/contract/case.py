@@ -36,6 +36,13 @@ class Data(NamedTuple):
 SIZES = {"small": (120, 4), "large": (4_200, 16)}
 
 
+class With:
+    """A value of a parameter that has an effect beside some others."""
+
+    def __init__(self, value: Any, **others: Any) -> None:
+        self.value, self.others = value, others
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """An estimator under test and its traits. Nothing is inferred from its class.
@@ -57,6 +64,8 @@ class Case:
     likelihood : whether it maximises a likelihood iteratively, and scores by deviance.
     l1 : whether the penalty has an L1 part.
     grid : one parameter with values to choose from, for grid searches.
+    changes : for parameters of its own, values that change the fit (tuples; see `test_parameters.CHANGES`).
+    idle : parameters without any effect on the fits of its class.
     scale_free : whether the predictions stay the same when columns are rescaled.
     centres : whether the predictions stay the same when all columns are shifted.
     wide_sparse : whether it has a solver of its own for sparse data with thousands of columns.
@@ -84,6 +93,8 @@ class Case:
     likelihood: bool = False
     l1: bool = False
     grid: Mapping[str, Any] = field(default_factory=lambda: {"fit_intercept": [True, False]})
+    changes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    idle: tuple[str, ...] = ()
     scale_free: bool = False
     centres: bool = False
     wide_sparse: bool = False

@@ -33,7 +33,7 @@ from summula.linear_model import (
 )
 from summula.naive_bayes import GaussianNB
 from summula.preprocessing import StandardScaler
-from tests.contract.case import SIZES, Case, Data, wide_sparse
+from tests.contract.case import SIZES, Case, Data, With, wide_sparse
 from tests.contract.objectives import half_deviance, half_mean_square, joint_likelihood, squares
 
 __all__ = ["CASES", "SIZES", "Case", "Data", "chosen", "in_turn", "over", "over_frames", "over_ways", "wide_sparse"]
@@ -77,19 +77,35 @@ NAIVE_BAYES: dict[str, Any] = {
 }
 
 LATENT: dict[str, Any] = {"numbers": ("components_",), "additive": True, "centres": True}
+AXES: dict[str, Any] = {
+    "center": (False,),
+    "max_distortion": (With(1_000.0, n_components=None),),
+    "n_components": (1,),
+    "scale": (True,),
+    "whiten": (True,),
+}
+# So few columns are decomposed exactly.
+ITERATIONS = ("iterated_power", "max_iter", "n_oversamples", "power_iteration_normalizer", "svd_solver", "tol")
+FACTORS: dict[str, Any] = {
+    "method": ("em",),
+    "min_noise": (0.9,),
+    "n_components": (2,),
+    "noise_variance_init": (With([0.5] * 4, max_iter=2),),
+    "rotation": (With("varimax", n_components=2),),
+}
 
 CASES = [
-    Case(LinearRegression(), "regressor", **ADDITIVE, scale_free=True, wide_sparse=True, centres=True),
+    Case(LinearRegression(), "regressor", **ADDITIVE, scale_free=True, wide_sparse=True, centres=True, idle=("tol",)),
     Case(LinearRegression(positive=True), "regressor", **ADDITIVE, scale_free=True, centres=True),
     Case(LinearRegression(fit_intercept=False), "regressor", **ADDITIVE, scale_free=True),
-    Case(Ridge(), "regressor", **ADDITIVE, wide_sparse=True, centres=True),
+    Case(Ridge(), "regressor", **ADDITIVE, wide_sparse=True, centres=True, idle=("max_iter", "tol")),
     Case(Ridge(alpha=[0.5, 30.0]), "regressor", **ADDITIVE, targets=2, centres=True),
     Case(Ridge(positive=True), "regressor", **ADDITIVE, centres=True),
     Case(RidgeCV(), "regressor", **CLOSED, repeats=False, centres=True),
     Case(RidgeCV(alphas=[0.3, 30.0, 3.0], cv=4), "regressor", **CLOSED, **FOLDS, targets=2, centres=True),
     Case(PolynomialRegression(degree=2), "regressor", **ADDITIVE, scale_free=True, centres=True),
     # Iterations stop at a tolerance; a small one makes their answers comparable to rounding.
-    Case(Lasso(alpha=0.002, tol=1e-10), "regressor", **L1_SQUARES, wide_sparse=True, centres=True),
+    Case(Lasso(alpha=0.002, tol=1e-10), "regressor", **L1_SQUARES, wide_sparse=True, centres=True, idle=("tol",)),
     Case(Lasso(alpha=0.05, tol=1e-10, positive=True, fit_intercept=False), "regressor", **L1_SQUARES),
     Case(ElasticNet(alpha=0.1, tol=1e-10), "regressor", **L1_SQUARES, targets=2, centres=True),
     Case(LassoCV(cv=3, alphas=10, tol=1e-10), "regressor", **L1_SQUARES, **FOLDS, centres=True),
@@ -99,6 +115,7 @@ CASES = [
         **LIKELIHOOD,
         target="two classes",
         wide_sparse=True,
+        idle=("penalty",),
     ),
     Case(LogisticRegression(C=np.inf, tol=1e-10), "classifier", **LIKELIHOOD, target="two classes", scale_free=True),
     Case(LogisticRegression(C=0.5, tol=1e-10), "classifier", **LIKELIHOOD, target="three classes"),
@@ -119,6 +136,7 @@ CASES = [
         **L1_LIKELIHOOD,
         **FOLDS,
         target="two classes",
+        idle=("penalty",),
     ),
     Case(
         GeneralizedLinearRegressor("poisson", alpha=0.03, l1_ratio=0.7, tol=1e-10),
@@ -155,7 +173,13 @@ CASES = [
         "regressor",
         **BOOSTED,
     ),
-    Case(HistGradientBoostingClassifier(max_iter=8, random_state=0), "classifier", target="words", **BOOSTED),
+    Case(
+        HistGradientBoostingClassifier(max_iter=8, random_state=0),
+        "classifier",
+        target="words",
+        **BOOSTED,
+        idle=("loss",),
+    ),
     Case(
         HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=6, random_state=0),
         "classifier",
@@ -165,9 +189,17 @@ CASES = [
     Case(StandardScaler(), "transformer", **SCALER, centres=True),
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
-    Case(PCA(n_components=2), "transformer", **LATENT),
+    Case(PCA(n_components=2), "transformer", **LATENT, changes=AXES, idle=ITERATIONS),
     Case(PCA(n_components=2, scale=True, whiten=True), "transformer", **LATENT, scale_free=True),
-    Case(FactorAnalysis(n_components=1, tol=0.0), "transformer", **LATENT, target="factors", scale_free=True),
+    Case(
+        FactorAnalysis(n_components=1, tol=0.0),
+        "transformer",
+        **LATENT,
+        target="factors",
+        scale_free=True,
+        changes=FACTORS,
+        idle=("iterated_power", "svd_method"),
+    ),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),
 ]

@@ -1,0 +1,156 @@
+"""Deliberate bugs, each with the tests of the contract suite that have to find it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One edit of the library, and a selection of tests of which at least one has to fail."""
+
+    name: str
+    file: str  # under src/summula
+    old: str  # occurs exactly once
+    new: str
+    tests: str  # a file of tests/contract
+    select: str  # what pytest's -k gets
+
+
+MUTATIONS = [
+    Mutation(
+        "merging other classes puts sums into the wrong places",
+        "core/estimator/additive.py",
+        "regrouped(theirs, places[1], len(classes))",
+        "regrouped(theirs, np.arange(len(places[1])), len(classes))",
+        "test_additivity.py",
+        "different_classes_merge and GaussianNB",
+    ),
+    Mutation(
+        "partial_fit ignores classes=",
+        "core/estimator/additive.py",
+        "with self._fitting(X, y, sample_weight, reset=first, classes=known) as run:",
+        "with self._fitting(X, y, sample_weight, reset=first) as run:",
+        "test_additivity.py",
+        "named_before_their_rows_come and GaussianNB",
+    ),
+    Mutation(
+        "priors are ignored",
+        "core/estimator/classifier.py",
+        "    if model.priors is None:\n",
+        "    if True:\n",
+        "test_parameters.py",
+        "every_parameter and GaussianNB",
+    ),
+    Mutation(
+        "sums by class are taken about 0",
+        "core/estimator/additive.py",
+        "pilot_origins(chunk, n_classes))",
+        "0 * pilot_origins(chunk, n_classes))",
+        "test_weights_and_rows.py",
+        "far_from_zero and GaussianNB and small",
+    ),
+    Mutation(
+        "weights of rows in groups are rooted",
+        "core/numerics/grouped.py",
+        "else weight.astype(np.float64)",
+        "else np.sqrt(weight.astype(np.float64))",
+        "test_weights_and_rows.py",
+        "so_many_repetitions and GaussianNB and small",
+    ),
+    Mutation(
+        "the last chunk of a part is dropped",
+        "core/numerics/statistics.py",
+        "    for chunks in part.by_step():\n",
+        "    for chunks in list(part.by_step())[: max(1, -(-len(part) // part.step) - 1)]:\n",
+        "test_streams.py",
+        "every_grid and StandardScaler",
+    ),
+    Mutation(
+        "a merged classifier keeps its old labels",
+        "core/estimator/additive.py",
+        "        self.classes_ = classes\n",
+        "",
+        "test_additivity.py",
+        "different_classes_merge and GaussianNB",
+    ),
+    Mutation(
+        "forgetting adds rows",
+        "core/numerics/sums.py",
+        "return self._combined(other, operator.sub)",
+        "return self._combined(other, operator.add)",
+        "test_additivity.py",
+        "forgotten and StandardScaler and small",
+    ),
+    Mutation(
+        "moments move to another origin in the wrong direction",
+        "core/numerics/statistics.py",
+        "total=self.total - shift * self.weight, square=square)",
+        "total=self.total + shift * self.weight, square=square)",
+        "test_additivity.py",
+        "two_sets_of_rows and StandardScaler and small",
+    ),
+    Mutation(
+        "the prior is left out of the joint density",
+        "naive_bayes/gaussian_nb.py",
+        "joint[:, k] = np.log(self.class_prior_[k]) - ",
+        "joint[:, k] = 0.0 - ",
+        "test_certificate.py",
+        "states_the_objective and GaussianNB and small",
+    ),
+    Mutation(
+        "variances are a hundredth too large",
+        "naive_bayes/gaussian_nb.py",
+        "self.var_ = variance + self.epsilon_",
+        "self.var_ = 1.01 * variance + self.epsilon_",
+        "test_certificate.py",
+        "states_the_objective and GaussianNB and small",
+    ),
+    Mutation(
+        "a failed fit leaves attributes behind",
+        "core/estimator/estimator.py",
+        "            self._restore(before, fitted)\n",
+        "",
+        "test_whole_or_nothing.py",
+        "failed_first_fit and GaussianNB",
+    ),
+    Mutation(
+        "a certificate confirms anything",
+        "core/estimator/certificates.py",
+        "return bool(abs(value - self.primal) <= rounding and gap <= self.gap + rounding)",
+        "return True",
+        "test_certificate.py",
+        "other_data_do_not and GaussianNB and small",
+    ),
+    Mutation(
+        "a later part replaces the earlier ones",
+        "core/estimator/additive.py",
+        "self._use_sums(sums if before is None else before.merge(sums), run.source.weighted)",
+        "self._use_sums(sums, run.source.weighted)",
+        "test_additivity.py",
+        "one_part_after_the_other and GaussianNB and small",
+    ),
+    Mutation(
+        "sums that are not finite are accepted",
+        "core/estimator/run.py",
+        "if not self._rows_are_finite and not self._is_complete(total):",
+        "if False:",
+        "test_whole_or_nothing.py",
+        "failed_first_fit and GaussianNB",
+    ),
+    Mutation(
+        "a class without rows can be predicted",
+        "naive_bayes/gaussian_nb.py",
+        "for k in np.flatnonzero(self.class_count_):",
+        "for k in range(len(self.classes_)):",
+        "test_additivity.py",
+        "class_without_rows and GaussianNB",
+    ),
+    Mutation(
+        "weights of files are passed over",
+        "core/estimator/validation.py",
+        "        targets,\n        sample_weight,\n",
+        "        targets,\n        None,\n",
+        "test_streams.py",
+        "every_grid and StandardScaler",
+    ),
+]
