@@ -27,7 +27,6 @@ demo: $(VENV)/.stamp-demo
 	$(BIN)/summula train src/summula/datasets/penguins.csv --target species --out demo $(ARGS)
 
 test: $(VENV)/.stamp-dev
-	$(BIN)/python -m tests.kernels
 	$(BIN)/python -m summula.core.numerics.warmup
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
@@ -48,7 +47,6 @@ format: $(VENV)/.stamp-dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.stamp-bench
-	$(BIN)/python -m tests.kernels
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.stamp-dev

@@ -112,6 +112,13 @@ WORKLOADS = (
         empty_kernel_cache=True,
     ),
     StartWorkload(
+        "first-boosting-fit-empty-cache",
+        "first fit of 100 boosted trees, empty kernel cache, libraries loaded",
+        _FIRST_BOOSTING,
+        before="import numba, sklearn.base",
+        empty_kernel_cache=True,
+    ),
+    StartWorkload(
         "first-boosting-fit",
         "first fit of 100 boosted trees, kernels compiled earlier, libraries loaded",
         _FIRST_BOOSTING,

@@ -1,4 +1,4 @@
-"""Shared by all tests: stale kernels are deleted, hypothesis has a profile, frames of every library are made alike."""
+"""Shared by all tests: hypothesis has a profile, frames of every library are made alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.kernels import delete_stale_kernels
 from tests.processes import accept_ctrl_c
 
 # Threads of OpenMP, which scikit-learn's trees use, sleep while they wait: on a loaded machine spinning takes minutes.
@@ -24,9 +23,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 def pytest_configure(config: pytest.Config) -> None:
     accept_ctrl_c()
-    # Workers of xdist start when this is done; only the process that starts them may delete.
-    if not hasattr(config, "workerinput"):
-        delete_stale_kernels()
 
 
 # ----------------------------------------------------------------------------------------------------------- frames

@@ -6,13 +6,31 @@ import numpy as np
 import pytest
 
 from summula.core.engine.worker_group import LINE
-from summula.tree import histogram_kernels, partition_kernels, split_kernels
+from summula.tree import histogram_kernels, leaf_kernels, partition_kernels, split_kernels
 from summula.tree.binning_kernels import EDGES, bin_codes, bin_values
-from summula.tree.histogram_kernels import Packing
-from summula.tree.split_kernels import Columns, Limits
+from summula.tree.histogram_kernels import Packing, TreeInputs
+from summula.tree.leaf_kernels import LeafParameters, LeafRows
+from summula.tree.records import NEWTON_SUMS, PARAMETERS, feature_table, node_dtype, split_dtype
+from summula.tree.split_kernels import Search, SplitInputs
 from tests.reference import boosting as plain
 
 IDLE = np.zeros((2, LINE), np.int64)  # the table of a worker group of one
+
+
+def parameters(gradient_unit=1.0, hessian_unit=1.0, l2=0.0, min_rows=1, min_hessian=1e-3):
+    record = np.zeros(1, PARAMETERS)
+    for name, value in locals().copy().items():
+        if name != "record":
+            record[name] = value
+    return record
+
+
+def accumulated(bins, rows, packed, packing, histogram, table=IDLE):
+    """Sum rows into a histogram, all features at once; return it, and the scratch that must be zero again."""
+    block = np.zeros((histogram_kernels.BLOCK, 256), np.int64)
+    inputs = TreeInputs(bins, packed, packing)
+    histogram_kernels.accumulate(inputs, rows, 0, bins.shape[1], block, histogram, table)
+    return histogram, block
 
 
 def packed(g, h, count_bits, bits):
@@ -27,24 +45,21 @@ def test_a_histogram_is_that_of_plain_sums(n, count_bits, bits):
     g = rng.integers(-4095, 4096, n)
     h = rng.integers(0, 512, n) if bits else np.ones(n, np.int64)
     rows = np.sort(rng.choice(n, -(-n // 3), replace=False)).astype(np.uint32)
-    space, sums = np.zeros((3, 256), np.int64), np.zeros((3, 768), np.int64)
     packing, both = Packing.of(count_bits, bits), packed(g, h, count_bits, bits)
-    histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, sums, IDLE)
+    sums, block = accumulated(bins, rows, both, packing, np.ones((3, 768), np.int64))
     expected = plain.histogram(bins, rows, g, h)
     np.testing.assert_array_equal(sums.reshape(3, 256, 3), expected)
-    assert not space.any()
-    if len(rows) <= packing.mask:
-        narrow = np.zeros((3, 256), np.int64)
-        histogram_kernels.accumulate(bins, rows, both, 0, 3, packing, space, narrow, IDLE)
-        np.testing.assert_array_equal(np.stack(histogram_kernels.unpacked.py_func(narrow, packing), -1), expected)
+    assert not block.any()
+    if len(rows) <= packing.count_mask:
+        sums, _ = accumulated(bins, rows, both, packing, np.ones((3, 256), np.int64))
+        np.testing.assert_array_equal(np.stack(histogram_kernels.unpack.py_func(sums, packing), -1), expected)
 
 
 def test_a_cancelled_group_sums_no_further_rows():
-    cancelled, sums, n = IDLE.copy(), np.zeros((1, 768), np.int64), 40_000
+    cancelled, n = IDLE.copy(), 40_000
     cancelled[-1] = 1
     bins, rows, both = np.zeros((n, 1), np.uint8), np.arange(n, dtype=np.uint32), np.ones(n, np.int64)
-    packing, space = Packing.of(14, 9), np.zeros((1, 256), np.int64)
-    histogram_kernels.accumulate(bins, rows, both, 0, 1, packing, space, sums, cancelled)
+    sums, _ = accumulated(bins, rows, both, Packing.of(14, 9), np.ones((1, 768), np.int64), cancelled)
     assert not sums.any()
 
 
@@ -57,12 +72,8 @@ def test_the_rest_of_a_histogram_is_that_of_the_other_rows(whole, part, bits):
     rows = rng.permutation(whole).astype(np.uint32)
 
     def summed(rows):
-        shape = (3, 256) if len(rows) <= packing.mask else (3, 768)
-        sums = np.zeros(shape, np.int64)
-        histogram_kernels.accumulate(
-            bins, rows, packed(g, h, 10, bits), 0, 3, packing, np.zeros((3, 256), np.int64), sums, IDLE
-        )
-        return sums
+        width = 256 if len(rows) <= packing.count_mask else 768
+        return accumulated(bins, rows, packed(g, h, 10, bits), packing, np.zeros((3, width), np.int64))[0]
 
     expected = summed(rows[part:])
     rest = np.zeros_like(expected)
@@ -86,19 +97,29 @@ def test_bins_are_those_of_a_search(kind):
     np.testing.assert_array_equal(out[:4, 0], [2, 1, 255, 0])
 
 
-def found_split(sums, columns, limits, bounds=(-np.inf, np.inf)):
-    total = sums[0].sum(axis=0)
-    value = -limits.gradient_unit * total[0] / (limits.curvature_unit * total[1] + limits.l2 + 1e-15)
-    found, left = np.zeros(6, np.int64), np.zeros(256, np.uint8)
-    allowed = np.ones(len(sums), np.uint8)
-    node = np.array([value, *bounds])
-    given = len(sums), columns, allowed, total, node, limits, Packing.of(14, 9), -1.0
-    gain = split_kernels.best_split(sums.reshape(len(sums), 768), 0, *given, found, left)
-    narrow, again, flags = packed_sums(sums), found.copy(), left.copy()
-    assert split_kernels.best_split(narrow, 0, *given, again, flags) == pytest.approx(gain, rel=1e-12)
-    np.testing.assert_array_equal(again, found)
-    np.testing.assert_array_equal(flags, left)
-    return gain, found, left
+def search(split, goes_left, d):
+    return Search(split, goes_left, np.ones(d, np.uint8), np.zeros(256, np.int64), np.zeros((4, 256)))
+
+
+def found_split(sums, features, limits, bounds=(-np.inf, np.inf)):
+    """Return the best split of a node with this histogram, found on wide and on packed sums alike."""
+    nodes, total, limit = np.zeros(1, node_dtype(NEWTON_SUMS)), sums[0].sum(axis=0), limits[0]
+    node, d = nodes[0], len(sums)
+    node["sums"] = tuple(total)
+    node["value"] = -limit["gradient_unit"] * total[0] / (limit["hessian_unit"] * total[1] + limit["l2"] + 1e-15)
+    node["lower"], node["upper"] = bounds
+    inputs, found = SplitInputs.of(features, limits, Packing.of(14, 9)), []
+    for histogram in (sums.reshape(d, 768), packed_sums(sums)):
+        split, goes_left = np.zeros(1, split_dtype(NEWTON_SUMS)), np.zeros(256, np.uint8)
+        split["gain"] = -1.0
+        split_kernels.find_best_split(histogram, 0, d, inputs, node, search(split[0], goes_left, d))
+        found.append((split[0], goes_left))
+    (wide, flags), (narrow, again) = found
+    assert narrow["gain"] == pytest.approx(wide["gain"], rel=1e-12)
+    for name in ("feature", "bin", "missing_left", "left"):
+        assert narrow[name] == wide[name]
+    np.testing.assert_array_equal(again, flags)
+    return wide, flags
 
 
 def packed_sums(sums):
@@ -115,40 +136,43 @@ def test_the_best_split_is_that_of_all(l2, missing):
             bins[rng.random((60, 4)) < 0.2] = 255
         g, h = rng.integers(-9, 10, 60), rng.integers(1, 5, 60)
         sums = plain.histogram(bins, np.arange(60), g, h)
-        columns = Columns(np.full(4, 6), np.zeros(4, np.int64), np.zeros(4, np.int64))
-        gain, found, left = found_split(sums, columns, Limits(1.0, 1.0, l2, 5, 1e-3))
-        assert gain == pytest.approx(plain.best_gain(sums, [6] * 4, l2, 5, 1e-3), rel=1e-9)
-        goes = left[bins[:, found[0]]] == 1
-        assert found[3:].tolist() == [g[goes].sum(), h[goes].sum(), goes.sum()]
+        features = feature_table(np.full(4, 6), np.zeros(4), np.zeros(4))
+        split, left = found_split(sums, features, parameters(l2=l2, min_rows=5))
+        assert split["gain"] == pytest.approx(plain.best_gain(sums, [6] * 4, l2, 5, 1e-3), rel=1e-9)
+        goes = left[bins[:, split["feature"]]] == 1
+        assert split["left"].tolist() == (g[goes].sum(), h[goes].sum(), goes.sum())
 
 
 @pytest.mark.parametrize("l2", [0.0, 3.0])
 @pytest.mark.parametrize("bits", [9, 0])
 @pytest.mark.parametrize("n", [60, 300, 5_000])
-def test_columns_passed_over_have_no_better_split(n, bits, l2):
+def test_features_passed_over_have_no_better_split(n, bits, l2):
     rng, packing, d = np.random.default_rng(n + bits), Packing.of(13, bits), 30
-    limits = Limits(1e-3, 1e-2 if bits else 1.0, l2, 5, 1e-3)
+    inputs = SplitInputs.of(
+        feature_table(np.full(d, 255), np.zeros(d), np.zeros(d)),
+        parameters(1e-3, 1e-2 if bits else 1.0, l2, min_rows=5),
+        packing,
+    )
     for _ in range(20):
         bins = rng.integers(0, 255, (n, d)).astype(np.uint8)
         bins[rng.random((n, d)) < 0.1] = 255
         signal = (bins[:, rng.integers(d)] > 100) * rng.integers(0, 300)
         g, h = rng.integers(-900, 900, n) + signal, rng.integers(1, 512, n) if bits else np.ones(n, np.int64)
-        sums, space = np.zeros((d, 256), np.int64), np.zeros((24, 256), np.int64)
-        rows = np.arange(n, dtype=np.uint32)
-        histogram_kernels.accumulate(bins, rows, packed(g, h, 13, bits), 0, d, packing, space, sums, IDLE)
-        columns = Columns(np.full(d, 255), np.zeros(d, np.int64), np.zeros(d, np.int64))
-        total, node = np.array([g.sum(), h.sum(), n]), np.zeros(3)
-        split_kernels.whole(sums, packing, limits, total.copy(), node)
+        rows, zeros = np.arange(n, dtype=np.uint32), np.zeros((d, 256), np.int64)
+        sums, _ = accumulated(bins, rows, packed(g, h, 13, bits), packing, zeros)
+        nodes = np.zeros(1, node_dtype(NEWTON_SUMS))
+        split_kernels.set_root(sums, inputs, nodes[0])
+        assert nodes["sums"].tolist() == [(g.sum(), h.sum(), n)]
 
         def best(first, last):
-            found, left = np.zeros(6, np.int64), np.zeros(256, np.uint8)
-            given = sums, first, last, columns, np.ones(d, np.uint8), total, node, limits, packing  # noqa: B023
-            return split_kernels.best_split(*given, -1.0, found, left), found
+            split, flags = np.zeros(1, split_dtype(NEWTON_SUMS)), np.zeros(256, np.uint8)
+            split["gain"] = -1.0
+            given = sums, first, last, inputs, nodes[0]  # noqa: B023
+            split_kernels.find_best_split(*given, search(split[0], flags, d))
+            return split[0]
 
         each = [best(f, f + 1) for f in range(d)]
-        gain, found = best(0, d)
-        assert gain == max(one for one, _ in each)
-        np.testing.assert_array_equal(found, each[int(np.argmax([one for one, _ in each]))][1])
+        assert best(0, d) == each[int(np.argmax([split["gain"] for split in each]))]
 
 
 def test_categories_are_split_as_by_trying_all_subsets():
@@ -157,33 +181,50 @@ def test_categories_are_split_as_by_trying_all_subsets():
         bins = rng.integers(0, 7, (700, 1)).astype(np.uint8)
         g, h = rng.integers(-9, 10, 700) + 3 * bins[:, 0].astype(int) % 5, np.full(700, 1)
         sums = plain.histogram(bins, np.arange(700), g, h)
-        columns = Columns(np.array([7]), np.array([1]), np.array([0]))
-        gain, found, left = found_split(sums, columns, Limits(1.0, 1.0, 0.0, 1, 1e-3))
+        split, left = found_split(sums, feature_table([7], [1], [0]), parameters())
         # The order is smoothed, so that it may miss the best by a little.
-        assert gain >= 0.97 * plain.best_subset_gain(sums[0, :7], 0.0)
+        assert split["gain"] >= 0.97 * plain.best_subset_gain(sums[0, :7], 0.0)
         goes = left[bins[:, 0]] == 1
-        assert found[3:].tolist() == [g[goes].sum(), h[goes].sum(), goes.sum()]
+        assert split["left"].tolist() == (g[goes].sum(), h[goes].sum(), goes.sum())
 
 
 def test_one_side_has_at_most_32_categories():
     bins = np.repeat(np.arange(200, dtype=np.uint8), 30)[:, None]
     g, h = np.where(bins[:, 0] % 2 == 0, -1, 1), np.ones(6000, np.int64)
     sums = plain.histogram(bins, np.arange(6000), g, h)
-    limits, columns = Limits(1.0, 1.0, 0.0, 1, 1e-3), Columns(np.array([200]), np.array([1]), np.array([0]))
-    _, found, left = found_split(sums, columns, limits)
+    split, left = found_split(sums, feature_table([200], [1], [0]), parameters())
     assert left.sum() == 32
     assert len(set(np.flatnonzero(left) % 2)) == 1
-    assert found[5] == 32 * 30
+    assert split["left"]["count"] == 32 * 30
 
 
-def test_a_monotone_column_is_not_split_the_wrong_way():
+def test_a_monotone_feature_is_not_split_the_wrong_way():
     bins = np.repeat(np.arange(4), 10).astype(np.uint8)[:, None]
     g = np.repeat([3, 1, -1, -3], 10)  # the best values rise
     sums = plain.histogram(bins, np.arange(40), g, np.ones(40, np.int64))
-    limits = Limits(1.0, 1.0, 0.0, 1, 1e-3)
-    up, down = (Columns(np.array([4]), np.array([0]), np.array([sign])) for sign in (1, -1))
-    assert found_split(sums, up, limits)[0] > 0
-    assert found_split(sums, down, limits)[0] < 0
+    up, down = (found_split(sums, feature_table([4], [0], [sign]), parameters())[0] for sign in (1, -1))
+    assert up["gain"] > 0
+    assert down["gain"] < 0
+
+
+def test_children_share_the_sums_of_their_parent_and_meet_halfway_at_a_monotone_split():
+    inputs = SplitInputs.of(
+        feature_table([4, 4, 4], np.zeros(3), [0, 1, -1]), parameters(0.5, 0.25, 1.0), Packing.of(14, 9)
+    )
+    for feature, monotone in ((0, 0), (1, 1), (2, -1)):
+        nodes = np.zeros(3, node_dtype(NEWTON_SUMS))
+        node, left, right = nodes
+        node["sums"], node["lower"], node["upper"] = (10, 40, 8), -2.0, 2.0
+        node["split"]["feature"], node["split"]["left"] = feature, (-6, 16, 3)
+        split_kernels.set_children(node, inputs, left, right)
+        assert left["sums"].tolist() == (-6, 16, 3)
+        assert right["sums"].tolist() == (16, 24, 5)
+        assert [left["weight"], right["weight"]] == [4.0, 6.0]
+        assert [left["value"], right["value"]] == [pytest.approx(3 / 5), pytest.approx(-8 / 7)]
+        middle = (left["value"] + right["value"]) / 2
+        low, high = (left, right) if monotone > 0 else (right, left)
+        assert [low["lower"], low["upper"]] == [-2.0, middle if monotone else 2.0]
+        assert [high["lower"], high["upper"]] == [middle if monotone else -2.0, 2.0]
 
 
 def test_rows_are_sorted_in_two_and_keep_their_order():
@@ -202,16 +243,23 @@ def test_rows_are_sorted_in_two_and_keep_their_order():
         )
 
 
-def test_leaf_sums_do_not_depend_on_the_order():
+def test_leaf_values_do_not_depend_on_the_order_of_rows():
     rng = np.random.default_rng(2)
     g, h = rng.normal(size=900).astype(np.float32), rng.random(900).astype(np.float32)
-    rows, unit = np.arange(900, dtype=np.uint32), 2.0**45
-    starts, sums = np.array([0, 300, 900]), np.zeros((3, 2, 2))
-    partition_kernels.leaf_sums(rows, starts, 0, 2, g, h, unit, sums[0])
-    order = np.concatenate([rows[:300][::-1], rows[300:][::-1]])
-    partition_kernels.leaf_sums(order, starts, 0, 2, g, h, unit, sums[1])
-    np.testing.assert_array_equal(sums[1], sums[0])
-    expected = [[v[a:b].sum(dtype=float) for v in (g, h)] for a, b in ((0, 300), (300, 900))]
-    np.testing.assert_allclose(sums[0], expected, rtol=1e-12)
-    partition_kernels.leaf_sums(rows, starts, 0, 2, g, h[:0], unit, sums[2])
-    np.testing.assert_array_equal(sums[2], np.stack([sums[0, :, 0], [300, 600]], -1))
+    rows, starts, leaves = np.arange(900, dtype=np.uint32), np.array([0, 300, 900]), np.array([4, 2])
+    nodes = np.zeros(5, node_dtype(NEWTON_SUMS))
+    nodes["lower"], nodes["upper"] = -np.inf, np.inf
+    reverse = np.concatenate([rows[:300][::-1], rows[300:][::-1]])
+
+    def values(rows, hessians):
+        out = np.zeros((3, 5))
+        given = LeafRows(leaves, starts, rows), 0, 2, g, hessians, LeafParameters(2.0**45, 0.5, 0.1), nodes
+        leaf_kernels.set_newton_values(*given, out)
+        return out[[0, 2]][:, leaves]
+
+    np.testing.assert_array_equal(values(rows, h), values(reverse, h))
+    sums = np.array([[v[a:b].sum(dtype=float) for a, b in ((0, 300), (300, 900))] for v in (g, h)])
+    np.testing.assert_allclose(values(rows, h), [-0.1 * sums[0] / (sums[1] + 0.5), sums[1]], rtol=1e-12)
+    np.testing.assert_allclose(values(rows, h[:0]), [-0.1 * sums[0] / np.array([300.5, 600.5]), [300, 600]], rtol=1e-12)
+    nodes["lower"][4] = nodes["upper"][4] = 2.0
+    assert values(rows, h)[0, 0] == pytest.approx(0.2)

@@ -1,11 +1,13 @@
 """Gradient boosting: every tree is a Newton step on the loss, in the space of trees.
 
-With raw scores z_i, and g_i, h_i the slopes of the loss at them, an iteration
+With raw scores z_i, and g_i, h_i the gradients and hessians of the loss at them, an iteration
 
-    1. computes g and h (`boosting_losses`), and rounds them for the search (`quantising`),
-    2. grows a tree for them (`tree.growing`), whose leaf with the rows I has the value
+    1. computes g and h (`boosting_losses`), and rounds them for the search of splits (`quantising`),
+    2. grows a tree for them (`tree.growing`),
+    3. computes leaf values: for the leaf with the rows I a Newton step (`tree.leaf_values`)
            v = -learning_rate sum_I g_i / (sum_I h_i + l2),                                                       (1)
-    3. adds to each score the value of its leaf.
+       or the quantile of the residuals, for losses that are not smooth,
+    4. adds to each score the value of its leaf.
 
 Sums of losses are over blocks of a fixed size, in order: they do not depend on threads either.
 """
@@ -24,21 +26,22 @@ from summula.core.engine.threads import inside_pool, together
 from summula.core.engine.worker_group import run_supervised
 from summula.ensemble.boosting_losses import Loss, weighted_quantile
 from summula.ensemble.boosting_rows import MANY_ROWS
-from summula.ensemble.quantising import quantised
+from summula.ensemble.quantising import quantise
 from summula.tree.binning import BinMap
 from summula.tree.growing import Grower, Grown
-from summula.tree.nodes import Bins, Rules, Tree
+from summula.tree.leaf_values import NewtonLeaves, add_to_scores
+from summula.tree.nodes import BinnedRows, Gradients, Tree, TreeParameters
 from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import add_scores_of_bins
-from summula.tree.split_kernels import Columns
+from summula.tree.records import feature_table
 
-__all__ = ["Booster", "Rows", "keep_order"]
+__all__ = ["Booster", "QuantileLeaves", "Rows", "restore_order"]
 
 Array = NDArray[Any]
 
-_BLOCK = 2**14  # rows whose slopes are computed at once: they stay in the second cache
-_ROUNDING, _COLUMNS = 1, 2  # streams of random numbers
-_TWO_ORDERS = 2**29  # bytes of bins up to which there is a copy column by column
+_BLOCK = 2**14  # rows whose gradients are computed at once: they stay in the second-level cache
+_ROUNDING, _FEATURES = 1, 2  # streams of random numbers
+_COPIED_BYTES = 2**29  # bins up to which there is a copy column by column
 
 
 class Rows(NamedTuple):
@@ -51,7 +54,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def at(cls, bins: Array, y: Array, weight: Array | None, start: Array) -> Rows:
-        """Rows whose scores are the start."""
+        """Return rows whose scores are those of the start."""
         kind = np.float32 if len(y) > MANY_ROWS else np.float64
         return cls(bins, y, weight, np.repeat(start.astype(kind)[:, None], len(y), axis=1))
 
@@ -67,7 +70,7 @@ class Rows(NamedTuple):
         together([functools.partial(walk, a, b) for a, b in itertools.pairwise(cuts)])
 
     def loss(self, loss: Loss) -> float:
-        """The mean loss."""
+        """Return the mean loss."""
         total = 0.0
         for a in range(0, len(self.y), _BLOCK):
             b = slice(a, a + _BLOCK)
@@ -83,59 +86,67 @@ class Booster:
     ----------
     loss : Loss
     rows : Rows
-        What is learnt from; its scores are changed.
+        Training rows; their scores are updated with every tree.
     bins : BinMap
     monotone : ndarray of shape (n_features,)
         1, -1 or 0.
-    rules : Rules
+    parameters : TreeParameters
     seed : int
     n_jobs : int, optional
     """
 
     def __init__(
-        self, loss: Loss, rows: Rows, bins: BinMap, monotone: Array, rules: Rules, seed: int, n_jobs: int | None
+        self,
+        loss: Loss,
+        rows: Rows,
+        bins: BinMap,
+        monotone: Array,
+        parameters: TreeParameters,
+        seed: int,
+        n_jobs: int | None,
     ) -> None:
-        self.loss, self.rows, self.bins, self.rules, self.seed = loss, rows, bins, rules, seed
-        columns = Columns(bins.n_bins, bins.categorical.astype(np.int64), monotone.astype(np.int64))
-        both = Bins.of(rows.bins, both=rows.bins.size <= _TWO_ORDERS)
-        self.grower = Grower(both, columns, rules, n_jobs)
+        self.loss, self.rows, self.bins, self.seed = loss, rows, bins, seed
+        features = feature_table(bins.n_bins, bins.categorical, monotone)
+        binned = BinnedRows.of(rows.bins, copies=rows.bins.size <= _COPIED_BYTES)
+        self.grower = Grower(binned, features, parameters, n_jobs)
         self.threads = self.grower.threads
-        n, self._flat = len(rows.y), rows.weight is None and loss.block(rows.y[:1], rows.z[:, :1]).curvature is None
-        self._g = np.empty((loss.scores, n), np.float32)
-        self._h = np.empty((loss.scores, 0 if self._flat else n), np.float32)
-        self._packed = np.empty(n, np.int64)
-        self._growers = [(self.grower, self._packed)]
+        self._leaves: NewtonLeaves | QuantileLeaves = NewtonLeaves(parameters.l2, parameters.learning_rate)
+        if loss.level is not None:
+            self._leaves = QuantileLeaves(self._leaves, loss.level, rows, monotone)
+        n = len(rows.y)
+        is_constant = rows.weight is None and loss.block(rows.y[:1], rows.z[:, :1]).curvature is None
+        self._gradients = np.empty((loss.scores, n), np.float32)
+        self._hessians = np.empty((loss.scores, 0 if is_constant else n), np.float32)
+        self._growers = [(self.grower, np.empty(n, np.int64))]
         if loss.scores > 1 and self.threads > 1:
-            # The trees of an iteration have nothing to do with each other: each thread grows its own.
-            self._growers = [
-                (Grower(both, columns, rules, 1), self._packed if k == 0 else np.empty(n, np.int64))
-                for k in range(min(self.threads, loss.scores))
-            ]
+            # The trees of an iteration are independent of each other: each thread grows its own.
+            workers = range(min(self.threads, loss.scores))
+            self._growers = [(Grower(binned, features, parameters, 1), np.empty(n, np.int64)) for _ in workers]
 
-    def slopes(self) -> tuple[float, Array]:
-        """Gradients and curvatures at the scores; gives the mean loss, and the largest |g| and h of each score."""
+    def compute_gradients(self) -> tuple[float, Array]:
+        """Compute gradients and hessians at the scores; return the mean loss, and the largest |g| and h per score."""
         n, scores = len(self.rows.y), self.loss.scores
         blocks = -(-n // _BLOCK)
-        sums, tops = np.zeros(blocks), np.zeros((blocks, 2, scores))
+        sums, largest = np.zeros(blocks), np.zeros((blocks, 2, scores))
         cuts = [blocks * k // self.threads for k in range(self.threads + 1)]
         spans = [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
-        together([functools.partial(self._slopes_of, a, b, sums, tops) for a, b in spans])
+        together([functools.partial(self._compute_blocks, a, b, sums, largest) for a, b in spans])
         weight = n if self.rows.weight is None else float(self.rows.weight.sum())
-        return float(sums.sum()) / weight, tops.max(axis=0)
+        return float(sums.sum()) / weight, largest.max(axis=0)
 
-    def _slopes_of(self, first: int, last: int, sums: Array, tops: Array) -> None:
+    def _compute_blocks(self, first: int, last: int, sums: Array, largest: Array) -> None:
         for k in range(first, last):
             start, stop = k * _BLOCK, min((k + 1) * _BLOCK, len(self.rows.y))
-            sums[k], tops[k] = self.loss.slopes(self.rows, self._g, self._h, start, stop)
+            sums[k], largest[k] = self.loss.slopes(self.rows, self._gradients, self._hessians, start, stop)
 
-    def add_trees(self, iteration: int, tops: Array) -> list[Tree]:
-        """One tree a score, for the slopes computed last."""
+    def add_trees(self, iteration: int, largest: Array) -> list[Tree]:
+        """Add one tree per score, for the gradients computed last."""
         scores, workers = self.loss.scores, len(self._growers)
         trees: dict[int, Tree] = {}
 
         def grow(worker: int) -> None:
             for k in range(worker, scores, workers):
-                trees[k] = self._tree(iteration * scores + k, k, tops, *self._growers[worker])
+                trees[k] = self._add_tree(iteration * scores + k, k, largest, *self._growers[worker])
 
         tasks = [functools.partial(grow, worker) for worker in range(workers)]
         if workers > 1 and self.grower.is_long and not inside_pool():
@@ -148,49 +159,59 @@ class Booster:
         for grower, _ in self._growers:
             grower.cancel()
 
-    def _tree(self, number: int, k: int, tops: Array, grower: Grower, packed: Array) -> Tree:
-        """The next tree of score k, which the scores are raised by."""
-        rounding, columns = (stream_key(self.seed, (purpose, number)) for purpose in (_ROUNDING, _COLUMNS))
-        slopes = quantised(self._g[k], self._h[k], tuple(tops[:, k].tolist()), rounding, packed, grower.threads)
-        grown = grower.grow(slopes, columns)
-        if self.loss.level is not None:
-            self._take_quantiles(grown, self.loss.level)
-        grower.add_to(self.rows.z[k], grown)
+    def _add_tree(self, number: int, k: int, largest: Array, grower: Grower, packed: Array) -> Tree:
+        """Grow the next tree of score k, and add it to the scores."""
+        rounding, features = (stream_key(self.seed, (purpose, number)) for purpose in (_ROUNDING, _FEATURES))
+        tops = tuple(largest[:, k].tolist())
+        gradients = quantise(self._gradients[k], self._hessians[k], tops, rounding, packed, grower.threads)
+        grown = grower.grow(gradients, features)
+        self._leaves.set_values(grown, gradients)
+        add_to_scores(grown, self.rows.z[k])
         return grown.tree
 
-    def _take_quantiles(self, grown: Grown, level: float) -> None:
-        """Leaf values for losses without curvature: quantiles of what is left."""
+
+class QuantileLeaves(NamedTuple):
+    """Leaf values of losses without curvature: quantiles of the residuals of the rows in the leaf."""
+
+    newton: NewtonLeaves
+    level: float
+    rows: Rows
+    monotone: Array
+
+    def set_values(self, grown: Grown, gradients: Gradients) -> None:
+        """Set the values of the leaves of a tree."""
+        self.newton.set_values(grown, gradients)  # the weights of the leaves
         y, weight, z = self.rows.y, self.rows.weight, self.rows.z[0]
+        leaves, starts, order = grown.leaf_rows
 
-        def take(which: range) -> None:
-            for leaf in which:
-                rows = grown.rows[grown.starts[leaf] : grown.starts[leaf + 1]]
+        def set_some(which: range) -> None:
+            for k in which:
+                rows = order[starts[k] : starts[k + 1]]
                 w = None if weight is None else weight[rows]
-                value = weighted_quantile(y[rows] - z[rows], w, level)
-                grown.tree.value[int(grown.leaves[leaf])] = self.rules.rate * value
+                value = weighted_quantile(y[rows] - z[rows], w, self.level)
+                grown.tree.value[int(leaves[k])] = self.newton.learning_rate * value
 
-        n = len(grown.leaves)
-        together([functools.partial(take, range(k, n, self.threads)) for k in range(min(self.threads, n))])
-        signs = self.grower.columns.monotone
-        if signs.any():
-            keep_order(grown.tree, signs)
+        n, threads = len(leaves), grown.threads
+        together([functools.partial(set_some, range(k, n, threads)) for k in range(min(threads, n))])
+        if self.monotone.any():
+            restore_order(grown.tree, self.monotone)
 
 
-def keep_order(tree: Tree, signs: Array) -> None:
-    """Move values of leaves until, at splits on monotone columns, all on one side are at most all on the other.
+def restore_order(tree: Tree, monotone: Array) -> None:
+    """Change leaf values until, at splits on monotone features, all on one side are at most all on the other.
 
-    From the leaves up, both sides are cut off halfway between their means. What is cut off alike stays in order, so
-    that splits below are right already.
+    From the leaves up, both sides are clipped halfway between their means. Clipping a whole side at one value keeps the
+    order within it, so that splits below stay right.
     """
     below: dict[int, list[int]] = {}
     value = tree.value
     for node in range(len(tree) - 1, -1, -1):  # children come after their parent
-        if tree.column[node] < 0:
+        if tree.feature[node] < 0:
             below[node] = [node]
             continue
-        left, right = below.pop(tree.child[node]), below.pop(tree.child[node] + 1)
+        left, right = below.pop(tree.left_child[node]), below.pop(tree.left_child[node] + 1)
         below[node] = left + right
-        sign = int(signs[tree.column[node]])
+        sign = int(monotone[tree.feature[node]])
         if sign == 0:
             continue
         low, high = (left, right) if sign > 0 else (right, left)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
-from summula.core.errors import DataError, ParameterError, warn
+from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -34,12 +33,12 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss
-from summula.ensemble.boosting_rows import Survey, binned, check_weights, survey
-from summula.ensemble.categories import Categories, check_kinds, coded_array, listed_columns
-from summula.ensemble.columns import categorical_mask, interaction_groups, monotone_signs
+from summula.ensemble.boosting_rows import Survey, binned, check_one_target, check_weights, survey
 from summula.ensemble.stopping import Watcher, held_out_rows
 from summula.tree.binning import BinMap, learn_bins
-from summula.tree.nodes import Rules, Tree
+from summula.tree.categorical_columns import CategoricalColumns
+from summula.tree.columns import interaction_groups, monotone_signs
+from summula.tree.nodes import Tree, TreeParameters
 from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import add_scores, find_leaves
 
@@ -139,12 +138,11 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _start=schema.Array("float64", "n_scores"),
     _seed=schema.Integer(0, 2**32),
 )
-class HistGradientBoosting(RowwiseEstimator):
+class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
     """Boosted trees on binned rows."""
 
     _accepts_sparse = False
     _allows_nan = True
-    _factored = True  # text is categories
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
 
     loss: str
@@ -155,8 +153,6 @@ class HistGradientBoosting(RowwiseEstimator):
     n_iter_: int
     n_trees_per_iteration_: int
     n_features_in_: int
-    category_levels_: dict[str, tuple[str, ...]]
-    is_categorical_: Array | None
     train_score_: Array
     validation_score_: Array
     learning_curve_: dict[str, Array]
@@ -186,34 +182,9 @@ class HistGradientBoosting(RowwiseEstimator):
     # -------------------------------------------------------------------------------------------------------- reading
 
     @property
-    def _starts_anew(self) -> bool:
-        return not self._goes_on
-
-    def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Categories]:
-        fresh = reset and not self._goes_on  # else columns and texts are those of the fit before
-        listed = listed_columns(self.categorical_features, X, others) if fresh else None
-        categories = Categories(type(self).__name__, None if fresh else self.category_levels_, listed)
-        return coded_array(X, categories), categories
-
-    def _close_factors(self, X: Any, source: Source, factors: Any, reset: bool) -> None:
-        if not reset or self._goes_on:
-            check_kinds(X, source, factors)
-            return
-        self.category_levels_ = dict(factors.texts)
-        found = [*factors.found, *getattr(X, "categories", ())]  # the latter of files
-        mask = categorical_mask(self.categorical_features, source.n_features, source.names, found)
-        self.is_categorical_ = mask if mask.any() else None
-
-    @property
     def _goes_on(self) -> bool:
         """Whether a fit adds trees to those there are."""
         return bool(self.warm_start) and hasattr(self, "_nodes")
-
-    @property
-    def _example_levels(self) -> dict[str, tuple[Any, ...]]:
-        """What columns may hold, to try a method on before it is asked of a Dask frame."""
-        numbers: dict[str, tuple[Any, ...]] = dict.fromkeys(map(str, getattr(self, "feature_names_in_", ())), (1.0,))
-        return numbers | self.category_levels_
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
@@ -222,15 +193,15 @@ class HistGradientBoosting(RowwiseEstimator):
             return int(self.random_state.integers(2**32 - 1))
         return int(check_random_state(self.random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
 
-    def _rules(self, groups: tuple[frozenset[int], ...] | None) -> Rules:
-        return Rules(
+    def _tree_parameters(self, groups: tuple[frozenset[int], ...] | None) -> TreeParameters:
+        return TreeParameters(
             max_leaves=self.max_leaf_nodes,
             max_depth=self.max_depth,
             min_rows=int(self.min_samples_leaf),
             l2=float(self.l2_regularization),
-            rate=float(self.learning_rate),
-            groups=groups,
-            share=float(self.max_features),
+            learning_rate=float(self.learning_rate),
+            interaction_groups=groups,
+            feature_fraction=float(self.max_features),
         )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
@@ -252,16 +223,7 @@ class HistGradientBoosting(RowwiseEstimator):
                     f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
                     "warm_start=True goes on from; give the same classes, or set warm_start=False."
                 )
-            if not self._labelled and run.source.n_targets != 1:
-                raise DataError(
-                    f"y should be a 1d array: {type(self).__name__} has one target, not {run.source.n_targets}."
-                )
-            if not self._labelled and not run.source.one_target and getattr(y, "ndim", 1) == 2:
-                warn(
-                    "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                    "(n_samples,), for example using ravel().",
-                    DataConversionWarning,
-                )
+            check_one_target(run, y)
             validation = (X_val, y_val, sample_weight_val) if given else None
             self._boost(run, validation, warm=warm)
         return self
@@ -273,7 +235,7 @@ class HistGradientBoosting(RowwiseEstimator):
         monotone = monotone_signs(self.monotonic_cst, d, names, categorical, type(self).__name__)
         if loss.scores > 1 and monotone.any():
             raise ParameterError("monotonic constraints are not supported for multiclass classification.")
-        rules = self._rules(interaction_groups(self.interaction_cst, d))
+        parameters = self._tree_parameters(interaction_groups(self.interaction_cst, d))
         seed = self._seed if warm else self._draw_seed()
         stops = self.early_stopping if isinstance(self.early_stopping, bool) else run.source.n_rows > 10_000
         stops = bool(stops or validation is not None)
@@ -294,7 +256,7 @@ class HistGradientBoosting(RowwiseEstimator):
             held = self._validation_rows(loss, bins, *validation)
         watched = None if held is None else Rows.at(held[0], held[1], held[2], start)
         watcher = Watcher(self, loss, learnt, watched, stops=stops, warm=warm)
-        booster = Booster(loss, learnt, bins, monotone, rules, seed, self.n_jobs)
+        booster = Booster(loss, learnt, bins, monotone, parameters, seed, self.n_jobs)
         self._add_trees(run, booster, watcher, self._nodes if warm else Nodes.none(), start)
 
     def _add_trees(self, run: Run, booster: Booster, watcher: Watcher, before: Nodes, start: Array) -> None:
@@ -309,7 +271,7 @@ class HistGradientBoosting(RowwiseEstimator):
             for rows in (booster.rows, watcher.watched):
                 if rows is not None:
                     rows.add_trees(before, 0, booster.threads)
-        mean, tops = booster.slopes()
+        mean, largest = booster.compute_gradients()
 
         def nodes() -> Nodes:
             return Nodes.joined([before, Nodes.of(trees, booster.bins)])
@@ -327,8 +289,8 @@ class HistGradientBoosting(RowwiseEstimator):
             watcher.name(self)
 
         while iteration < self.max_iter:
-            new = booster.add_trees(iteration, tops)
-            mean, tops = booster.slopes()
+            new = booster.add_trees(iteration, largest)
+            mean, largest = booster.compute_gradients()
             if watcher.watched is not None:
                 watcher.watched.add_trees(Nodes.of(new, booster.bins), 0, booster.threads)
             trees += new

@@ -1,8 +1,8 @@
-"""Growing a tree on binned rows: best node first, histograms of the smaller child only.
+"""Growing a tree on binned rows: best leaf first, summing the histogram of the smaller child only.
 
     1. of all leaves split the one of largest gain,
-    2. sort its rows in two,
-    3. sum the histogram of the side with fewer rows; the other's is the parent's less that,
+    2. partition its rows,
+    3. sum the histogram of the child with fewer rows; the other's is the parent's less that,
     4. find the best split of both.
 
 All sums are integers, so a tree is the same for any number of threads and any order of rows within chunks. The steps
@@ -20,48 +20,51 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.engine.threads import inside_pool, thread_count, together
+from summula.core.engine.threads import inside_pool, thread_count
 from summula.core.engine.worker_group import LINE, WorkerGroup, group_size
+from summula.tree.criterion import NEWTON, Criterion
 from summula.tree.growing_kernels import (
-    COUNT,
     DONE,
-    NARROWS,
-    NEXT,
-    STATE,
-    WIDES,
-    Crew,
-    Room,
-    Stop,
-    Table,
-    Turn,
-    Work,
-    grow,
-    read,
+    GrowContext,
+    GrowKernels,
+    HistogramPool,
+    ThreadScratch,
+    make_grow,
+    read_tree,
 )
-from summula.tree.histogram_kernels import BLOCK
-from summula.tree.nodes import Bins, Growth, Rules, Slopes, Tree
-from summula.tree.partition_kernels import add_values, leaf_values
-from summula.tree.split_kernels import BINS, Columns, Limits
+from summula.tree.histogram_kernels import BINS, BLOCK, Packing, TreeInputs
+from summula.tree.leaf_kernels import LeafRows
+from summula.tree.nodes import BinnedRows, Gradients, Tree, TreeParameters
+from summula.tree.records import GROW_STATE, PARAMETERS, feature_table, node_dtype, split_dtype
+from summula.tree.split_kernels import SplitInputs
 
-__all__ = ["Grower", "Grown"]
+__all__ = ["Grower", "Grown", "warmup"]
 
 Array = NDArray[Any]
 
 _TINY = 40_000  # bins in all below which barriers cost more than they save
 _SMALL = 1_200_000  # below which sharing the shorter steps does, and the worker group persists from tree to tree
 _LONG = 50_000_000  # additions and comparisons per tree from which on growing is supervised: about 0.1 s
-_FEW = 64  # leaves there is room for at first
-_ENDLESS = 2**62  # leaves, or levels
-_WIDE = 62  # bits of the sums of leaf values
+_FIRST_LEAVES = 64  # leaves that memory is allocated for at first
+_UNLIMITED = 2**62  # leaves, or levels
 
 
 class Grown(NamedTuple):
-    """A tree, and the rows of its leaves: those of leaf `leaves[k]` are `rows[starts[k] : starts[k + 1]]`."""
+    """A tree, its nodes as they were grown, and the rows of its leaves."""
 
     tree: Tree
-    leaves: Array
-    starts: Array
-    rows: Array
+    nodes: Array
+    leaf_rows: LeafRows
+    threads: int
+
+    def shares(self) -> list[tuple[int, int]]:
+        """Return a range of leaves for each thread, of about as many rows."""
+        leaves, starts, rows = self.leaf_rows
+        if self.threads == 1:
+            return [(0, len(leaves))]
+        cuts = np.searchsorted(starts, np.linspace(0, len(rows), self.threads + 1))
+        cuts[0], cuts[-1] = 0, len(leaves)
+        return [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
 
 
 class Grower:
@@ -69,213 +72,223 @@ class Grower:
 
     Parameters
     ----------
-    bins : Bins
-    columns : Columns
-        What the columns are.
-    rules : Rules
+    binned : BinnedRows
+    features : ndarray of dtype FEATURE
+        What the features are.
+    parameters : TreeParameters
     n_jobs : int, optional
-        Most threads.
+        Maximum number of threads.
+    criterion : Criterion, default=NEWTON
+        What splits are judged by.
     """
 
-    def __init__(self, bins: Bins, columns: Columns, rules: Rules, n_jobs: int | None = None) -> None:
-        self.bins, self.columns, self.rules = bins, columns, rules
-        n, d = bins.rows.shape
+    def __init__(
+        self,
+        binned: BinnedRows,
+        features: Array,
+        parameters: TreeParameters,
+        n_jobs: int | None = None,
+        *,
+        criterion: Criterion = NEWTON,
+    ) -> None:
+        self.binned, self.features, self.parameters, self.criterion = binned, features, parameters, criterion
+        n, d = binned.by_row.shape
         threads = 1 if inside_pool() else thread_count(n_jobs)
         self.threads = threads if n * d >= _SMALL else 1
         self._members = group_size(n_jobs) if n * d >= _TINY else 1
-        self.is_long = _tree_work(n, d, rules) > _LONG
-        self.rows, self._spare = np.empty(n, np.uint32), np.empty(n, np.uint32)
-        self._table = Table(bins.rows, *bins.by_column)
-        self._crews = {members: _crew(columns, members) for members in {1, self._members}}
-        self._teams: dict[int, WorkerGroup] = {}
-        self._pace = _Pace(always=self.threads > 1 or self._members == 1)
-        self._growth = Growth.of(2 * min(rules.max_leaves or _FEW, _FEW) - 1)
-        groups = () if rules.groups is None else rules.groups
-        self._groups = np.zeros((len(groups), d), np.uint8)
-        for k, group in enumerate(groups):
-            self._groups[k, sorted(group)] = 1
-        self._room = _room(len(self._growth.child), d, len(groups))
-        self._turn = Turn(np.ones(2), np.zeros(1, np.int64))
-        self._given: Array | None = None
+        self.is_long = _tree_work(n, d, parameters) > _LONG
+        self._timer = _GroupTimer(always=self.threads > 1 or self._members == 1)
+        self._record = _parameter_record(parameters, binned)
+        self._context = self._allocate()
+        self._scratch = {k: _thread_scratch(features, k, criterion) for k in {1, self._members}}
+        self._worker_groups: dict[int, WorkerGroup] = {}
         self._is_cancelled = False
+
+    def _allocate(self) -> GrowContext:
+        """Return everything but gradients and the memory of threads."""
+        (n, d), leaves = self.binned.by_row.shape, min(self.parameters.max_leaves or _FIRST_LEAVES, _FIRST_LEAVES)
+        nodes, interactions = 2 * leaves - 1, self.parameters.interaction_groups or ()
+        groups = np.zeros((len(interactions), d), np.uint8)
+        for k, group in enumerate(interactions):
+            groups[k, sorted(group)] = 1
+        packed, wide = leaves + 2, 4  # memory that is never written to is never taken
+        return GrowContext(
+            inputs=TreeInputs(self.binned.by_row, np.empty(0, np.int64), Packing(0, 0, 0, 0)),
+            split_inputs=SplitInputs.of(self.features, self._record, Packing(0, 0, 0, 0)),
+            binned_by_column=self.binned.flat_by_column[0],
+            rows=np.empty(n, np.uint32),
+            rows_scratch=np.empty(n, np.uint32),
+            groups=groups,
+            nodes=np.zeros(nodes, node_dtype(self.criterion.sums)),
+            goes_left=np.zeros((nodes, BINS), np.uint8),
+            open_leaves=np.zeros(nodes, np.int64),
+            node_groups=np.zeros((nodes, len(groups)), np.uint8),
+            state=np.zeros(1, GROW_STATE),
+            pool=HistogramPool(
+                np.empty((packed, d, BINS), np.int64),
+                np.empty((wide, d, 3 * BINS), np.int64),
+                np.empty(packed, np.int64),
+                np.empty(wide, np.int64),
+            ),
+            scratch=None,  # type: ignore[arg-type]
+            kernels=GrowKernels(self.criterion.accumulate.address(), self.criterion.find_best_split.address()),
+        )
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
-    def grow(self, slopes: Slopes, key: int = 0) -> Grown:
-        """A tree for these gradients; `key` is that of the random numbers that draw columns (`core.engine.random`)."""
-        self._room.state[COUNT] = 0
-        self._turn.units[:] = slopes.gradient_unit, slopes.curvature_unit
-        self._turn.key[0] = key
-        if slopes.packed is not self._given:
-            self._given = slopes.packed
-            self._teams.clear()
-        start, by_team = perf_counter(), self._pace.wants_team()
+    def grow(self, gradients: Gradients, key: int = 0) -> Grown:
+        """Grow a tree for these gradients, whose leaves have no values yet.
+
+        key : that of the random numbers that draw features (`core.engine.random.stream_key`).
+        """
+        state, record = self._context.state[0], self._record[0]
+        state["n_nodes"] = 0
+        record["gradient_unit"], record["hessian_unit"] = gradients.gradient_unit, gradients.hessian_unit
+        record["key"] = key
+        if gradients.packed is not self._context.inputs.packed:
+            inputs = TreeInputs(self.binned.by_row, gradients.packed, gradients.packing)
+            splits = self._context.split_inputs._replace(packing=gradients.packing)
+            self._context = self._context._replace(inputs=inputs, split_inputs=splits)
+            self._worker_groups.clear()
+        start, members = perf_counter(), self._members if self._timer.uses_group() else 1
         while True:
-            self._team(self._members if by_team else 1, slopes).run()
-            if self._room.state[NEXT] == DONE:
+            self._worker_group(members).run()
+            if state["next_leaf"] == DONE:
                 break
             self._enlarge()
-            self._teams.clear()
-        self._pace.note(perf_counter() - start)
-        grown = self._grown(slopes)
-        self._finish(grown, slopes)
-        return grown
+        self._timer.record(perf_counter() - start)
+        return self._read()
 
     def cancel(self) -> None:
         """End the tree that is being grown, with an error, and grow no other."""
         self._is_cancelled = True
-        for group in list(self._teams.values()):
+        for group in list(self._worker_groups.values()):
             group.cancel()
 
-    def _team(self, members: int, slopes: Slopes) -> WorkerGroup:
-        """The worker group of this size that grows trees for these gradients, in the space allocated now."""
-        if members in self._teams:
-            return self._teams[members]
-        rules, endless = self.rules, self.rules.max_leaves is None
-        leaves, depth = rules.max_leaves or _ENDLESS, _ENDLESS if rules.max_depth is None else rules.max_depth
-        limits = Limits(1.0, 1.0, rules.l2, rules.min_rows, rules.min_curvature)
-        stop = Stop(leaves, depth, float(rules.min_gain), endless, float(rules.share), self._groups)
-        given = self._table, slopes.packed, slopes.packing, self.rows, self._spare, self.columns
-        work = Work(*given, limits, stop, self._turn, self._crews[members], self._room, self._growth)
-        persistent = self.threads == 1 and not self.is_long
-        options = {"persistent": persistent, "supervised": self.is_long}
-        self._teams[members] = WorkerGroup(functools.partial(grow, work), members, **options)
-        if self._is_cancelled:
-            self._teams[members].cancel()
-        return self._teams[members]
+    def _worker_group(self, members: int) -> WorkerGroup:
+        """Return the worker group of this size that grows trees in the memory allocated now."""
+        if members not in self._worker_groups:
+            context = self._context._replace(scratch=self._scratch[members])
+            task = functools.partial(make_grow(self.criterion), context)
+            persistent = self.threads == 1 and not self.is_long
+            self._worker_groups[members] = WorkerGroup(task, members, persistent=persistent, supervised=self.is_long)
+            if self._is_cancelled:
+                self._worker_groups[members].cancel()
+        return self._worker_groups[members]
 
-    def _grown(self, slopes: Slopes) -> Grown:
-        nodes = int(self._room.state[COUNT])
-        whole, real = np.empty((6, nodes), np.int64), np.empty((3, nodes))
+    def _read(self) -> Grown:
+        context = self._context
+        nodes = int(context.state[0]["n_nodes"])
+        integers, floats = np.zeros((7, nodes), np.int64), np.empty((3, nodes))
         leaves, starts = np.empty(nodes // 2 + 1, np.int64), np.empty(nodes // 2 + 2, np.int64)
-        read(self._growth, nodes, slopes.curvature_unit, whole, real, leaves, starts)
-        return Grown(Tree.of(whole, real, self._growth.left), leaves, starts, self.rows)
+        read_tree(context.nodes, context.goes_left, integers, floats, leaves, starts)
+        tree = Tree.of(integers[:6], floats, context.goes_left)
+        return Grown(tree, context.nodes, LeafRows(leaves, starts, context.rows), self.threads)
 
     def _enlarge(self) -> None:
-        """Room for twice as many nodes, or histograms, whichever there are too few of."""
-        room, state = self._room, self._room.state
-        if state[COUNT] + 2 > len(self._growth.child):
-            self._growth = self._growth.larger()
-            room = room._replace(**{name: _doubled(getattr(room, name)) for name in ("place", "open", "member")})
-        if state[NARROWS] < 2:
-            room = room._replace(narrow=_doubled(room.narrow), free=_more(room.free, int(state[NARROWS])))
-            state[NARROWS] += len(room.narrow) // 2
-        if state[WIDES] < 1:
-            room = room._replace(wide=_doubled(room.wide), free_wide=_more(room.free_wide, int(state[WIDES])))
-            state[WIDES] += len(room.wide) // 2
-        self._room = room
-
-    def add_to(self, scores: Array, grown: Grown) -> None:
-        """Add the values of the leaves to the scores of their rows."""
-        values = grown.tree.value[grown.leaves]
-        together(
-            [
-                functools.partial(add_values, self.rows, grown.starts, values, a, b, scores)
-                for a, b in self._shares(grown)
-            ]
-        )
-
-    def _shares(self, grown: Grown) -> list[tuple[int, int]]:
-        """Leaves for each thread, of about as many rows."""
-        if self.threads == 1:
-            return [(0, len(grown.leaves))]
-        cuts = np.searchsorted(grown.starts, np.linspace(0, len(self.rows), self.threads + 1))
-        cuts[0], cuts[-1] = 0, len(grown.leaves)
-        return [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
-
-    def _finish(self, grown: Grown, slopes: Slopes) -> None:
-        """The values of the leaves, from unrounded gradients summed in fixed point."""
-        rules, tree = self.rules, grown.tree
-        digits = _WIDE - math.ceil(math.log2(max(slopes.top, 1e-300))) - math.ceil(math.log2(max(len(self.rows), 2)))
-        unit = 2.0 ** min(digits, 1000)
-        given = slopes.gradients, slopes.curvatures, unit, rules.l2, rules.rate, self._growth.node
-        places = self.rows, grown.starts, grown.leaves
-        together(
-            [
-                functools.partial(leaf_values, *places, a, b, *given, tree.value, tree.weight)
-                for a, b in self._shares(grown)
-            ]
-        )
+        """Allocate twice as many nodes, or histograms, whichever there are too few of."""
+        context, state = self._context, self._context.state[0]
+        pool = context.pool
+        if state["n_nodes"] + 2 > len(context.nodes):
+            names = ("nodes", "goes_left", "open_leaves", "node_groups")
+            larger: Any = {name: _doubled(getattr(context, name)) for name in names}
+            context = context._replace(**larger)
+        if state["n_free_packed"] < 2:
+            free = _enlarged_free(pool.free_packed, int(state["n_free_packed"]))
+            pool = pool._replace(packed=_doubled(pool.packed), free_packed=free)
+            state["n_free_packed"] += len(pool.packed) // 2
+        if state["n_free_wide"] < 1:
+            free = _enlarged_free(pool.free_wide, int(state["n_free_wide"]))
+            pool = pool._replace(wide=_doubled(pool.wide), free_wide=free)
+            state["n_free_wide"] += len(pool.wide) // 2
+        self._context = context._replace(pool=pool)
+        self._worker_groups.clear()
 
 
-def _tree_work(n: int, d: int, rules: Rules) -> float:
-    """Estimate the additions and comparisons that a tree takes."""
-    leaves = min(rules.max_leaves or _ENDLESS, max(n // rules.min_rows, 1))
-    levels = min(math.log2(leaves) + 1, math.inf if rules.max_depth is None else rules.max_depth)
-    return d * (n * levels + 2.0 * BINS * min(leaves, 2.0 ** min(levels, 60)))
+class _GroupTimer:
+    """Decides whether a worker group grows small trees faster than one thread.
 
-
-class _Pace:
-    """Whether a team is faster than one thread at a small tree: tried now and then, since others need processors too.
-
-    A trial is four trees, two in each way; the shorter time of both counts until the next.
+    That is measured now and then, since other processes may need the processors too. A trial takes four trees, two in
+    each way; the faster of both is used until the next trial.
     """
 
     def __init__(self, *, always: bool) -> None:
-        self._always, self._trees, self._team_wins = always, 0, True
+        self._always, self._trees, self._group_is_faster = always, 0, True
         self._seconds: list[float] = []
 
-    def wants_team(self) -> bool:
-        """For the next tree."""
-        return self._always or self._since() < 2 or (self._since() > 3 and self._team_wins)
+    def uses_group(self) -> bool:
+        """Return whether a worker group grows the next tree."""
+        return self._always or self._since_trial() < 2 or (self._since_trial() > 3 and self._group_is_faster)
 
-    def note(self, seconds: float) -> None:
-        """How long it took."""
-        if self._since() < 4:
+    def record(self, seconds: float) -> None:
+        """Take down how long that tree took."""
+        if self._since_trial() < 4:
             self._seconds.append(seconds)
         if len(self._seconds) == 4:
-            self._team_wins = min(self._seconds[:2]) < min(self._seconds[2:])
+            self._group_is_faster = min(self._seconds[:2]) < min(self._seconds[2:])
             self._seconds = []
         self._trees += 1
 
-    def _since(self) -> int:
-        """Trees since a trial began: at the first tree, at the 16th, the 64th, the 256th ..."""
+    def _since_trial(self) -> int:
+        """Return the number of trees since a trial began: at the first tree, the 16th, the 64th, the 256th ..."""
         return self._trees if self._trees < 16 else self._trees - (1 << ((self._trees.bit_length() - 1) & ~1))
 
 
-def _crew(columns: Columns, threads: int) -> Crew:
-    """What the members of a team need; their columns are about as much work."""
-    d = len(columns.n_bins)
-    work = np.where(columns.categorical > 0, 30 + columns.n_bins, 60)  # categories are put in order first
+def _tree_work(n: int, d: int, parameters: TreeParameters) -> float:
+    """Estimate the additions and comparisons that a tree takes."""
+    leaves = min(parameters.max_leaves or _UNLIMITED, max(n // parameters.min_rows, 1))
+    levels = min(math.log2(leaves) + 1, math.inf if parameters.max_depth is None else parameters.max_depth)
+    return d * (n * levels + 2.0 * BINS * min(leaves, 2.0 ** min(levels, 60)))
+
+
+def _parameter_record(parameters: TreeParameters, binned: BinnedRows) -> Array:
+    record = np.zeros(1, PARAMETERS)
+    for name in ("l2", "min_rows", "min_hessian", "min_gain", "feature_fraction"):
+        record[name] = getattr(parameters, name)
+    record["max_leaves"] = parameters.max_leaves or _UNLIMITED
+    record["max_depth"] = _UNLIMITED if parameters.max_depth is None else parameters.max_depth
+    record["splits_all"] = parameters.max_leaves is None
+    _, record["row_stride"], record["feature_stride"] = binned.flat_by_column
+    return record
+
+
+def _thread_scratch(features: Array, members: int, criterion: Criterion) -> ThreadScratch:
+    """Allocate the memory of each member of a worker group; their features take about equally long to search."""
+    d = len(features)
+    work = np.where(features["is_categorical"] > 0, 30 + features["n_bins"], 60)  # categories are sorted first
     done = np.cumsum(work) / work.sum()
-    cuts = np.concatenate([[0], np.searchsorted(done, np.arange(1, threads) / threads) + 1, [d]])
-    return Crew(
-        np.minimum(cuts, d).astype(np.int64),
-        np.zeros((threads, min(d, BLOCK), BINS), np.int64),
-        np.empty((threads - 1, d, BINS), np.int64),
-        np.empty((threads - 1, d, 3 * BINS), np.int64),
-        np.zeros((threads, LINE), np.int64),
-        np.ones((threads, 2, d), np.uint8),
-        np.empty((threads, 2)),
-        np.empty((threads, 2, 6), np.int64),
-        np.empty((threads, 2, BINS), np.uint8),
+    cuts = np.concatenate([[0], np.searchsorted(done, np.arange(1, members) / members) + 1, [d]])
+    return ThreadScratch(
+        first_feature=np.minimum(cuts, d).astype(np.int64),
+        block=np.zeros((members, min(d, BLOCK), BINS), np.int64),
+        packed=np.empty((members - 1, d, BINS), np.int64),
+        wide=np.empty((members - 1, d, 3 * BINS), np.int64),
+        n_left=np.zeros((members, LINE), np.int64),
+        allowed=np.ones((members, 2, d), np.uint8),
+        split=np.zeros((members, 2), split_dtype(criterion.sums)),
+        goes_left=np.zeros((members, 2, BINS), np.uint8),
+        bits=np.zeros((members, BINS), np.int64),
+        sums=np.zeros((members, 4, BINS)),
     )
 
 
-def _room(nodes: int, d: int, groups: int) -> Room:
-    """For that many nodes; memory that is never written to is never taken."""
-    narrow, wide = nodes // 2 + 3, 4
-    return Room(
-        np.empty((narrow, d, BINS), np.int64),
-        np.empty((wide, d, 3 * BINS), np.int64),
-        np.empty(narrow, np.int64),
-        np.empty(wide, np.int64),
-        np.zeros(nodes, np.int64),
-        np.zeros(nodes, np.int64),
-        np.zeros((nodes, groups), np.uint8),
-        np.zeros(STATE, np.int64),
-    )
-
-
-def _doubled(part: Array) -> Array:
-    larger = np.empty((2 * len(part), *part.shape[1:]), part.dtype)
-    larger[: len(part)] = part
+def _doubled(array: Array) -> Array:
+    larger = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
     return larger
 
 
-def _more(free: Array, left: int) -> Array:
-    """The numbers of free histograms, of which `left` are left, when there are twice as many."""
+def _enlarged_free(free: Array, left: int) -> Array:
+    """Return the numbers of free histograms, of which `left` are left, when there are twice as many."""
     more = np.zeros(2 * len(free), np.int64)
     more[:left] = free[:left]
     more[left : left + len(free)] = np.arange(len(free), 2 * len(free))
     return more
+
+
+def warmup() -> None:
+    """Compile for the types people use: grow a tree of two rows, of a number and a category."""
+    rows, features = np.zeros((2, 2), np.uint8), feature_table([1, 1], [0, 1], [0, 0])
+    slopes = np.ones(2, np.float32)
+    gradients = Gradients(slopes, slopes, 1.0, np.ones(2, np.int64), Packing.of(2, 2), 1.0, 1.0)
+    Grower(BinnedRows.of(rows), features, TreeParameters(), 1).grow(gradients)

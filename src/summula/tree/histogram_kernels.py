@@ -1,21 +1,21 @@
-"""Histograms of gradients: for each column and bin the sums, over the rows of a node, of gradient, curvature and 1.
+"""Histograms of gradients: for each feature and bin the sums, over the rows of a node, of gradient, hessian and 1.
 
-The three come packed in one integer a row,
+The three are packed in one integer per row,
 
     p = (g << (2 K + c)) + (h << K) + 1,      |g| < 2^(64 - 3K - c - 1),  0 <= h < 2^c,                        (1)
 
-so that a row costs one addition a column. K bits, at most 14, hold a count below 2^K. A node with fewer rows keeps its
-histogram packed, shape (columns, 256): a difference of packed sums is the packed sum of the difference. That of a
-larger one is wide, shape (columns, 768), three numbers a bin: before there are too many rows packed sums are added to
-it. With few rows in all K is smaller, and gradients are finer. With c = 0 every curvature is 1, the count is their sum,
-and the gradient has the bits that are left:
+so that a row costs one addition per feature. K bits, at most 14, hold a count below 2^K. A node with fewer rows keeps
+its histogram packed, shape (features, 256): a difference of packed sums is the packed sum of the difference. That of a
+larger one is wide, shape (features, 768), three numbers per bin: packed sums are added to it before they overflow.
+With few rows in all K is smaller, and gradients are finer. With c = 0 every hessian is 1, the count is their sum, and
+the gradient has the remaining bits:
 
     p = (g << K) + 1,      |g| < 2^(64 - 2K - 1).                                                               (2)
 
 Integers add up exactly: the sums are the same in any order, on any number of threads, in any chunks.
 
-Bins are bytes, row by row (one or two cache lines a row of thirty columns); rows of a node are scattered, so a
-later one is fetched while this one is added. Columns are taken in blocks whose sums stay in the first cache.
+Bins are bytes, row by row (one or two cache lines per row of thirty features); rows of a node are scattered, so a later
+one is prefetched while this one is added. Features are taken in blocks whose sums stay in the first-level cache.
 """
 
 from __future__ import annotations
@@ -24,52 +24,74 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from summula.core.engine.worker_group import LINE, is_cancelled
-from summula.core.numerics.compile import kernel
+from summula.core.engine.worker_group import is_cancelled
+from summula.core.numerics.compile import inlined, internal_kernel
 from summula.core.numerics.intrinsics import prefetch
+from summula.core.numerics.late_binding import KernelSignature
 
-__all__ = ["BLOCK", "COUNT_BITS", "Packing", "accumulate", "block_width", "subtract", "unpacked", "warmup"]
+__all__ = [
+    "ACCUMULATE",
+    "BINS",
+    "BLOCK",
+    "COUNT_BITS",
+    "Packing",
+    "TreeInputs",
+    "accumulate",
+    "block_width",
+    "subtract",
+    "unpack",
+]
 
+BINS = 256
 COUNT_BITS = 14  # the largest K
-_AHEAD = 24  # rows fetched ahead
-BLOCK = 24  # columns summed at once: 48 kB
+BLOCK = 24  # features summed at once: 48 kB
+_AHEAD = 24  # rows prefetched
 
 
 class Packing(NamedTuple):
-    """Where the three parts of a packed integer are: p >> top, (p >> shift) & wide and p & mask."""
+    """Where the three parts of a packed integer are: p >> top, (p >> shift) & hessian_mask and p & count_mask."""
 
     top: int
     shift: int
-    wide: int
-    mask: int
+    hessian_mask: int
+    count_mask: int
 
     @classmethod
-    def of(cls, count_bits: int, bits: int) -> Packing:
-        """Equation (1), or (2) where `bits`, those of the curvature, are none."""
+    def of(cls, count_bits: int, hessian_bits: int) -> Packing:
+        """Return equation (1), or (2) where there are no bits for the hessian."""
         mask = (1 << count_bits) - 1
-        if not bits:
+        if not hessian_bits:
             return cls(count_bits, 0, mask, mask)
-        return cls(2 * count_bits + bits, count_bits, (1 << (count_bits + bits)) - 1, mask)
+        return cls(2 * count_bits + hessian_bits, count_bits, (1 << (count_bits + hessian_bits)) - 1, mask)
 
 
-@kernel
-def unpacked(p: int, packing: Any) -> Any:
-    """Sums of gradient, curvature and 1."""
-    return p >> packing.top, (p >> packing.shift) & packing.wide, p & packing.mask
+class TreeInputs(NamedTuple):
+    """What the histograms of a tree are sums of."""
+
+    binned: Any  # (rows, features) of uint8, C order
+    packed: Any  # (rows,) of int64
+    packing: Packing
 
 
-@kernel
-def block_width(columns: int) -> int:
-    """Of blocks of about one size, whose sums stay in the first cache."""
-    blocks = (columns + BLOCK - 1) // BLOCK
-    return (columns + blocks - 1) // blocks
+@inlined
+def unpack(p: int, packing: Any) -> Any:
+    """Return sums of gradient, hessian and 1."""
+    return p >> packing.top, (p >> packing.shift) & packing.hessian_mask, p & packing.count_mask
 
 
-@kernel
-def _add_rows(bins: Any, rows: Any, gradients: Any, first: int, last: int, packed: Any) -> None:
-    """Add rows to the packed sums of the columns from `first` up to `last`, which are all that `packed` has."""
-    n, d = len(rows), np.uint64(bins.shape[1])
-    flat, cells = bins.reshape(-1), packed.reshape(-1)
+@inlined
+def block_width(features: int) -> int:
+    """Return the width of blocks of about equal size, whose sums stay in the first-level cache."""
+    blocks = (features + BLOCK - 1) // BLOCK
+    return (features + blocks - 1) // blocks
+
+
+@internal_kernel
+def _add_rows(inputs: Any, rows: Any, first: int, last: int, packed: Any) -> None:
+    """Add rows to the packed sums of the features from `first` up to `last`, which are all that `packed` has."""
+    gradients = inputs.packed
+    n, d = len(rows), np.uint64(inputs.binned.shape[1])
+    flat, cells = inputs.binned.reshape(-1), packed.reshape(-1)
     low, width = np.uint64(first), np.uint64(last - first)
     safe = n - _AHEAD
     for i in range(n):
@@ -84,74 +106,71 @@ def _add_rows(bins: Any, rows: Any, gradients: Any, first: int, last: int, packe
             cells[(np.uint64(j) << np.uint64(8)) + np.uint64(flat[at + np.uint64(j)])] += p
 
 
-@kernel
-def _take_apart(packed: Any, sums: Any, packing: Any) -> None:
-    """Add packed sums to wide ones, and clear them."""
+@inlined
+def _add_packed(packed: Any, packing: Any, wide: Any, first: int) -> None:
+    """Add packed sums to those of a wide histogram from feature `first` on, and clear them."""
     for f in range(len(packed)):
-        for b in range(256):
+        for b in range(BINS):
             p = packed[f, b]
             if p != 0:
-                g, h, c = unpacked(p, packing)
-                sums[f, 3 * b] += g
-                sums[f, 3 * b + 1] += h
-                sums[f, 3 * b + 2] += c
+                g, h, c = unpack(p, packing)
+                wide[first + f, 3 * b] += g
+                wide[first + f, 3 * b + 1] += h
+                wide[first + f, 3 * b + 2] += c
                 packed[f, b] = 0
 
 
-@kernel
-def accumulate(
-    bins: Any, rows: Any, gradients: Any, first: int, last: int, packing: Any, space: Any, sums: Any, table: Any
-) -> None:
-    """Sum the rows with these numbers for the columns from `first` up to `last` of `sums`, packed or wide.
+def _example_accumulate() -> tuple[Any, ...]:
+    sums = np.zeros((1, BINS), np.int64)
+    inputs = TreeInputs(np.zeros((1, 1), np.uint8), np.zeros(1, np.int64), Packing(0, 0, 0, 0))
+    return inputs, np.zeros(1, np.uint32), 0, 0, sums, sums, sums
 
-    space : room for a block, (24, 256) integers, all zero, and left so.
+
+ACCUMULATE = KernelSignature(_example_accumulate)
+
+
+@ACCUMULATE.kernel
+def accumulate(inputs: Any, rows: Any, first: int, last: int, block: Any, histogram: Any, table: Any) -> None:
+    """Sum the rows with these numbers for the features from `first` up to `last` of a histogram, packed or wide.
+
+    block : scratch of shape (24, 256), all zero before and after.
     table : that of the worker group; the sums are of no use once it is cancelled.
     """
-    sums[first:last] = 0
-    width = block_width(last - first)
-    if sums.shape[1] == 256:
+    histogram[first:last] = 0
+    width, most = block_width(last - first), inputs.packing.count_mask
+    is_packed = histogram.shape[1] == BINS
+    for start in range(0, len(rows), max(len(rows), 1) if is_packed else most):
+        if is_cancelled(table):
+            return
+        some = rows if is_packed else rows[start : start + most]
         for low in range(first, last, width):
             high = min(low + width, last)
-            _add_rows(bins, rows, gradients, low, high, sums[low:high])
-    else:
-        for start in range(0, len(rows), packing.mask):
-            if is_cancelled(table):
-                return
-            some = rows[start : start + packing.mask]
-            for low in range(first, last, width):
-                high = min(low + width, last)
-                _add_rows(bins, some, gradients, low, high, space[: high - low])
-                _take_apart(space[: high - low], sums[low:high], packing)
+            sums = histogram[low:high] if is_packed else block[: high - low]
+            _add_rows(inputs, some, low, high, sums)
+            if not is_packed:
+                _add_packed(sums, inputs.packing, histogram, low)
 
 
-@kernel
-def subtract(whole: Any, part: Any, rest: Any, first: int, last: int, packing: Any) -> None:
-    """The histogram of the rest of a node's rows, for the columns from `first` up to `last`.
+@internal_kernel
+def subtract(parent: Any, child: Any, sibling: Any, first: int, last: int, packing: Any) -> None:
+    """Compute the histogram of a sibling as the parent's less the child's, for the features from `first` up to `last`.
 
-    Each is packed or wide; `rest` may be `whole`. Packed integers are what they are modulo 2^64, so that a
-    wide histogram may be packed for the difference alone.
+    Each is packed or wide; `sibling` may be `parent`. Packed integers are what they are modulo 2^64, so that a wide
+    histogram may be packed for the difference alone.
     """
     for f in range(first, last):
-        if part.shape[1] == rest.shape[1] == whole.shape[1]:
-            for b in range(whole.shape[1]):
-                rest[f, b] = whole[f, b] - part[f, b]
-        elif rest.shape[1] == 256:
-            for b in range(256):
-                p = (whole[f, 3 * b] << packing.top) + whole[f, 3 * b + 2]
+        if child.shape[1] == sibling.shape[1] == parent.shape[1]:
+            for b in range(parent.shape[1]):
+                sibling[f, b] = parent[f, b] - child[f, b]
+        elif sibling.shape[1] == BINS:
+            for b in range(BINS):
+                p = (parent[f, 3 * b] << packing.top) + parent[f, 3 * b + 2]
                 if packing.shift:
-                    p += whole[f, 3 * b + 1] << packing.shift
-                rest[f, b] = p - part[f, b]
+                    p += parent[f, 3 * b + 1] << packing.shift
+                sibling[f, b] = p - child[f, b]
         else:
-            for b in range(256):
-                g, h, c = unpacked(part[f, b], packing)
-                rest[f, 3 * b] = whole[f, 3 * b] - g
-                rest[f, 3 * b + 1] = whole[f, 3 * b + 1] - h
-                rest[f, 3 * b + 2] = whole[f, 3 * b + 2] - c
-
-
-def warmup() -> None:
-    """Compile for the types people use."""
-    bins, rows, gradients = np.zeros((2, 1), np.uint8), np.arange(2, dtype=np.uint32), np.ones(2, np.int64)
-    space = np.zeros((BLOCK, 256), np.int64)
-    sums, table = np.zeros((1, 768), np.int64), np.zeros((2, LINE), np.int64)
-    accumulate(bins, rows, gradients, 0, 1, Packing.of(COUNT_BITS, 9), space, sums, table)
+            for b in range(BINS):
+                g, h, c = unpack(child[f, b], packing)
+                sibling[f, 3 * b] = parent[f, 3 * b] - g
+                sibling[f, 3 * b + 1] = parent[f, 3 * b + 1] - h
+                sibling[f, 3 * b + 2] = parent[f, 3 * b + 2] - c

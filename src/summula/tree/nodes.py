@@ -1,4 +1,4 @@
-"""Trees while they grow: their nodes, what limits them, and what they are grown for."""
+"""Trees: what they are grown from, what limits them, and the trees themselves."""
 
 from __future__ import annotations
 
@@ -10,134 +10,107 @@ from numpy.typing import NDArray
 
 from summula.tree.histogram_kernels import Packing
 
-__all__ = ["Bins", "Growth", "Rules", "Slopes", "Tree"]
+__all__ = ["BinnedRows", "Gradients", "Tree", "TreeParameters"]
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Bins:
-    """Binned rows: bytes row by row, and column by column for sorting rows at splits."""
+class BinnedRows:
+    """Bins of rows as bytes, row by row for histograms and column by column for partitioning."""
 
-    rows: Array
-    columns: Array  # (columns, rows); the transposed view of `rows` where memory is short
+    by_row: Array
+    by_column: Array  # (features, rows); the transposed view of `by_row` where memory is short
 
     @classmethod
-    def of(cls, rows: Array, *, both: bool = True) -> Bins:
-        """With a copy in the other order, or without."""
-        return cls(rows, np.ascontiguousarray(rows.T) if both else rows.T)
+    def of(cls, by_row: Array, *, copies: bool = True) -> BinnedRows:
+        """Return bins with a copy in the other order, or without."""
+        return cls(by_row, np.ascontiguousarray(by_row.T) if copies else by_row.T)
 
     @property
-    def by_column(self) -> tuple[Array, int, int]:
-        """The columns as one array of bytes, and how far it is from one row, and from one column, to the next."""
-        by_feature, by_row = self.columns.strides
-        order = self.columns if self.columns.flags.c_contiguous else self.columns.T
-        return order.reshape(-1), by_row, by_feature
+    def flat_by_column(self) -> tuple[Array, int, int]:
+        """The bins by column as one flat array, with the strides from row to row and from feature to feature."""
+        feature_stride, row_stride = self.by_column.strides
+        order = self.by_column if self.by_column.flags.c_contiguous else self.by_column.T
+        return order.reshape(-1), row_stride, feature_stride
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What limits a tree."""
+class TreeParameters:
+    """What limits the size of a tree and its leaf values."""
 
     max_leaves: int | None = 31
     max_depth: int | None = None
-    min_rows: int = 20
-    min_curvature: float = 1e-3
+    min_rows: int = 20  # of a leaf
+    min_hessian: float = 1e-3  # of a leaf
     min_gain: float = 0.0
     l2: float = 0.0
-    rate: float = 1.0  # what leaf values are multiplied by
-    groups: tuple[frozenset[int], ...] | None = None  # columns that may meet on a path; None: all
-    share: float = 1.0  # of the columns, drawn for each node
+    learning_rate: float = 1.0
+    interaction_groups: tuple[frozenset[int], ...] | None = None  # features allowed together on a path; None: all
+    feature_fraction: float = 1.0  # drawn for each node
 
 
-class Slopes(NamedTuple):
-    """What a tree is grown for: gradients and curvatures of the rows, and the same as packed integers.
+class Gradients(NamedTuple):
+    """What a tree is grown for: gradients and hessians of the rows, and the same as packed integers.
 
     Attributes
     ----------
-    gradients, curvatures : ndarray of shape (n,), float32
-        Unrounded, for the values of the leaves; no curvatures mean that all are 1.
-    top : float
-        The largest of either in size.
+    gradients, hessians : ndarray of shape (n,), float32
+        Unrounded, for leaf values; no hessians mean that all are 1.
+    largest : float
+        The largest absolute value of either.
     packed : ndarray of shape (n,), int64
         Rounded, for the search of splits (see `histogram_kernels`).
     packing : Packing
         Where the parts of those integers are.
-    gradient_unit, curvature_unit : float
-        What an integer is worth.
+    gradient_unit, hessian_unit : float
+        The value of the integer 1.
     """
 
     gradients: Array
-    curvatures: Array
-    top: float
+    hessians: Array
+    largest: float
     packed: Array
     packing: Packing
     gradient_unit: float
-    curvature_unit: float
-
-
-class Growth(NamedTuple):
-    """The nodes of a tree while it grows, as arrays with an entry each; the right child comes next to the left.
-
-    Attributes
-    ----------
-    span : where its rows start and stop, and its depth
-    total : sums of gradient, curvature, rows
-    node : its value, and the bounds of it
-    gain : of its best split; -1 where there is none
-    found : that split (see `split_kernels.best_split`)
-    left : for that split, which bins go left
-    child : the left child; 0 for a leaf
-    """
-
-    span: Array
-    total: Array
-    node: Array
-    gain: Array
-    found: Array
-    left: Array
-    child: Array
-
-    @classmethod
-    def of(cls, nodes: int) -> Growth:
-        """Room for so many nodes."""
-        return cls(
-            np.zeros((nodes, 3), np.int64),
-            np.zeros((nodes, 3), np.int64),
-            np.zeros((nodes, 3)),
-            np.full(nodes, -1.0),
-            np.zeros((nodes, 6), np.int64),
-            np.zeros((nodes, 256), np.uint8),
-            np.zeros(nodes, np.int64),
-        )
-
-    def larger(self) -> Growth:
-        """The same with room for twice as many."""
-        return Growth(*(np.concatenate([part, np.zeros_like(part)]) for part in self))
+    hessian_unit: float
 
 
 @dataclass
 class Tree:
-    """Nodes as arrays; node 0 is the root, `child` the left child of each (0 for a leaf), the right one next to it."""
+    """A grown tree, as arrays with one entry per node; node 0 is the root, and the right child follows the left one."""
 
-    column: Array  # -1 for a leaf
+    feature: Array  # -1 for a leaf
     bin: Array  # the last on the left; -1 for categories
     missing_left: Array
-    child: Array
-    value: Array
-    gain: Array
+    left_child: Array  # 0 for a leaf
     count: Array
-    weight: Array  # sum of curvatures
     depth: Array
-    lefts: dict[int, Array]  # of nodes that split categories: which bins go left
+    floats: Array  # of shape (3, n_nodes): value, gain, weight
+    goes_left: dict[int, Array]  # for nodes that split on categories: which bins go left
 
     @classmethod
-    def of(cls, whole: Array, real: Array, left: Array) -> Tree:
-        """From its columns (`growing_kernels.read`), and which bins go left at each node."""
-        column, last, missing_left, child, count, depth = whole
-        value, gain, weight = real
-        lefts = {node: left[node].copy() for node in np.flatnonzero((column >= 0) & (last < 0)).tolist()}
-        return cls(column, last, missing_left, child, value, gain, count, weight, depth, lefts)
+    def of(cls, integers: Array, floats: Array, goes_left: Array) -> Tree:
+        """Return a tree from its columns (`growing_kernels.read_tree`), and the bins that go left at each node."""
+        feature, last_bin, missing_left, left_child, count, depth = integers
+        categorical = np.flatnonzero((feature >= 0) & (last_bin < 0)).tolist()
+        flags = {node: goes_left[node].copy() for node in categorical}
+        return cls(feature, last_bin, missing_left, left_child, count, depth, floats, flags)
+
+    @property
+    def value(self) -> Array:
+        """Values of the nodes; those of the leaves are added to raw predictions."""
+        return np.asarray(self.floats[0])
+
+    @property
+    def gain(self) -> Array:
+        """Gains of the splits; 0 for a leaf."""
+        return np.asarray(self.floats[1])
+
+    @property
+    def weight(self) -> Array:
+        """Sums of hessians."""
+        return np.asarray(self.floats[2])
 
     def __len__(self) -> int:
-        return len(self.value)
+        return len(self.feature)

@@ -124,11 +124,12 @@ class Nodes(NamedTuple):
             return cls.none()
         sizes = [len(tree) for tree in trees]
         roots = np.cumsum([0, *sizes])
-        column, last, child = (np.concatenate([getattr(t, name) for t in trees]) for name in ("column", "bin", "child"))
+        names = ("feature", "bin", "left_child")
+        column, last, child = (np.concatenate([getattr(tree, name) for tree in trees]) for name in names)
         inner = column >= 0
         compared = inner & (last >= 0)
         category, threshold = np.full(len(column), -1, np.int32), np.zeros(len(column))
-        lefts = [left for tree in trees for left in tree.lefts.values()]
+        lefts = [left for tree in trees for left in tree.goes_left.values()]
         category[inner & (last < 0)] = np.arange(len(lefts))
         threshold[compared] = bins.edges[column[compared], last[compared]]
         return cls(

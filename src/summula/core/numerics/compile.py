@@ -1,13 +1,24 @@
-"""How every kernel is compiled: serial, outside the GIL, cached on disk where there is a place to write."""
+"""How every kernel is compiled: serial, outside the GIL, cached on disk where there is a place to write.
+
+Compiling takes 0.05 to 0.5 s per kernel and happens once per machine, for every signature a kernel is called with. So
+callers convert their arrays to the one dtype and layout a kernel has, kernels of moderate size call each other, and
+state is passed as few arrays (records have named fields) rather than as tuples of many.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import njit, types
+from numba.core.datamodel import models, register_default
 
-__all__ = ["kernel", "piece", "summing_kernel"]
+from summula.core.numerics.kernel_cache import enable_cache
+
+__all__ = ["compiled", "inlined", "internal_kernel", "kernel", "non_allocating_kernel", "summing_kernel"]
+
+# Division by zero gives infinity or NaN, as in NumPy; nothing passes kernels as C callbacks.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -16,24 +27,63 @@ def kernel(function: Callable[..., Any]) -> Any:
     The engine runs kernels on its threads, so they are serial themselves. Where neither the package nor the user's
     cache folder can be written to, they are compiled anew in every process.
     """
-    return _compiled(function)
+    return compiled(function)
 
 
 def summing_kernel(function: Callable[..., Any]) -> Any:
-    """The same for sums whose terms may be added in any order, as vector instructions do.
+    """Compile a kernel whose sums may be added in any order, as vector instructions do.
 
     The order is fixed when it is compiled, so equal rows give equal bits; NaN and infinities keep their meaning.
     """
-    return _compiled(function, fastmath={"reassoc", "contract"})
+    return compiled(function, fastmath={"reassoc", "contract"})
 
 
-def piece(function: Callable[..., Any]) -> Any:
-    """A part of a kernel: compiled with whoever calls it and never alone, which saves the time of doing both."""
-    return njit(nogil=True, inline="always")(function)
+def non_allocating_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel that creates no arrays, without reference counts: these take long to compile."""
+    return compiled(function, _nrt=False)
 
 
-def _compiled(function: Callable[..., Any], **options: Any) -> Any:
-    try:
-        return njit(nogil=True, cache=True, **options)(function)
-    except RuntimeError:
-        return njit(nogil=True, **options)(function)
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a short function together with whoever calls it, and never alone, which saves the time of doing both."""
+    return njit(**_OPTIONS, inline="always")(function)
+
+
+def internal_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel that only kernels call, without the code that converts Python objects; saves half the time.
+
+    It may not create arrays. Called from Python, as in tests, it is compiled as an ordinary kernel first.
+    """
+    return _InternalKernel(function)
+
+
+class _InternalKernel:
+    """Behaves like a compiled function inside kernels (`_numba_type_` is Numba's protocol for that)."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.py_func = function
+        self._dispatcher = compiled(function, no_cpython_wrapper=True, _nrt=False)
+        self._numba_type_ = _KernelType(self._dispatcher)  # a weak reference
+        self._callable: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._callable is None:
+            self._callable = compiled(self.py_func)
+        return self._callable(*args)
+
+
+class _KernelType(types.Dispatcher):
+    """The type of a kernel inside others; constants among the arguments do not give it further signatures."""
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """Return the signature of a call."""
+        return super().get_call_type(context, [types.unliteral(kind) for kind in args], kws)
+
+
+register_default(_KernelType)(models.OpaqueModel)
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Any:
+    """Return a Numba function with a disk cache; `options` are Numba's, besides those of every kernel."""
+    dispatcher = njit(**_OPTIONS, **options)(function)
+    enable_cache(dispatcher, options)
+    return dispatcher

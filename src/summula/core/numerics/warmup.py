@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import importlib
 import logging
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from joblib import cpu_count
 
 __all__ = ["warmup"]
 
@@ -30,25 +35,42 @@ _KERNELS = (
     "summula.svm.linear.coordinate_kernels",
     "summula.svm.smo_kernels",
     "summula.tree.binning_kernels",
-    "summula.tree.growing_kernels",
-    "summula.tree.histogram_kernels",
-    "summula.tree.partition_kernels",
+    "summula.tree.exact.grower",
+    "summula.tree.growing",
+    "summula.tree.leaf_kernels",
     "summula.tree.predictor_kernels",
     "summula.tree.scoring_kernels",
     "summula.tree.shapley_kernels",
-    "summula.tree.split_kernels",
 )
+
+# Those that take longest; each process begins with one of them.
+_LONGEST = ("summula.tree.growing", "summula.linear_model.sgd.kernels", "summula.tree.exact.grower")
 
 _log = logging.getLogger(__name__)
 
 
 def warmup() -> None:
-    """Compile every kernel for the types people use, into the cache on disk."""
-    for name in _KERNELS:
+    """Compile every kernel for the types people use, into the cache on disk, in one process per core."""
+    names = [*_LONGEST, *(name for name in _KERNELS if name not in _LONGEST)]
+    count = min(cpu_count(), len(names))
+    if count == 1:
+        _compile(names)
+        return
+    # New interpreters: Numba compiles on one thread at a time, and processes forked from one with threads may hang.
+    command = [sys.executable, "-m", "summula.core.numerics.warmup"]
+    output = None if _log.isEnabledFor(logging.INFO) else subprocess.DEVNULL
+    processes = [subprocess.Popen([*command, *names[k::count]], stderr=output) for k in range(count)]
+    codes = [process.wait() for process in processes]
+    if any(codes):
+        _compile(names)  # raises what went wrong
+
+
+def _compile(names: Sequence[str]) -> None:
+    for name in names:
         _log.info("compiling %s", name)
         importlib.import_module(name).warmup()
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    warmup()
+    _compile(sys.argv[1:]) if len(sys.argv) > 1 else warmup()
