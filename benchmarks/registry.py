@@ -11,6 +11,7 @@ FAMILIES = (
     "likelihood",
     "stochastic",
     "sparse_models",
+    "trees",
     "boosting",
     "features",
     "mixtures",

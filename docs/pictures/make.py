@@ -372,7 +372,19 @@ def factor_loadings(ax: Any) -> None:
     loadings(FactorAnalysis(n_components=2, rotation="varimax").fit(_six_marks()), ax=ax)
 
 
+def iris_tree(ax: Any) -> None:
+    """A tree of depth two, with the record of every node."""
+    from sklearn.datasets import load_iris
+
+    from summula.tree import DecisionTreeClassifier
+
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = load_iris().target_names
+    DecisionTreeClassifier(max_depth=2).fit(X, names[y]).plot(ax)
+
+
 PICTURES = {
+    "iris-tree": iris_tree,
     "scree": scree_plot,
     "loadings": factor_loadings,
     "decision-risks": decision_risks,

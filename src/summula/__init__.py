@@ -32,6 +32,7 @@ _MODULES = (
     "stats",
     "svm",
     "theory",
+    "tree",
 )
 _NAMES = {
     "AccuracyWarning": "summula.core.errors",

@@ -40,6 +40,7 @@ from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.preprocessing import StandardScaler, TableEncoder, TableModel
 from summula.stats import families, links
 from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, PegasosSVC
+from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from tests.contract.registry import CASES, Case
 
 Array = Any
@@ -119,6 +120,11 @@ def _missing(model: Any) -> Saved:
 def _with_factors(model: Any) -> Saved:
     X = _frame()[["size", "town"]]
     return Saved(model.fit(X, _data().counts), X, _data().counts)
+
+
+def _discrete(model: Any) -> Saved:
+    X = _frame()[["town", "member"]]
+    return Saved(model.fit(X, _data().three), X, _data().three)
 
 
 def _boosted(model: Any, classes: int = 0) -> Saved:
@@ -219,6 +225,17 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     "HistGradientBoostingClassifier": [
         lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 2),
         lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 3),
+    ],
+    "DecisionTreeRegressor": [
+        lambda: _with_names(DecisionTreeRegressor(max_depth=3)),
+        lambda: _boosted(DecisionTreeRegressor(max_depth=3)),
+    ],
+    "DecisionTreeClassifier": [
+        lambda: _arrays(DecisionTreeClassifier(max_depth=3), "words"),
+        lambda: _boosted(DecisionTreeClassifier(max_depth=3), 3),
+    ],
+    "ID3Classifier": [
+        lambda: _discrete(ID3Classifier()),
     ],
     "StandardScaler": [
         lambda: _with_names(StandardScaler()),

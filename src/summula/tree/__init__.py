@@ -1,1 +1,16 @@
-"""Trees on binned rows: binning, histograms, splits, growing, predicting."""
+"""Decision trees; and the binning, histograms and growing of trees that ensembles share.
+
+Reading order of the estimators: `decision_tree_classifier`, `decision_tree_regressor`, `decision_tree`, `exact`,
+`id3_classifier`; of trees on binned rows: `binning`, `histogram_kernels`, `split_kernels`, `growing_kernels`,
+`growing`, `predictor`.
+
+>>> from summula.tree import DecisionTreeRegressor
+>>> DecisionTreeRegressor().fit([[1.0], [2.0], [3.0]], [1.0, 1.0, 7.0]).predict([[1.4], [2.9]])
+array([1., 7.])
+"""
+
+from summula.tree.decision_tree_classifier import DecisionTreeClassifier
+from summula.tree.decision_tree_regressor import DecisionTreeRegressor
+from summula.tree.id3_classifier import ID3Classifier
+
+__all__ = ["DecisionTreeClassifier", "DecisionTreeRegressor", "ID3Classifier"]

@@ -1,0 +1,82 @@
+"""Decision trees with exact thresholds, judged by rows held out."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import mean_squared_error, roc_auc_score
+
+from benchmarks.workload import Contender, FitWorkload, Quality
+
+LEAF = 20
+TEST_ROWS = 20_000
+
+
+class Rows(NamedTuple):
+    """Rows to learn from, and rows to be judged by."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def _numbers(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    return X, X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=rows)
+
+
+def numbers(rows: int, columns: int) -> Rows:
+    """A sum and a product of columns, with noise."""
+    return Rows(*_numbers(rows, columns, 0), *_numbers(TEST_ROWS, columns, 1))
+
+
+def two_classes(rows: int, columns: int) -> Rows:
+    """Whether that number is positive."""
+    X, y, X_test, y_test = numbers(rows, columns)
+    return Rows(X, y > 0, X_test, y_test > 0)
+
+
+def _fit(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
+    def load() -> Callable[[Rows], Any]:
+        found = getattr(import_module(module), f"DecisionTree{kind}")
+
+        def work(data: Rows) -> Any:
+            return found(min_samples_leaf=LEAF, random_state=0).fit(data.X, data.y)
+
+        return work
+
+    return load
+
+
+def minus_area(data: Rows, model: Any) -> float:
+    """Minus the area under the ROC curve, of rows held out."""
+    return -float(roc_auc_score(data.y_test, model.predict_proba(data.X_test)[:, 1]))
+
+
+def squared_error(data: Rows, model: Any) -> float:
+    """The mean squared error of rows held out."""
+    return float(mean_squared_error(data.y_test, model.predict(data.X_test)))
+
+
+def _workload(name: str, title: str, data: Any, kind: str, judge: Any) -> FitWorkload:
+    return FitWorkload(
+        name=f"tree-{name}",
+        title=f"DecisionTree{kind}, {title}, at least {LEAF} rows per leaf",
+        shape=(100_000, 20),
+        quick_shape=(3_000, 12),
+        make_data=data,
+        contenders=(
+            Contender("summula", _fit("summula.tree", kind)),
+            Contender("scikit-learn", _fit("sklearn.tree", kind)),
+        ),
+        quality=Quality(judge, "objective", tolerance=3e-3),
+    )
+
+
+WORKLOADS = (
+    _workload("classes", "two classes", two_classes, "Classifier", minus_area),
+    _workload("regression", "squared error", numbers, "Regressor", squared_error),
+)

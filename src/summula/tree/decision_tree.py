@@ -1,0 +1,334 @@
+"""What the decision trees share: reading, growing, pruning, and showing a tree."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.chunks import Chunk
+from summula.core.engine.engine import check_watch
+from summula.core.engine.random import stream_key
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.parameters import Allowed, array_like, integer, none, one_of, random_state, real
+from summula.core.estimator.rows import RowwiseEstimator
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.tree.binning import BinMap, learn_bins
+from summula.tree.categorical_columns import CategoricalColumns
+from summula.tree.exact.grower import ExactParameters, ExactTree, grow_exact
+from summula.tree.exact.pruning import PruningPath, prune, pruning_path
+from summula.tree.predictor import Nodes
+from summula.tree.predictor_kernels import find_leaves
+
+if TYPE_CHECKING:
+    from summula.ensemble.explaining import Explanation
+
+__all__ = ["SHARED_PARAMETERS", "DecisionTree", "leaf_values"]
+
+Array = NDArray[Any]
+
+_share = Allowed(
+    lambda v: isinstance(v, float | np.floating) and bool(0.0 < v <= 1.0), "a float in the range (0.0, 1.0]"
+)
+_half = Allowed(lambda v: isinstance(v, float | np.floating) and bool(0.0 < v < 1.0), "a float in the range (0.0, 1.0)")
+
+SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "splitter": (one_of("best", "random"),),
+    "max_depth": (integer(1), none),
+    "min_samples_split": (integer(2), _share),
+    "min_samples_leaf": (integer(1), _half),
+    "min_weight_fraction_leaf": (real(0.0, 0.5),),
+    "max_features": (integer(1), _share, one_of("sqrt", "log2"), none),
+    "random_state": (random_state,),
+    "max_leaf_nodes": (integer(2), none),
+    "min_impurity_decrease": (real(0.0),),
+    "ccp_alpha": (real(0.0),),
+    "categorical_features": (one_of("from_dtype"), array_like, none),
+    "max_time": (none, real(0.0)),
+}
+
+
+def leaf_values(nodes: Nodes, bins: BinMap, values: Array, chunk: Chunk) -> Array:
+    """Return the values of the leaves that the rows of a chunk end in, shape (rows, values per leaf)."""
+    return np.asarray(values[leaf_numbers(nodes, bins, chunk)])
+
+
+def leaf_numbers(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
+    """Return the number of the leaf that each row of a chunk ends in."""
+    X = bins.with_bins(chunk.X)
+    out = np.empty((len(X), 1), np.int64)
+    find_leaves(X, nodes, 0, 1, out)
+    return out[:, 0]
+
+
+def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: one tree, and categories asked of columns that hold some."""
+    if sizes["n_trees"] != 1:
+        return f"there are {sizes['n_trees']} trees instead of one"
+    asked = model._nodes.column[model._nodes.category >= 0]
+    if not model._bins.categorical[asked].all():
+        return "a node asks for the category of a column of numbers"
+    return None
+
+
+@schema.state(
+    _tree_fits_the_columns,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
+    is_categorical_=schema.Array("bool", "n_features") | None,
+    max_features_=schema.Integer(1),
+    _bins=schema.Object(BinMap, n_features="n_features"),
+    _nodes=schema.Object(Nodes, n_features="n_features", n_trees="n_trees", n_nodes="n_nodes"),
+    _impurity=schema.Array("float64", "n_nodes"),
+    _values=schema.Array("float64", "n_nodes", "n_values", row_major=True),
+)
+class DecisionTree(CategoricalColumns, RowwiseEstimator):
+    """A tree whose thresholds are found among all values."""
+
+    _accepts_sparse = False
+    _allows_nan = True
+    _streaming_alternative = "HistGradientBoostingClassifier or HistGradientBoostingRegressor"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
+
+    criterion: str
+    n_features_in_: int
+    max_features_: int
+    _bins: BinMap
+    _nodes: Nodes
+    _impurity: Array
+    _values: Array
+
+    # -------------------------------------------------------------------------------------------------------- fitting
+
+    def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
+        """Return weights of rows, with those of classes."""
+        return weight
+
+    def _check_targets(self, y: Array) -> None:
+        """Raise an error for targets that the criterion cannot have."""
+
+    def _n_classes(self) -> int:
+        """Return the number of classes; 0 for regression."""
+        return 0
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        from summula.ensemble.boosting_rows import check_one_target
+
+        with self._fitting(X, y, sample_weight) as run:
+            check_one_target(run, y)
+            tree = self._grow(run)
+            if self.ccp_alpha > 0.0:
+                tree = prune(tree, float(self.ccp_alpha))
+            self._nodes, self._impurity, self._values = tree
+        return self
+
+    def _grow(self, run: Run) -> ExactTree:
+        from summula.ensemble.boosting_rows import survey
+
+        d = run.source.n_features
+        categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
+        found = survey(run, categorical, 0)
+        self._check_targets(found.y)
+        weight = self._row_weights(found.y, found.weight)
+        self._bins = learn_bins(found.rows[:0], None, found.categories, 255)
+        rows = run.source.chunk(0, run.source.n_rows).X
+        parameters = self._exact_parameters(len(rows), d, len(rows) if weight is None else float(weight.sum()))
+        n_classes = self._n_classes()
+        X = self._bins.with_bins(rows)
+        return grow_exact(X, found.y.astype(np.float64), weight, n_classes, parameters, categorical, check_watch)
+
+    def _exact_parameters(self, n: int, d: int, weight: float) -> ExactParameters:
+        """Return the limits in numbers of rows and columns."""
+
+        def rows(value: Any, least: int) -> int:
+            return int(value) if isinstance(value, int | np.integer) else max(int(np.ceil(value * n)), least)
+
+        self.max_features_ = _number_of_features(self.max_features, d)
+        leaf = rows(self.min_samples_leaf, 1)
+        return ExactParameters(
+            criterion=self.criterion,
+            max_depth=self.max_depth,
+            max_leaf_nodes=self.max_leaf_nodes,
+            min_samples_split=max(rows(self.min_samples_split, 2), 2 * leaf),
+            min_samples_leaf=leaf,
+            min_weight_leaf=float(self.min_weight_fraction_leaf) * weight,
+            min_impurity_decrease=float(self.min_impurity_decrease),
+            max_features=self.max_features_,
+            random_threshold=self.splitter == "random",
+            key=stream_key(_draw_seed(self.random_state), (0,)),
+        )
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> PruningPath:
+        """Compute the penalties per leaf at which the best subtree of the unpruned tree changes.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+
+        Returns
+        -------
+        PruningPath
+            `ccp_alphas`, rising from 0, and `impurities`, the weighted impurity of the leaves from each of them on.
+        """
+        from sklearn.base import clone
+
+        model = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        return pruning_path(model._tree)
+
+    # ------------------------------------------------------------------------------------------------------ the tree
+
+    @property
+    def _tree(self) -> ExactTree:
+        return ExactTree(self._nodes, self._impurity, self._values)
+
+    def _score_function(self) -> Any:
+        return functools.partial(leaf_values, self._nodes, self._bins, self._values)
+
+    def get_depth(self) -> int:
+        """Return the length of the longest path from the root to a leaf."""
+        check_is_fitted(self)
+        return int(self._depths().max())
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves."""
+        check_is_fitted(self)
+        return int((self._nodes.column < 0).sum())
+
+    def _depths(self) -> Array:
+        depth, nodes = np.zeros(len(self._impurity), np.int64), self._nodes
+        for node in np.flatnonzero(nodes.column >= 0):  # parents come before their children
+            depth[nodes.child[node] : nodes.child[node] + 2] = depth[node] + 1
+        return depth
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Decrease of impurity by the splits on each column, as shares of all.
+
+        It favours columns with many values; scikit-learn's `permutation_importance` on held-out rows does not.
+        """
+        check_is_fitted(self)
+        gains = self._nodes.importances(self.n_features_in_, by_gain=True)
+        return gains / gains.sum() if gains.sum() > 0 else gains
+
+    def apply(self, X: Any) -> Any:
+        """Return the number of the leaf that each row ends in.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); batches for a scan
+        """
+        check_is_fitted(self)
+        return self._by_row(X, functools.partial(leaf_numbers, self._nodes, self._bins))
+
+    def decision_path(self, X: Any) -> Any:
+        """Return which nodes each row passes through.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        sparse matrix of shape (n_samples, n_nodes), 1 for the nodes on the path
+        """
+        leaves, parent = np.asarray(self.apply(X)), np.full(len(self._impurity), -1)
+        inner = np.flatnonzero(self._nodes.column >= 0)
+        for side in range(2):
+            parent[self._nodes.child[inner] + side] = inner
+        rows, columns, at = [], [], leaves
+        which = np.arange(len(leaves))
+        while len(at):
+            rows.append(which)
+            columns.append(at)
+            at, which = parent[at], which[parent[at] >= 0]
+            at = at[at >= 0]
+        row, column = np.concatenate([which, *rows]), np.concatenate([at, *columns])
+        return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), (len(leaves), len(parent)))
+
+    def rules(self, *, decimals: int = 4) -> str:
+        """Return the tree as text: one line per question and leaf.
+
+        Parameters
+        ----------
+        decimals : int, default=4
+            Significant digits of thresholds and values.
+        """
+        from summula.tree.showing import rules
+
+        check_is_fitted(self)
+        return rules(self, decimals)
+
+    def plot(self, ax: Any = None, *, max_depth: int | None = None) -> Any:
+        """Draw the tree: question, impurity, rows and value of each node.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        max_depth : int, optional
+            Levels drawn below the root; all by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from summula.tree.showing import plot
+
+        check_is_fitted(self)
+        return plot(self, ax, max_depth)
+
+    def explain(self, X: Any) -> Explanation:
+        """Compute what each column contributes to each prediction: exact Shapley values.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            `values` and `base_values` add up to the prediction (of classifiers, the probability of each class).
+        """
+        from summula.ensemble.explaining import Explanation, Paths, expected_scores, shapley_rows
+
+        source = self._reading(X)
+        if source.streams:
+            raise DataError("explain keeps its rows in memory: give an array or a frame of some of them.")
+        width = self._values.shape[1]
+        nodes = Nodes.joined([self._nodes._replace(value=np.ascontiguousarray(column)) for column in self._values.T])
+        values = self._map_rows(
+            functools.partial(shapley_rows, nodes, Paths.of(nodes, width), width, self._bins), source
+        )
+        base = np.tile(expected_scores(nodes, np.zeros(width)), (len(values), 1))
+        names = None if source.names is None else tuple(source.names)
+        if width == 1:
+            values, base = values[:, :, 0], base[:, 0]
+        return Explanation(values, base, names)
+
+
+def _number_of_features(given: Any, d: int) -> int:
+    """Return the number of columns tried at each node."""
+    if given is None:
+        return d
+    if given in ("sqrt", "log2"):
+        return max(1, int(np.sqrt(d) if given == "sqrt" else np.log2(d)))
+    if isinstance(given, int | np.integer):
+        if given > d:
+            raise ParameterError(f"max_features={given} is larger than the number of columns, {d}; give at most {d}.")
+        return int(given)
+    return max(1, int(given * d))
+
+
+def _draw_seed(given: Any) -> int:
+    if isinstance(given, np.random.Generator):
+        return int(given.integers(2**32 - 1))
+    return int(check_random_state(given).randint(np.iinfo(np.uint32).max, dtype="u8"))

@@ -1,0 +1,181 @@
+"""Classification by a tree with exact thresholds."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils.class_weight import compute_sample_weight
+
+from summula.core.estimator.classifier import ProbabilisticClassifier, weights_of_labels
+from summula.core.estimator.parameters import Allowed, mapping, none, one_of
+from summula.core.model_files import schema
+from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree
+
+__all__ = ["DecisionTreeClassifier"]
+
+Array = NDArray[Any]
+
+
+def _values_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
+    if sizes["n_values"] != sizes["n_classes"]:
+        return f"leaves have {sizes['n_values']} values for {sizes['n_classes']} classes"
+    if (model._values < 0).any() or not np.allclose(model._values.sum(axis=1), 1.0):
+        return "the shares of the classes in a node do not add up to 1"
+    return None
+
+
+@schema.saved(_values_are_shares, classes_=schema.Labels("n_classes"))
+class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
+    """Classification tree: every value of a column is a possible threshold.
+
+    The tree is the one of scikit-learn, but for splits of equal gain.
+
+    Parameters
+    ----------
+    criterion : {"gini", "entropy", "log_loss"}, default="gini"
+        Impurity of a node; "log_loss" is the entropy.
+    splitter : {"best", "random"}, default="best"
+        Whether each column has its best threshold, or one drawn between its smallest and largest value.
+    max_depth : int or None, default=None
+        Maximum number of splits on a path.
+    min_samples_split : int or float, default=2
+        Minimum number of rows of a node that is split, or their share.
+    min_samples_leaf : int or float, default=1
+        Minimum number of rows of a leaf, or their share.
+    min_weight_fraction_leaf : float, default=0
+        Minimum share of the total weight in a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Number of columns tried at each node, drawn anew, or their share; None tries all.
+    random_state : int, Generator, RandomState or None, default=None
+        For the columns and thresholds drawn.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves; the node of largest improvement is split first.
+    min_impurity_decrease : float, default=0
+        Minimum decrease of impurity, weighted by the share of rows, of a split.
+    class_weight : dict of label to weight, "balanced" or None, default=None
+        Weights of rows are multiplied by the weight of their class.
+    ccp_alpha : float, default=0
+        Penalty per leaf; the tree is pruned to its best subtree.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
+        names of columns. Beyond 255 levels the rarer ones are taken together.
+    max_time : float, optional
+        Seconds after which a fit is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    max_features_ : int
+        Number of columns tried at each node.
+    feature_importances_ : ndarray of shape (n_features,)
+        Decrease of impurity by the splits on each column, as shares of all.
+    is_categorical_ : ndarray of shape (n_features,), bool, or None
+    category_levels_ : dict
+        The texts of each column of text.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when all columns have names.
+
+    References
+    ----------
+    Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.tree import DecisionTreeClassifier
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> model = DecisionTreeClassifier().fit(X, ["low", "low", "high", "high"])
+    >>> print(model.rules())
+    if x[0] <= 2.5: low (100% of 2 rows)
+    if x[0] > 2.5 or is missing: high (100% of 2 rows)
+    """
+
+    _fewest_classes = 1
+    _streaming_alternative = "HistGradientBoostingClassifier"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "criterion": (one_of("gini", "entropy", "log_loss"),),
+        **SHARED_PARAMETERS,
+        "class_weight": (none, one_of("balanced"), mapping),
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "gini",
+        splitter: str = "best",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: Any = None,
+        random_state: Any = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        class_weight: Any = None,
+        ccp_alpha: float = 0.0,
+        categorical_features: Any = "from_dtype",
+        max_time: float | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.splitter = splitter
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.random_state = random_state
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
+        self.categorical_features = categorical_features
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+            Training data; NaN is a missing value, infinities are the outermost values of their column.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights of rows; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _n_classes(self) -> int:
+        return len(self.classes_)
+
+    def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
+        if self.class_weight is None:
+            return weight
+        codes = y.astype(np.intp)
+        if isinstance(self.class_weight, str):
+            by_row = np.asarray(compute_sample_weight("balanced", codes))
+        else:
+            by_row = weights_of_labels(self.class_weight, self.classes_)[codes]
+        return by_row if weight is None else weight * by_row
+
+    @staticmethod
+    def _winners(scores: Array) -> Array:
+        return np.asarray(scores.argmax(axis=1))
+
+    @staticmethod
+    def _probabilities(scores: Array) -> Array:
+        return scores
+
+    @staticmethod
+    def _log_probabilities(scores: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(scores))

@@ -1,0 +1,162 @@
+"""Regression by a tree with exact thresholds."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.data.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.estimator.parameters import Allowed, one_of
+from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.rows import RowFunction
+from summula.core.model_files import schema
+from summula.tree.binning import BinMap
+from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree, leaf_values
+from summula.tree.predictor import Nodes
+
+__all__ = ["DecisionTreeRegressor"]
+
+Array = NDArray[Any]
+
+
+def _means(nodes: Nodes, bins: BinMap, values: Array, chunk: Chunk) -> Array:
+    return leaf_values(nodes, bins, values, chunk)[:, 0]
+
+
+def _has_one_value(model: Any, sizes: schema.Sizes) -> str | None:
+    return None if sizes["n_values"] == 1 else f"leaves have {sizes['n_values']} values for one target"
+
+
+@schema.saved(_has_one_value)
+class DecisionTreeRegressor(DecisionTree, Regressor):
+    """Regression tree: every value of a column is a possible threshold.
+
+    The tree is the one of scikit-learn, but for splits of equal gain.
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
+        Impurity of a node; a leaf predicts the mean, or the median for "absolute_error".
+    splitter : {"best", "random"}, default="best"
+        Whether each column has its best threshold, or one drawn between its smallest and largest value.
+    max_depth : int or None, default=None
+        Maximum number of splits on a path.
+    min_samples_split : int or float, default=2
+        Minimum number of rows of a node that is split, or their share.
+    min_samples_leaf : int or float, default=1
+        Minimum number of rows of a leaf, or their share.
+    min_weight_fraction_leaf : float, default=0
+        Minimum share of the total weight in a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Number of columns tried at each node, drawn anew, or their share; None tries all.
+    random_state : int, Generator, RandomState or None, default=None
+        For the columns and thresholds drawn.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves; the node of largest improvement is split first.
+    min_impurity_decrease : float, default=0
+        Minimum decrease of impurity, weighted by the share of rows, of a split.
+    ccp_alpha : float, default=0
+        Penalty per leaf; the tree is pruned to its best subtree.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
+        names of columns. Beyond 255 levels the rarer ones are taken together.
+    max_time : float, optional
+        Seconds after which a fit is given up.
+
+    Attributes
+    ----------
+    max_features_ : int
+        Number of columns tried at each node.
+    feature_importances_ : ndarray of shape (n_features,)
+        Decrease of impurity by the splits on each column, as shares of all.
+    is_categorical_ : ndarray of shape (n_features,), bool, or None
+    category_levels_ : dict
+        The texts of each column of text.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when all columns have names.
+
+    References
+    ----------
+    Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.tree import DecisionTreeRegressor
+    >>> X = np.arange(8.0)[:, None]
+    >>> model = DecisionTreeRegressor(max_depth=1).fit(X, [1, 1, 1, 1, 5, 5, 5, 9])
+    >>> print(model.rules())
+    if x[0] <= 3.5: 1 (4 rows)
+    if x[0] > 3.5 or is missing: 6 (4 rows)
+    """
+
+    _streaming_alternative = "HistGradientBoostingRegressor"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "criterion": (one_of("squared_error", "absolute_error", "poisson"),),
+        **SHARED_PARAMETERS,
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "squared_error",
+        splitter: str = "best",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: Any = None,
+        random_state: Any = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        categorical_features: Any = "from_dtype",
+        max_time: float | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.splitter = splitter
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.random_state = random_state
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.ccp_alpha = ccp_alpha
+        self.categorical_features = categorical_features
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+            Training data; NaN is a missing value, infinities are the outermost values of their column.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Targets.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights of rows; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _check_targets(self, y: Array) -> None:
+        if self.criterion == "poisson" and ((y < 0).any() or not y.any()):
+            raise DataError(
+                "Some value(s) of y are negative which is not allowed for Poisson regression, or all are 0; use "
+                "criterion='squared_error'."
+            )
+
+    def _row_function(self) -> RowFunction:
+        return functools.partial(_means, self._nodes, self._bins, self._values)

@@ -1,0 +1,334 @@
+"""A whole exact tree in one kernel.
+
+The rows of every node are consecutive in the order of each column; a split divides all orders in two, stably, so that
+nothing is sorted after the start. Each level of the tree costs one pass over the table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.engine.random_kernels import random_bits
+from summula.core.numerics.compile import internal_kernel, non_allocating_kernel
+from summula.tree.exact.records import ABSOLUTE, ENTROPY, GINI, POISSON, SQUARED
+from summula.tree.exact.scan_kernels import find_threshold
+
+__all__ = ["grow"]
+
+_MISSING = 255  # the category of missing values
+_EPSILON = 2.0**-52
+
+
+# ---------------------------------------------------------------------------------------------------------- node sums
+
+
+@internal_kernel
+def _add_row(sums: Any, y: float, w: float, criterion: int) -> None:
+    """Add a row to the sums of a node: the weight of each class, or of w y and w y^2 (Poisson: w y log y); last w."""
+    last = len(sums) - 1
+    if criterion <= ENTROPY:
+        sums[np.int64(y)] += w
+    else:
+        sums[0] += w * y
+        if criterion == POISSON:
+            sums[1] += w * y * np.log(y) if y > 0.0 else 0.0
+        else:
+            sums[1] += w * y * y
+    sums[last] += w
+
+
+@internal_kernel
+def _impurity(sums: Any, criterion: int) -> float:
+    """Return the impurity of a node from its sums; that of absolute error is not a function of sums."""
+    weight, impurity = sums[len(sums) - 1], 0.0
+    if criterion == GINI:
+        impurity = 1.0
+        for k in range(len(sums) - 1):
+            impurity -= (sums[k] / weight) ** 2
+    elif criterion == ENTROPY:
+        for k in range(len(sums) - 1):
+            share = sums[k] / weight
+            if share > 0.0:
+                impurity -= share * np.log2(share)
+    else:
+        mean = sums[0] / weight
+        if criterion == SQUARED:
+            impurity = sums[1] / weight - mean * mean
+        elif mean > 0.0:
+            impurity = sums[1] / weight - mean * np.log(mean)
+    return max(impurity, 0.0)
+
+
+@internal_kernel
+def _median_impurity(data: Any, order: Any, start: int, stop: int, weight: float, sums: Any) -> float:
+    """Return the mean of |y - median| over rows in the order of y; sums[0] gets the median times the weight."""
+    y, w, at, below = data.y, data.weight, start, 0.0
+    while at < stop - 1 and 2 * (below + w[order[at]]) < weight:
+        below += w[order[at]]
+        at += 1
+    median = y[order[at]]
+    if at + 1 < stop and 2 * (below + w[order[at]]) == weight:
+        median = (median + y[order[at + 1]]) / 2
+    total = 0.0
+    for i in range(start, stop):
+        total += w[order[i]] * abs(y[order[i]] - median)
+    sums[0] = median * weight
+    return total / weight
+
+
+# --------------------------------------------------------------------------------------------------------- categories
+
+
+@internal_kernel
+def _rank_categories(data: Any, f: int, order: Any, start: int, stop: int, target: int, scratch: Any) -> None:
+    """Rank the categories of a column by the mean of y, or the share of class `target`: `scratch.category_rank`."""
+    x, y, w, sums, rank = data.values[f], data.y, data.weight, scratch.categories, scratch.category_rank
+    sums[:] = 0.0
+    for i in range(start, stop):
+        row = order[i]
+        b = _MISSING if x[row] != x[row] else np.int64(x[row])
+        sums[0, b] += w[row]
+        sums[1, b] += w[row] * (y[row] if target < 0 else np.float64(y[row] == target))
+    used = 0
+    for b in range(256):
+        if sums[0, b] > 0.0:
+            key, at = sums[1, b] / sums[0, b], used
+            while at > 0 and sums[2, at - 1] > key:  # insertion sort: sums[2] keys, sums[3] categories
+                sums[2, at], sums[3, at] = sums[2, at - 1], sums[3, at - 1]
+                at -= 1
+            sums[2, at], sums[3, at] = key, b
+            used += 1
+    rank[:] = -1
+    for at in range(used):
+        rank[np.int64(sums[3, at])] = at
+
+
+@internal_kernel
+def _order_by_category(data: Any, f: int, order: Any, start: int, stop: int, scratch: Any) -> None:
+    """Write the ranks of the rows' categories, and the rows in that order, to `scratch`."""
+    x, rank, counts = data.values[f], scratch.category_rank, scratch.categories
+    counts[0] = 0.0
+    for i in range(start, stop):
+        row = order[i]
+        scratch.rank_column[row] = rank[_MISSING if x[row] != x[row] else np.int64(x[row])]
+        counts[0, np.int64(scratch.rank_column[row])] += 1
+    place = np.float64(start)
+    for b in range(256):
+        here = counts[0, b]
+        counts[0, b] = place
+        place += here
+    for i in range(start, stop):
+        row = order[i]
+        rank_of_row = np.int64(scratch.rank_column[row])
+        scratch.order[np.int64(counts[0, rank_of_row])] = row
+        counts[0, rank_of_row] += 1
+
+
+@internal_kernel
+def _find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, split: Any, scratch: Any) -> bool:
+    """Find the best set of categories of a column, if it beats `split`: a leading part of them in some order.
+
+    By the mean of y, or the share of the second of two classes, some leading part is the best of all sets (Fisher 1958)
+    for every criterion but the absolute error; with more classes the order of each of them is tried.
+    """
+    start, stop, _ = place
+    order, n_classes = data.orders[len(data.orders) - 1], len(total) - 1
+    n_orders = 1 if parameters.criterion >= SQUARED or n_classes == 2 else n_classes
+    varies = False
+    for k in range(n_orders):
+        target = -1 if parameters.criterion >= SQUARED else (1 if n_classes == 2 else k)
+        _rank_categories(data, f, order, start, stop, target, scratch)
+        _order_by_category(data, f, order, start, stop, scratch)
+        before = split.score
+        if find_threshold((scratch.order, scratch.rank_column), place, data, total, parameters, split, scratch):
+            varies = True
+        if split.score > before:
+            split.feature, split.is_categorical = f, 1
+            for b in range(256):
+                rank = scratch.category_rank[b]
+                scratch.goes_left[b] = rank >= 0 and rank <= split.threshold
+            split.missing_left = scratch.goes_left[_MISSING] if scratch.category_rank[_MISSING] >= 0 else -1
+    return varies
+
+
+# ------------------------------------------------------------------------------------------------------------- search
+
+
+@internal_kernel
+def _find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, scratch: Any) -> None:
+    """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant."""
+    node, features, d = nodes[number], scratch.features, len(data.values)
+    split, order_by_y = node.split, data.orders[len(data.orders) - 1]
+    split.score, split.feature = -np.inf, -1
+    if parameters.criterion == ABSOLUTE:
+        for i in range(node.start, node.stop):
+            row = order_by_y[i]
+            scratch.ranks[row] = i - node.start
+            scratch.targets[i - node.start] = data.y[row]
+    visited, useful = 0, 0
+    for f in range(d):
+        features[f] = f
+    while visited < d and (visited < parameters.max_features or useful == 0):
+        counter = 2 * (number * d + visited)
+        if parameters.max_features < d or parameters.random_threshold:
+            random = random_bits(parameters.key, counter) >> np.uint64(11)
+            other = visited + np.int64(np.float64(random) * 2.0**-53 * (d - visited))
+            features[visited], features[other] = features[other], features[visited]
+        f, before = features[visited], split.score
+        place = (node.start, node.stop, counter + 1)
+        if data.is_categorical[f]:
+            varies = _find_categories(data, f, place, total, parameters, split, scratch)
+        else:
+            varies = find_threshold((data.orders[f], data.values[f]), place, data, total, parameters, split, scratch)
+            if split.score > before:
+                split.feature, split.is_categorical = f, 0
+                if data.values[f][data.orders[f][node.stop - 1]] == data.values[f][data.orders[f][node.stop - 1]]:
+                    split.missing_left = -1  # no missing values here
+        visited += 1
+        useful += varies
+
+
+@internal_kernel
+def _mark_rows(data: Any, node: Any, goes_left: Any, scratch: Any) -> int:
+    """Set which rows of a node go left, and where missing values go that the node has none of; return their number."""
+    split, n_left = node.split, 0
+    x, order = data.values[split.feature], data.orders[len(data.orders) - 1]
+    for i in range(node.start, node.stop):
+        row = order[i]
+        if x[row] != x[row]:
+            left = split.missing_left == 1
+        elif split.is_categorical:
+            left = goes_left[np.int64(x[row])] == 1
+        else:
+            left = x[row] <= split.threshold
+        scratch.flags[row] = left
+        n_left += left
+    if split.missing_left < 0:
+        split.missing_left = 2 * n_left > node.stop - node.start
+    return n_left
+
+
+@internal_kernel
+def _partition(order: Any, start: int, stop: int, flags: Any, scratch: Any) -> None:
+    """Divide the rows of a node in two, stably."""
+    left, right = np.int64(start), np.int64(0)
+    for i in range(start, stop):
+        row = order[i]
+        goes = np.int64(flags[row])
+        order[left] = row  # without a branch: the place is used again when the row was not meant for it
+        scratch[right] = row
+        left += goes
+        right += 1 - goes
+    for i in range(right):
+        order[left + i] = scratch[i]
+
+
+# -------------------------------------------------------------------------------------------------------------- nodes
+
+
+@internal_kernel
+def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any) -> bool:
+    """Return whether a new node may be split, after searching for its best split; `flags` get its categories."""
+    node, total = nodes[number], sums[number]
+    n = node.stop - node.start
+    if (
+        node.depth >= parameters.max_depth
+        or n < parameters.min_samples_split
+        or n < 2 * parameters.min_samples_leaf
+        or node.weight < 2 * parameters.min_weight_leaf
+        or node.impurity <= _EPSILON
+    ):
+        return False
+    scratch.goes_left[:] = 0
+    _find_split(data, number, nodes, total, parameters, scratch)
+    if node.split.feature < 0:
+        return False
+    if node.split.is_categorical:
+        for b in range(256):
+            flags[number, b] = scratch.goes_left[b]
+    # The improvement of the split needs the impurities of both sides.
+    left, right, criterion, order = scratch.left, scratch.right, parameters.criterion, data.orders[len(data.orders) - 1]
+    n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)
+    left[:], right[:] = 0.0, 0.0
+    for i in range(node.start, node.stop):
+        row = order[i]
+        _add_row(left if scratch.flags[row] else right, data.y[row], data.weight[row], criterion)
+    if criterion == ABSOLUTE:
+        inside = node.impurity * node.weight + node.split.score  # the score is minus the loss of both sides
+    else:
+        last = len(left) - 1
+        inside = node.impurity * node.weight
+        inside -= _impurity(left, criterion) * left[last] + _impurity(right, criterion) * right[last]
+    node.improvement = inside / parameters.weight
+    return bool(0 < n_left < n and node.improvement + _EPSILON >= parameters.min_improvement)
+
+
+@internal_kernel
+def _start_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any) -> None:
+    """Compute sums and impurity of a node from its rows."""
+    node, total, order, criterion = nodes[number], sums[number], data.orders[len(data.orders) - 1], parameters.criterion
+    total[:] = 0.0
+    for i in range(node.start, node.stop):
+        _add_row(total, data.y[order[i]], data.weight[order[i]], criterion)
+    node.weight, node.left_child, node.improvement = total[len(total) - 1], 0, 0.0
+    if criterion == ABSOLUTE:
+        node.impurity = _median_impurity(data, order, node.start, node.stop, node.weight, total)
+    else:
+        node.impurity = _impurity(total, criterion)
+
+
+@internal_kernel
+def _next_open(nodes: Any, open_nodes: Any, parameters: Any) -> int:
+    """Take the node to split next off the list: the last one, or that of the largest improvement."""
+    at = parameters.n_open - 1
+    if parameters.best_first:
+        for k in range(parameters.n_open):
+            ahead = nodes[open_nodes[k]].improvement - nodes[open_nodes[at]].improvement
+            if ahead > 0.0 or (ahead == 0.0 and open_nodes[k] < open_nodes[at]):
+                at = k
+    number = open_nodes[at]
+    parameters.n_open -= 1
+    open_nodes[at] = open_nodes[parameters.n_open]
+    return number  # type: ignore[no-any-return]
+
+
+@non_allocating_kernel
+def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any, budget: int) -> bool:
+    """Split nodes until no more may be, or about `budget` rows of columns have been read; return whether it is done.
+
+    flags : (nodes, 256): categories that go left at a node; one row where there are none.
+    state : one record of PARAMETERS; without nodes, the root is made first.
+    """
+    parameters = state[0]
+    if parameters.n_nodes == 0:
+        nodes[0].start, nodes[0].stop, nodes[0].depth = 0, len(data.y), 0
+        _start_node(data, 0, nodes, sums, parameters)
+        parameters.n_nodes, parameters.n_leaves, parameters.weight = 1, 1, nodes[0].weight
+        parameters.n_open = 0
+        if _open_node(data, 0, nodes, sums, parameters, flags, scratch):
+            open_nodes[0], parameters.n_open = 0, 1
+    while parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves:
+        if budget <= 0:
+            return False
+        number, child = _next_open(nodes, open_nodes, parameters), parameters.n_nodes
+        node = nodes[number]
+        budget -= (node.stop - node.start) * len(data.orders)
+        n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)
+        for f in range(len(data.orders)):
+            if f == len(data.values) or not data.is_categorical[f]:
+                _partition(data.orders[f], node.start, node.stop, scratch.flags, scratch.order)
+        node.left_child = child
+        for side in range(2):
+            nodes[child + side].start = node.start if side == 0 else node.start + n_left
+            nodes[child + side].stop = node.start + n_left if side == 0 else node.stop
+            nodes[child + side].depth = node.depth + 1
+            _start_node(data, child + side, nodes, sums, parameters)
+        parameters.n_nodes += 2
+        parameters.n_leaves += 1
+        for side in range(1, -1, -1):  # the left one is split first
+            if _open_node(data, child + side, nodes, sums, parameters, flags, scratch):
+                open_nodes[parameters.n_open] = child + side
+                parameters.n_open += 1
+    return True

@@ -1,0 +1,124 @@
+"""The records that exact trees are grown with."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "ABSOLUTE",
+    "CRITERIA",
+    "ENTROPY",
+    "GINI",
+    "NODE",
+    "PARAMETERS",
+    "POISSON",
+    "SPLIT",
+    "SQUARED",
+    "ExactRows",
+    "Scratch",
+]
+
+_INT, _FLOAT = np.int64, np.float64
+
+GINI, ENTROPY, SQUARED, POISSON, ABSOLUTE = range(5)
+CRITERIA = {
+    "gini": GINI,
+    "entropy": ENTROPY,
+    "log_loss": ENTROPY,
+    "squared_error": SQUARED,
+    "poisson": POISSON,
+    "absolute_error": ABSOLUTE,
+}
+
+SPLIT = np.dtype(
+    [
+        ("score", _FLOAT),  # of the best split so far, larger is better; -inf where there is none
+        ("feature", _INT),
+        ("threshold", _FLOAT),
+        ("is_categorical", _INT),
+        ("missing_left", _INT),
+    ]
+)
+
+NODE = np.dtype(
+    [
+        ("start", _INT),  # its rows are those of the row orders from start up to stop
+        ("stop", _INT),
+        ("depth", _INT),
+        ("left_child", _INT),  # the right one comes next; 0 for a leaf
+        ("impurity", _FLOAT),
+        ("weight", _FLOAT),
+        ("improvement", _FLOAT),  # of its split, which may be made if not negative
+        ("split", SPLIT),
+    ]
+)
+
+PARAMETERS = np.dtype(
+    [
+        ("criterion", _INT),
+        ("max_depth", _INT),
+        ("max_leaves", _INT),
+        ("best_first", _INT),  # 1: the leaf of largest improvement is split next; 0: the last one
+        ("min_samples_split", _INT),
+        ("min_samples_leaf", _INT),
+        ("min_weight_leaf", _FLOAT),
+        ("min_improvement", _FLOAT),
+        ("max_features", _INT),
+        ("random_threshold", _INT),  # 1: one threshold per column, drawn; 0: the best one
+        ("key", _INT),  # of random numbers
+        ("weight", _FLOAT),  # of all rows
+        ("n_nodes", _INT),  # state: nodes, leaves that may be split, leaves
+        ("n_open", _INT),
+        ("n_leaves", _INT),
+    ]
+)
+
+
+class ExactRows(NamedTuple):
+    """What a tree is grown from; arrays with one row per feature are contiguous in rows of the table."""
+
+    values: Any  # (features, rows) of float64: the columns
+    orders: Any  # (features + 1, rows) of uint32: rows sorted by each column within every node; last those by y
+    is_categorical: Any  # (features,) of uint8
+    y: Any  # (rows,): targets, or class codes as float64
+    weight: Any  # (rows,)
+
+
+class Scratch(NamedTuple):
+    """Memory of the kernels."""
+
+    left: Any  # sums of the two sides of a split
+    right: Any
+    categories: Any  # (4, 256): sums per category, and categories sorted
+    category_rank: Any  # (256,)
+    goes_left: Any  # (256,): categories of the best split of the node
+    flags: Any  # (rows,): whether a row goes left
+    order: Any  # (rows,)
+    rank_column: Any  # (rows,): ranks of the categories of a column
+    features: Any  # (features,), to be drawn from
+    tree: Any  # (2, rows + 1): Fenwick trees of weights and weighted targets
+    losses: Any  # (rows,): of the rows on the left of a place
+    ranks: Any  # (rows,): place of a row in the order of y, within its node
+    targets: Any  # (rows,): y in that order
+
+    @classmethod
+    def of(cls, n: int, d: int, n_sums: int, *, has_categories: bool, has_medians: bool) -> Scratch:
+        """Allocate for n rows of d columns."""
+        by_category, by_target = n if has_categories else 0, n if has_medians else 0
+        return cls(
+            np.zeros(n_sums),
+            np.zeros(n_sums),
+            np.zeros((4, 256)),
+            np.zeros(256, np.int64),
+            np.zeros(256, np.uint8),
+            np.zeros(n, np.uint8),
+            np.empty(n, np.uint32),
+            np.empty(by_category),
+            np.zeros(d, np.int64),
+            np.zeros((2, by_target + 1)),
+            np.zeros(by_target),
+            np.zeros(by_target, np.int64),
+            np.zeros(by_target),
+        )

@@ -1,0 +1,269 @@
+"""ID3: a classification tree over discrete columns, with a branch for each value.
+
+With n_k the weight of class k among the rows S of a node, the column is asked for that tells most about the class:
+
+    H(S)    = -sum_k (n_k / n) log2 (n_k / n),                                                                     (1)
+    gain(j) = H(S) - sum_v (n_v / n) H(S_v),          S_v the rows whose column j has the value v.                 (2)
+
+Each value has a branch; a column is asked for once on a path. A branch without rows is a leaf with the classes of its
+parent, and so is every value that the fit has not seen. (Quinlan, Induction of decision trees, 1986.)
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import Source
+from summula.core.errors import DataError
+from summula.core.estimator.classifier import ProbabilisticClassifier
+from summula.core.estimator.parameters import Allowed, integer, none, real
+from summula.core.model_files import schema
+from summula.tree.binning import BinMap, learn_bins
+from summula.tree.categorical_columns import CategoricalColumns
+
+__all__ = ["ID3Classifier"]
+
+Array = NDArray[Any]
+
+_MOST_LEVELS = 255
+
+
+def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: every path ends, and asks for values that its column has."""
+    feature, children = model._feature, model._children
+    number = np.arange(len(feature))[:, None]
+    if ((children >= 0) & (children <= number)).any():
+        return "a node comes before its parent"
+    if (children[feature < 0] >= 0).any() or (children[feature >= 0] < 0).all(axis=1).any():
+        return "_feature and _children disagree on which nodes are leaves"
+    if (model._shares < 0).any() or not np.allclose(model._shares.sum(axis=1), 1.0):
+        return "the shares of the classes in a node do not add up to 1"
+    return None
+
+
+@schema.saved(
+    _children_come_later,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    classes_=schema.Labels("n_classes"),
+    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
+    is_categorical_=schema.Array("bool", "n_features"),
+    _bins=schema.Object(BinMap, n_features="n_features"),
+    _feature=schema.Array("int64", "n_nodes", low=-1, below="n_features"),
+    _children=schema.Array("int64", "n_nodes", 256, low=-1, below="n_nodes", row_major=True),
+    _shares=schema.Array("float64", "n_nodes", "n_classes", row_major=True),
+    _rows=schema.Array("int64", "n_nodes", low=0),
+)
+class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
+    """Classification tree over discrete columns, with a branch for each value (ID3).
+
+    Parameters
+    ----------
+    max_depth : int or None, default=None
+        Maximum number of questions on a path.
+    min_samples_split : int, default=2
+        Minimum number of rows of a node that is split.
+    min_gain : float, default=0
+        Information gain, in bits, that a question has to exceed.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    category_levels_ : dict
+        The texts of each column of text.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when all columns have names.
+
+    References
+    ----------
+    Quinlan, Induction of decision trees, Machine Learning 1, 1986.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from summula.tree import ID3Classifier
+    >>> weather = pd.DataFrame({"sky": ["sun", "sun", "rain", "rain"], "wind": ["no", "yes", "no", "yes"]})
+    >>> print(ID3Classifier().fit(weather, ["play", "play", "play", "stay"]).rules())
+    if sky = 'rain':
+        if wind = 'no': play (100% of 1 row)
+        if wind = 'yes': stay (100% of 1 row)
+    if sky = 'sun': play (100% of 2 rows)
+    """
+
+    _accepts_sparse = False
+    _allows_nan = True
+    _fewest_classes = 1
+    _streaming_alternative = "HistGradientBoostingClassifier"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "max_depth": (integer(1), none),
+        "min_samples_split": (integer(2),),
+        "min_gain": (real(0.0),),
+    }
+    categorical_features = "from_dtype"  # text is discrete; so is every other column that is accepted
+
+    def __init__(self, *, max_depth: int | None = None, min_samples_split: int = 2, min_gain: float = 0.0) -> None:
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_gain = min_gain
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+            Text or whole numbers, at most 255 different values in a column; a missing value is a value of its own.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights of rows.
+
+        Returns
+        -------
+        self
+        """
+        from summula.ensemble.boosting_rows import survey
+
+        with self._fitting(X, y, sample_weight) as run:
+            found = survey(run, np.ones(run.source.n_features, bool), 0)
+            _check_discrete(run.source, found.categories)
+            self._bins = learn_bins(found.rows[:0], None, found.categories, _MOST_LEVELS)
+            rows = run.source.chunk(0, run.source.n_rows).X
+            codes = np.empty(rows.shape, np.uint8)
+            self._bins.write(rows, codes)
+            weight = np.ones(len(codes)) if found.weight is None else found.weight
+            self._grow(codes[weight > 0], found.y[weight > 0].astype(np.intp), weight[weight > 0])
+        return self
+
+    def _close_factors(self, X: Any, source: Source, factors: Any, reset: bool) -> None:
+        super()._close_factors(X, source, factors, reset)
+        if reset:
+            self.is_categorical_ = np.ones(source.n_features, bool)
+
+    def _grow(self, codes: Array, y: Array, weight: Array) -> None:
+        """Grow the tree, level by level."""
+        k = len(self.classes_)
+        features, children, shares, counts = [], [], [], []
+        deepest = codes.shape[1] if self.max_depth is None else self.max_depth
+        open_nodes = [(np.arange(len(y)), frozenset(range(codes.shape[1])), 0, np.zeros(k))]
+        for rows, allowed, depth, parent in open_nodes:  # nodes are appended while there are some
+            total = np.bincount(y[rows], weight[rows], k)
+            share = total / total.sum() if len(rows) else parent
+            best = -1
+            if len(rows) >= self.min_samples_split and (total > 0).sum() > 1 and depth < deepest:
+                best = self._best_feature(codes[rows], y[rows], weight[rows], sorted(allowed))
+            branch = np.full(256, -1, np.int64)
+            if best >= 0:
+                for value in (*range(int(self._bins.n_bins[best])), 255):
+                    side = rows[codes[rows, best] == value]
+                    if len(side) or value != 255:  # missing values have a branch only where there are some
+                        branch[value] = len(open_nodes)
+                        open_nodes.append((side, allowed - {best}, depth + 1, share))
+            features.append(best)
+            children.append(branch)
+            shares.append(share)
+            counts.append(len(rows))
+        self._feature, self._children = np.array(features, np.int64), np.array(children)
+        self._shares, self._rows = np.array(shares), np.array(counts, np.int64)
+
+    def _best_feature(self, codes: Array, y: Array, weight: Array, allowed: list[int]) -> int:
+        """Return the column of largest gain (2), of equal ones the first; -1 where none exceeds the minimum."""
+        k = len(self.classes_)
+        best, column = float(self.min_gain) + 1e-12, -1
+        for j in allowed:
+            table = np.bincount(codes[:, j] * np.intp(k) + y, weight, 256 * k).reshape(256, k)
+            gain = _entropy(table.sum(axis=0)) - sum(map(_entropy, table[table.any(axis=1)]))
+            if gain / weight.sum() > best:
+                best, column = gain / weight.sum(), j
+        return column
+
+    # ------------------------------------------------------------------------------------------------------- predicting
+
+    def _score_function(self) -> Any:
+        return functools.partial(_shares_of, self._bins, self._feature, self._children, self._shares)
+
+    @staticmethod
+    def _winners(scores: Array) -> Array:
+        return np.asarray(scores.argmax(axis=1))
+
+    @staticmethod
+    def _probabilities(scores: Array) -> Array:
+        return scores
+
+    @staticmethod
+    def _log_probabilities(scores: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(scores))
+
+    def rules(self) -> str:
+        """Return the tree as text: one line per value and leaf."""
+        check_is_fitted(self)
+        lines: list[str] = []
+
+        def add(node: int, depth: int, condition: str) -> None:
+            text = f"{'    ' * (depth - 1)}if {condition}" if depth else ""
+            j, share, n = int(self._feature[node]), self._shares[node], int(self._rows[node])
+            if j < 0:
+                best = int(share.argmax())
+                outcome = f"{self.classes_[best]} ({share[best]:.0%} of {n} row{'' if n == 1 else 's'})"
+                outcome = outcome if n else f"{self.classes_[best]} (no rows)"
+                lines.append(f"{text}: {outcome}" if text else outcome)
+                return
+            if text:
+                lines.append(f"{text}:")
+            for value in np.flatnonzero(self._children[node] >= 0):
+                add(int(self._children[node, value]), depth + 1, self._condition(j, int(value)))
+
+        add(0, 0, "")
+        return "\n".join(lines)
+
+    def _condition(self, j: int, value: int) -> str:
+        names, bins = getattr(self, "feature_names_in_", None), self._bins
+        name = f"x[{j}]" if names is None else str(names[j])
+        if value == 255:
+            return f"{name} is missing"
+        here = slice(bins.starts[j], bins.starts[j + 1])
+        level = bins.levels[here][bins.level_bins[here] == value][0]
+        texts = self.category_levels_.get(name)
+        return f"{name} = {level:g}" if texts is None else f"{name} = {texts[int(level)]!r}"
+
+
+def _entropy(weights: Array) -> float:
+    """Return the sum of the weights times (1)."""
+    total = weights.sum()
+    return float((special.xlogy(total, total) - special.xlogy(weights, weights).sum()) / np.log(2.0))
+
+
+def _check_discrete(source: Source, categories: dict[int, tuple[Array, Array]]) -> None:
+    """Raise an error for a column of continuous numbers, or with too many values."""
+    for j, (values, _) in sorted(categories.items()):
+        is_whole = np.isfinite(values).all() and (values == np.rint(values)).all()
+        if is_whole and len(values) <= _MOST_LEVELS:
+            continue
+        problem = f"has {len(values)} different values" if is_whole else "holds numbers that are not whole"
+        raise DataError(
+            f"{source.column(j)} {problem}; ID3Classifier needs discrete values, at most {_MOST_LEVELS} per column: "
+            "discretise it (scikit-learn's KBinsDiscretizer, pandas.cut), or use DecisionTreeClassifier."
+        )
+
+
+def _shares_of(bins: BinMap, feature: Array, children: Array, shares: Array, chunk: Chunk) -> Array:
+    """Return the shares of the classes in the nodes that the rows of a chunk end in."""
+    codes = np.empty(chunk.X.shape, np.uint8)
+    bins.write(chunk.X, codes)
+    at, going = np.zeros(len(codes), np.int64), np.arange(len(codes))
+    while len(going):
+        going = going[feature[at[going]] >= 0]
+        below = children[at[going], codes[going, feature[at[going]]]]
+        going, below = going[below >= 0], below[below >= 0]  # without a branch the row stays
+        at[going] = below
+    return np.asarray(shares[at])
