@@ -25,8 +25,8 @@ def _gaussian64(P: Array, a: Array, b: Array, gamma: float) -> None:
         for j in range(P.shape[1]):
             x = gamma * (2.0 * row[j] - ai - b[j])
             x = 0.0 if x > 0.0 else x
-            x = -600.0 if x < -600.0 else x
-            row[j] = exp64(x)
+            value = exp64(x if x > -600.0 else -600.0)
+            row[j] = value if x > -600.0 else 0.0
 
 
 @kernel
@@ -37,12 +37,12 @@ def _gaussian32(P: Array, a: Array, b: Array, gamma: Any) -> None:
         for j in range(P.shape[1]):
             x = gamma * (two * row[j] - ai - b[j])
             x = _ZERO32 if x > _ZERO32 else x
-            x = _LEAST32 if x < _LEAST32 else x
-            row[j] = exp32(x)
+            value = exp32(x if x > _LEAST32 else _LEAST32)
+            row[j] = value if x > _LEAST32 else _ZERO32
 
 
 def gaussian(P: Array, a: Array, b: Array, gamma: float) -> None:
-    """P_ij = exp(-gamma (a_i + b_j - 2 P_ij)), in place; exponents stop at -600, or at -80 in single precision."""
+    """P_ij = exp(-gamma (a_i + b_j - 2 P_ij)), in place; 0 for exponents below -600, or -80 in single precision."""
     if P.dtype == np.float32:
         _gaussian32(P, a, b, np.float32(gamma))
     else:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
-from summula.core.errors import DataError, warn
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, real
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
@@ -168,6 +168,8 @@ class KernelMachine(RowwiseEstimator):
         if not np.isfinite(total):
             run.raise_if_not_finite()
         weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        if self.kernel == "precomputed" and chunk.is_sparse:
+            raise ParameterError("Sparse precomputed kernels are not supported; give the matrix dense: X.toarray().")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise DataError(
                 f"Precomputed matrix must be a square matrix: X should be a square kernel matrix, X.shape[0] should be "
@@ -194,7 +196,13 @@ class KernelMachine(RowwiseEstimator):
     def _solve(self, run: Run) -> None:
         """Fit every machine, and name the results; what there is so far is offered after every round."""
         X, y, weight = self._read(run)
-        self.gamma_ = self._find_gamma(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.gamma_ = self._find_gamma(X)
+        if not np.isfinite(self.gamma_) or (self.gamma_ == 0.0 and isinstance(self.gamma, str)):
+            raise DataError(
+                "The dual coefficients or intercepts are not finite: the squares of the values of X overflow; scale "
+                "the columns."
+            )
         self.shape_fit_ = (int(X.shape[0]), int(X.shape[1]))
         task = self._task(weight, y)
         kernel = self._kernel()
@@ -308,7 +316,8 @@ class KernelMachine(RowwiseEstimator):
         if not ends:
             return
         worst = max(fit.point.violation for fit in fits)
-        reason = f"Solver terminated early (max_iter={self.max_iter})" if "max_iter" in ends else "No further progress"
+        early = f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data"
+        reason = early if "max_iter" in ends else "The solver makes no further progress"
         warn(
             f"{reason}: KKT conditions are violated by {worst:.3g}, and tol={self.tol:g} ({self.certificate_}). Scale "
             "the columns (StandardScaler), raise max_iter or tol.",
