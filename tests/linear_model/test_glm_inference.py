@@ -384,13 +384,13 @@ def test_rows_are_kept_as_long_as_the_caller_keeps_them(monkeypatch):
 
 
 def test_a_fit_too_large_for_its_information_gets_it_from_the_rows(monkeypatch):
-    import summula.linear_model.glm.solver as solver
+    from summula.linear_model.glm import objective
 
     X, y = softmax_data()
     groups = np.arange(300) // 4
     want = logistic().fit(X, y).summary()
     grouped = logistic().fit(X, y).summary(cov="cluster", groups=groups)
-    monkeypatch.setattr(solver, "_NEWTON_WORK", 0)
+    monkeypatch.setattr(objective, "_NEWTON_WORK", 0)
     fit = logistic().fit(X, y)
     assert fit._fit.half_inverse is None
     np.testing.assert_allclose(fit.summary().std_error, want.std_error, rtol=1e-4)

@@ -40,7 +40,8 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.model import GlmModel, relative_gap
-from summula.linear_model.glm.solver import GlmFit, GlmProblem, Objective, solve
+from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
+from summula.linear_model.glm.solver import solve
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
 from summula.linear_model.linear_classifier import ProbabilityClassifier
 from summula.losses import Logistic
@@ -235,8 +236,8 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
                 "select columns first."
             )
         objective(fit.at(problem).theta[:, 0], 2)
-        assert objective.curved is not None
-        return objective.curved.factor.half_inverse()
+        assert objective.state.curved is not None
+        return objective.state.curved.factor.half_inverse()
 
     def _scale(self, run: Run) -> float:
         """The fixed point of (4), each fit started from the one before."""

@@ -30,8 +30,8 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.glm.inference import Asked
 from summula.linear_model.glm.model import GlmModel, relative_gap
+from summula.linear_model.glm.objective import GlmProblem
 from summula.linear_model.glm.quality import quality_of_classes
-from summula.linear_model.glm.solver import GlmProblem
 from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.linear_classifier import ProbabilityClassifier
 from summula.linear_model.linear_predictor import SparseCoefficients

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
@@ -31,6 +31,8 @@ _UNIT = 1e-11  # relative rounding error of an objective computed from sums in d
 
 class SummedCertificate(Certificate):
     """A certificate with an objective computed from the rows of a run; subclasses have a `unit`, its rounding."""
+
+    _supervised: ClassVar[bool] = False  # whether there has to be a target
 
     @abstractmethod
     def objective(self, run: Run) -> tuple[float, float]:
@@ -56,16 +58,20 @@ class SummedCertificate(Certificate):
         """
         source = self._source(X, y, sample_weight, **given)
         try:
-            value, gap = self.objective(Run(Unnamed("the certificate"), source))
+            return self.compare(Run(Unnamed("the certificate"), source))
         finally:
             source.release()
+
+    def compare(self, run: Run) -> Verification:
+        """Recompute objective and gap on the rows of a run, and compare them with what is stated."""
+        value, gap = self.objective(run)
         return Verification(value, gap, self.confirms(value, gap))
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
         """The data as a source, with labels as codes where there are `classes`."""
         classes = getattr(self, "classes", None)
         labels = None if classes is None else Labels("the certificate", classes)
-        return as_source(Unnamed(), X, y, sample_weight, needs_y=y is not None, labels=labels)
+        return as_source(Unnamed(), X, y, sample_weight, needs_y=self._supervised or y is not None, labels=labels)
 
 
 @schema.saved(

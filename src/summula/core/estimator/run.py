@@ -192,9 +192,10 @@ class Run:
         return self._end(context)
 
     def finish(self) -> None:
-        """Tell the callbacks that the fit is over."""
+        """Tell the callbacks that the fit is over, and drop what was offered on the way: it may refer to the rows."""
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self.estimator, **self._data, reconstruction_attributes=dict)
+        self._offer = None
 
     def _begin(self, task: str, subtasks: int) -> Any:
         if self._context is None:

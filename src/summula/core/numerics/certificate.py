@@ -13,6 +13,14 @@ from summula.core.model_files import schema
 __all__ = ["Certificate", "Verification", "rounded_up"]
 
 
+_SENTENCES = {
+    "exact": "at most {:.3g} above the best ({:.1e} of it)",
+    "global": "at most {:.3g} above the best ({:.1e} of it)",
+    "local": "a further Newton step would gain about {:.3g} ({:.1e} of it); better points elsewhere are not excluded",
+    "stationary": "a further step would gain about {:.3g} ({:.1e} of it); not proved to be a minimum",
+}
+
+
 def rounded_up(gap: float, primal: float, dtype: Any = np.float64) -> float:
     """A gap that covers the rounding error of an objective from products in some dtype."""
     whole = gap + 8 * float(np.finfo(dtype).eps) * abs(primal)
@@ -57,11 +65,12 @@ class Certificate(ABC):
     ----------
     kind : {"exact", "global", "local", "stationary"}
         "exact": the closed form, up to rounding. "global": no point is better by more than the gap.
-        "local": the same among nearby points. "stationary": the slope is zero.
+        "local": an estimate of the same among nearby points. "stationary": the slope is zero, up to rounding.
     primal : float
         The objective reached.
     gap : float
-        Upper bound on the primal minus the smallest possible objective.
+        Upper bound on the primal minus the smallest possible objective, if the kind is "exact" or "global"; what one
+        more step would gain, about (the Newton decrement of a likelihood), if it is "local" or "stationary".
     """
 
     kind: str
@@ -79,6 +88,4 @@ class Certificate(ABC):
 
     def __str__(self) -> str:
         relative = self.gap / abs(self.primal) if self.primal else self.gap
-        return (
-            f"{self.kind}: objective {self.primal:.10g}, at most {self.gap:.3g} above the best ({relative:.1e} of it)"
-        )
+        return f"{self.kind}: objective {self.primal:.10g}, {_SENTENCES[self.kind].format(self.gap, relative)}"

@@ -28,7 +28,8 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch
-from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve
+from summula.linear_model.glm.objective import GlmFit, GlmProblem
+from summula.linear_model.glm.solver import solve
 from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.l1.likelihood import at_once, solve_l1
 from summula.linear_model.linear_predictor import linear_values

@@ -1,7 +1,7 @@
 """The certificate of a generalised linear fit, checked from the data without the solver.
 
-At the stated point the objective, its slope and its Hessian are summed anew; the bounds are (2) and (3) of
-`glm/solver.py`; under an L1 penalty the duality gap of `glm/dual.py`.
+At the stated point the objective, its slope and its Hessian are summed anew; the bounds are those of `glm/gap.py`;
+under an L1 penalty the duality gap of `glm/dual.py`, or where that is not known the gap of `l1/quadratic_model.py`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
+from summula.core.data.sources import Source
+from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Certificate, Verification
 from summula.linear_model.glm.dual import bound_of
+from summula.linear_model.glm.gap import judge, newton_decrement
+from summula.linear_model.glm.objective import GlmProblem, Objective
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.returned import point_of, with_best_intercept
-from summula.linear_model.glm.solver import GlmProblem, Objective, judge
-from summula.linear_model.l1.likelihood import decrement_of
+from summula.linear_model.l1.quadratic_model import local_gap
 from summula.losses import Loss, Multinomial
 
 __all__ = ["GlmCertificate"]
@@ -46,7 +48,7 @@ Array = NDArray[Any]
     zeros=schema.Array("bool", "n_scores", "n_terms") | None,
 )
 @dataclass(frozen=True)
-class GlmCertificate(Certificate):
+class GlmCertificate(SummedCertificate):
     """How far a penalised likelihood is from its best.
 
     `coef` (K, d), `intercept`, `loss`, `penalty` (lambda: of half the squared length, beside the sum over rows),
@@ -69,17 +71,38 @@ class GlmCertificate(Certificate):
     l1: float = 0.0
     zeros: Array | None = None
 
-    def verify(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, exposure: Any = None
-    ) -> Verification:
-        """Recompute objective and gap from the data, without the solver."""
+    def _source(self, X: Any, y: Any, sample_weight: Any, *, offset: Any = None, exposure: Any = None) -> Source:
         factors = Factors("the certificate", self.levels) if self.levels else None
         labels = None if self.classes is None else Labels("the certificate", self.classes)
         X, total = rows_and_offset(X, offset, exposure)
-        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels, factors=factors, offset=total)
-        run = Run(Unnamed(), source)
+        return as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels, factors=factors, offset=total)
+
+    def confirms(self, value: float, gap: float) -> bool:
+        """Whether these are what is stated, up to rounding."""
+        same = abs(value - self.primal) <= (self.unit + 1e-9) * abs(self.primal)
+        return bool(same and gap <= self._most)
+
+    @property
+    def _most(self) -> float:
+        """The largest gap that confirms what is stated: one that is an estimate comes from a Hessian nearby."""
+        return (1.1 if self.kind == "global" else 2.0) * self.gap + self.unit * abs(self.primal)
+
+    def objective(self, run: Run) -> tuple[float, float]:
+        """Objective and gap at the stated point, from sums over the rows of a run."""
+        d = run.source.n_features
+        origin = run.origin()[:d] if self.fit_intercept else np.zeros(d)
+        objective = Objective(run, self._problem(), origin)
+        x = point_of(self.coef, self.intercept, origin, self.fit_intercept)
+        value, gap = self._judged(objective, x)
+        if not gap <= self._most and self.fit_intercept:
+            # An intercept that lost digits: what it costs is known exactly, and the bound is that of the best one.
+            best, least = self._judged(objective, with_best_intercept(objective, x))
+            gap = min(gap, max(value - best, 0.0) + least)
+        return value, gap
+
+    def _problem(self) -> GlmProblem:
         several = isinstance(self.loss, Multinomial)
-        problem = GlmProblem(
+        return GlmProblem(
             self.loss,
             self.penalty,
             self.fit_intercept,
@@ -89,26 +112,13 @@ class GlmCertificate(Certificate):
             high=self.high,
             l1=self.l1,
         )
-        origin = run.origin()[: source.n_features] if self.fit_intercept else np.zeros(source.n_features)
-        objective = Objective(run, problem, origin)
-        x = point_of(self.coef, self.intercept, origin, self.fit_intercept)
-        value, gap = self._judged(objective, x)
-        rounding = self.unit * abs(self.primal)
-        # A gap that is an estimate comes from a Hessian nearby.
-        most = (1.1 if self.kind == "global" else 2.0) * self.gap + rounding
-        if not gap <= most and self.fit_intercept:
-            # An intercept that lost digits: what it costs is known exactly, and the bound is that of the best one.
-            best, least = self._judged(objective, with_best_intercept(objective, x))
-            gap = min(gap, max(value - best, 0.0) + least)
-        same = abs(value - self.primal) <= rounding + 1e-9 * abs(self.primal)
-        return Verification(value, gap, bool(same and gap <= most))
 
     def _judged(self, objective: Objective, x: Array) -> tuple[float, float]:
         """The objective at x, and the bound or estimate of how far it is from the least."""
         if self.l1:
             bound = bound_of(objective.run, objective.at(x, 1), self.l1, self.penalty)
-            return bound.value, bound.gap if self.kind == "global" else decrement_of(objective, x)
+            return bound.value, bound.gap if self.kind == "global" else local_gap(objective, x)
         if objective.affordable():
             objective(x, 2)
         here, gap = judge(objective, x)
-        return here.value, gap if self.kind == "global" else objective.decrement(x)
+        return here.value, gap if self.kind == "global" else newton_decrement(objective, x)

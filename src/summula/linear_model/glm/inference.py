@@ -35,8 +35,8 @@ from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
+from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.quality import Quality
-from summula.linear_model.glm.solver import WIDE, GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.sums import CANONICAL, At, Slopes, linear_predictor, weighted_rows
 from summula.linear_model.least_squares.inference import Names, standard_errors, whole
 from summula.losses import Loss, Multinomial

@@ -18,10 +18,11 @@ from summula.core.numerics.certificate import rounded_up
 from summula.linear_model.glm.certificate import GlmCertificate
 from summula.linear_model.glm.groups import with_groups
 from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
+from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.separation import Found, separation_of_fit
-from summula.linear_model.glm.solver import GlmFit, GlmProblem, solve
+from summula.linear_model.glm.solver import solve
 from summula.linear_model.l1.likelihood import solve_l1
 from summula.linear_model.least_squares.inference import WEIGHTS, Names
 from summula.linear_model.linear_predictor import LinearScores

@@ -25,7 +25,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
-from summula.linear_model.glm.solver import GlmFit, GlmProblem
+from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, weighted_rows
 from summula.losses import Multinomial
 from summula.optimize.solvers.newton_method import Local, newton

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from summula.core.numerics.exact import intercepts, shifts
 
 if TYPE_CHECKING:
-    from summula.linear_model.glm.solver import Objective
+    from summula.linear_model.glm.objective import Objective
 
 __all__ = ["Returned", "point_of", "returned", "rounded", "with_best_intercept"]
 
@@ -85,15 +85,16 @@ def _cost(objective: Objective, x: Array, step: Array) -> float:
     """About an upper bound on what a small step adds to the objective; infinite when too little is known at x."""
     if not step.any():
         return 0.0
-    problem, sums = objective.problem, objective.sums
-    if sums is None or objective.seen is None or not np.array_equal(objective.seen[0], x):
+    problem, state = objective.problem, objective.state
+    if not state.is_at(x):
         return np.inf
-    gradient = objective.seen[1].gradient
+    sums, here = state.last()
+    gradient = here.gradient
     parts = step.reshape(problem.outputs, objective.p)
     if not parts[:, objective.first :].any():
         curved = float(parts[:, 0] @ sums.inner @ parts[:, 0])
-    elif objective.curved is not None and len(objective.curved.hessian) == len(step):
-        curved = float(step @ objective.curved.hessian @ step)
+    elif state.curved is not None and len(state.curved.hessian) == len(step):
+        curved = float(step @ state.curved.hessian @ step)
     else:
         return np.inf
     by_penalty = 0.0
@@ -109,8 +110,8 @@ def with_best_intercept(objective: Objective, x: Array) -> Array:
     K, p = objective.problem.outputs, objective.p
     here = objective(x, 1)
     for _ in range(_NEWTON_STEPS):
-        assert objective.sums is not None
-        slope, inner = here.gradient.reshape(K, p)[:, 0], objective.sums.inner
+        sums, _ = objective.state.last()
+        slope, inner = here.gradient.reshape(K, p)[:, 0], sums.inner
         several = inner.trace() if K > 1 else 0.0  # all intercepts alike: softmax cannot see that
         step = -np.linalg.lstsq(inner + several, slope, rcond=None)[0]
         promise = -float(slope @ step)

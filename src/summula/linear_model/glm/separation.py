@@ -24,7 +24,7 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.glm.inference import blocks, coordinates
-from summula.linear_model.glm.solver import GlmFit, GlmProblem
+from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
 from summula.losses import BinaryCLogLog, BinaryProbit, Logistic, Multinomial
 from summula.optimize.separation import Separation, separation_of_rows

@@ -18,7 +18,7 @@
    are in use or violate this most, g is computed for all, and the set is renewed until no column violates it. So a
    step costs n |set|^2, and no d x d matrix is ever formed; each look at all columns is one pass.
 
-3. **How good.** The duality gap (4) of `glm/dual.py`; where the loss is not convex, D of the last step.
+3. **How good.** The duality gap (4) of `glm/dual.py`; where that is not known, the gap of the quadratic (2).
 
 References: Lee, Sun, Saunders (2014), Proximal Newton-type methods; Johnson and Guestrin (2015), Blitz.
 """
@@ -29,7 +29,7 @@ import copy
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,18 +39,17 @@ from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.dual import bound_of, penalty_gap
+from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.returned import Returned, point_of, returned, rounded
-from summula.linear_model.glm.solver import GlmFit, GlmProblem, Objective, first_guess, representative
+from summula.linear_model.glm.solver import first_guess, representative
 from summula.linear_model.glm.sums import ClassTotals
+from summula.linear_model.l1.quadratic_model import Point, QuadraticModel, evaluated, local_gap, promise_of, slopes_of
 from summula.linear_model.l1.working_set import HeldColumns
-from summula.linear_model.least_squares.problem import solving
-from summula.optimize.solvers.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1, newton_on_face
-from summula.optimize.solvers.newton_method import Factor, Local
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
-__all__ = ["at_once", "decrement_of", "solve_l1"]
+__all__ = ["at_once", "solve_l1"]
 
 Array = NDArray[Any]
 Columns = NDArray[np.intp]
@@ -61,12 +60,10 @@ _FIRST = 100  # columns that join a working set at once, at least
 _NEARLY = 0.05  # of the penalty: slopes so close to it may move
 _MANY_NEW = 0.05  # share of a working set: with more new columns it is not worth solving well
 _ROUNDS = 200
-_LEVEL = 8  # as in glm_solver
+_LEVEL = 8  # as in `glm/solver.py`
 _FEWEST = 2_048
 _ROUGH = 1e-4
 _SHARE = 1e-3  # of what a quadratic (2) has to give may be left
-_SWEPT, _MOST_SWEEPS = 1e-14, 1_000  # how exactly coordinate descent solves it, at most
-_FACED = 1e-6  # and from where on the face of the support is solved exactly
 _UNBALANCED = 4.0  # weight of the rows to the sum of their slopes of one sign, at least about
 _ARMIJO = 1e-3
 _NEAR = 1e-14  # change of the parameters by rounding that the gap may just as well be computed after
@@ -76,94 +73,20 @@ _LEAST = {"float64": 2e-15, "float32": 2e-9}  # gap below which nothing is left 
 _NOISE = {"float64": 1e-13, "float32": 1e-7}
 
 
-class Point(NamedTuple):
-    """A point, J there, and P."""
-
-    x: Array
-    here: Local
-    value: float
-
-
-class Model:
-    """The quadratic (2) about a point, intercepts eliminated."""
-
-    def __init__(self, objective: Objective, hessian: Array) -> None:
-        problem, p = objective.problem, objective.p
-        self.free = objective.free  # what the Hessian is of; the rest stays
-        places = np.arange(problem.outputs * p)[self.free]
-        self.l1, self.l2 = problem.l1, problem.penalty
-        self.inner = np.flatnonzero(places % p == 0) if problem.intercept else np.zeros(0, np.intp)
-        self.slopes = np.setdiff1d(np.arange(len(places)), self.inner)
-        G = hessian[np.ix_(self.slopes, self.slopes)]
-        G[np.diag_indices(len(G))] -= self.l2
-        self.lift = np.zeros((len(self.inner), len(self.slopes)))
-        self.factor: Factor | None = None
-        if problem.intercept:
-            H = hessian[np.ix_(self.inner, self.inner)]
-            several = H.trace() if problem.outputs > 1 else 0.0  # all intercepts alike: softmax cannot see that
-            self.factor = Factor.of(H + several)
-            self.lift = self.factor.solve(hessian[np.ix_(self.inner, self.slopes)])
-            G -= hessian[np.ix_(self.slopes, self.inner)] @ self.lift
-        self.G = np.ascontiguousarray((G + G.T) / 2)
-
-    def step(self, at: Point, loss: float, share: float) -> Array:
-        """The step to the minimiser of (2), up to a share of what there is to gain."""
-        x, g = at.x[self.free], at.here.gradient[self.free]
-        v = x[self.slopes]
-        shift = np.zeros(0)
-        if self.factor is not None:
-            shift = self.factor.solve(g[self.inner])
-        slope = g[self.slopes] - self.l2 * v - self.lift.T @ g[self.inner]
-        Gv = self.G[:, v != 0] @ v[v != 0]
-        # The constant makes the quadratic about as large as the loss, against which its tolerance is set.
-        c = 2 * loss + max(float((Gv - 2 * slope) @ v), 0.0)
-        quadratic = GramQuadratic(self.G, Gv - slope, c)
-        penalty = Penalty(self.l1, self.l2)
-        tolerance = max(2 * share * judged(v, -slope, quadratic, penalty)[1] / c, _SWEPT)
-        with solving(len(v)):
-            goal = minimise_l1(quadratic, penalty, start=v, tolerance=tolerance, max_sweeps=_MOST_SWEEPS).v
-            if tolerance < _FACED:  # a linear system knows more digits than sweeps
-                newton_on_face(self.G, quadratic.q, goal, penalty, 1)
-        moved = goal - v
-        part = np.empty_like(x)
-        part[self.slopes] = moved
-        part[self.inner] = -shift - self.lift @ moved
-        step = np.zeros_like(at.x)
-        step[self.free] = part
-        return step
-
-
-def _slopes(objective: Objective, x: Array) -> Array:
-    return x.reshape(objective.problem.outputs, objective.p)[:, objective.first :].ravel()
-
-
-def _promise(objective: Objective, at: Point, step: Array) -> float:
-    """-D of (3)."""
-    V, P = _slopes(objective, at.x), _slopes(objective, step)
-    more = float(np.abs(V + P).sum() - np.abs(V).sum())
-    return -(float(at.here.gradient @ step) + objective.problem.l1 * more)
-
-
-def _evaluated(objective: Objective, x: Array, order: int) -> Point:
-    here = objective(x, order)
-    return Point(x, here, here.value + objective.problem.l1 * float(np.abs(_slopes(objective, x)).sum()))
-
-
 def _gap(objective: Objective, at: Point) -> float:
     """About the bound (4) of `glm/dual.py`, from the sums at hand."""
-    assert objective.sums is not None
-    problem = objective.problem
+    problem, (sums, _) = objective.problem, objective.state.last()
     moving = np.zeros(len(at.x))
     moving[objective.free] = 1.0
-    moves = _slopes(objective, moving) > 0
-    v = _slopes(objective, at.x)[moves]
-    g = problem.penalty * v - _slopes(objective, at.here.gradient)[moves]
-    loss = objective.sums.value
+    moves = slopes_of(objective, moving) > 0
+    v = slopes_of(objective, at.x)[moves]
+    g = problem.penalty * v - slopes_of(objective, at.here.gradient)[moves]
+    loss = sums.value
     gap = penalty_gap(v, g, lambda t: (1 - t) * loss, problem.l1, problem.penalty)[0]
     if problem.intercept:
         # To balance slopes that do not yet sum to 0 costs about such a share of the losses.
         rest = at.here.gradient.reshape(problem.outputs, objective.p)[:, 0]
-        gap += _UNBALANCED * float(np.abs(rest).sum()) / objective.sums.weight * loss
+        gap += _UNBALANCED * float(np.abs(rest).sum()) / sums.weight * loss
     return gap
 
 
@@ -181,23 +104,23 @@ class Goal:
 
 def descend(objective: Objective, x: Array, goal: Goal) -> Solution:
     """Steps (2) from x until the gap is small enough."""
-    at = _evaluated(objective, x, 2)
+    at = evaluated(objective, x, 2)
     if not np.isfinite(at.value):
         return Solution(x, np.inf, np.inf, "unbounded", False, goal.steps)
     assert at.here.hessian is not None
-    model, fresh, best, status = Model(objective, at.here.hessian), True, np.inf, "max_iter"
+    model, fresh, best, status = QuadraticModel(objective, at.here.hessian), True, np.inf, "max_iter"
     convex = objective.problem.loss.convex
     trace = []
     while True:
-        assert objective.sums is not None
+        sums, _ = objective.state.last()
         gap = _gap(objective, at)
         enough = max(goal.tolerance, goal.least) * abs(at.value)
-        noise = goal.noise * (abs(at.value) + 1e-2 * objective.sums.weight)  # (a row of no loss has rounding too)
+        noise = goal.noise * (abs(at.value) + 1e-2 * sums.weight)  # (a row of no loss has rounding too)
         last = goal.steps >= goal.max_steps
         step, promise, left = np.zeros(0), 0.0, gap
         if not convex or not (gap <= enough or last):
-            step = model.step(at, objective.sums.value, _SHARE)
-            promise = _promise(objective, at, step)
+            step = model.step(at, sums.value, _SHARE)
+            promise = promise_of(objective, at, step)
             left = gap if convex else promise
         trace.append(left)
         if goal.told is not None and goal.told(objective, at, left):
@@ -209,7 +132,7 @@ def descend(objective: Objective, x: Array, goal: Goal) -> Solution:
         if last:
             break
         if promise <= 10 * noise:  # differences of P are rounding from here on: the gap tells
-            there = _evaluated(objective, at.x + step, 1) if convex else at
+            there = evaluated(objective, at.x + step, 1) if convex else at
             if convex and _gap(objective, there) < left / 2:
                 at, fresh, best = there, False, left
             elif fresh:
@@ -234,15 +157,15 @@ def descend(objective: Objective, x: Array, goal: Goal) -> Solution:
         goal.steps += 1
         at, fresh = found, found.here.hessian is not None
         if found.here.hessian is not None:
-            model = Model(objective, found.here.hessian)
+            model = QuadraticModel(objective, found.here.hessian)
     return Solution(at.x, at.value, trace[-1], status, status == "converged", goal.steps, tuple(trace))
 
 
-def _renewed(objective: Objective, at: Point) -> tuple[Point, Model, bool]:
+def _renewed(objective: Objective, at: Point) -> tuple[Point, QuadraticModel, bool]:
     """The same point with its own Hessian."""
-    at = _evaluated(objective, at.x, 2)
+    at = evaluated(objective, at.x, 2)
     assert at.here.hessian is not None
-    return at, Model(objective, at.here.hessian), True
+    return at, QuadraticModel(objective, at.here.hessian), True
 
 
 def _backtracked(
@@ -251,20 +174,11 @@ def _backtracked(
     """Rule (3); None when no step helps."""
     t = 1.0
     for _ in range(_HALVINGS):
-        there = _evaluated(objective, at.x + t * step, order)
+        there = evaluated(objective, at.x + t * step, order)
         if there.value <= at.value - _ARMIJO * t * promise + noise:
             return there
         t /= 2
     return None
-
-
-def decrement_of(objective: Objective, x: Array) -> float:
-    """-D of a whole step from x: what is left to gain, if the quadratic (2) tells the truth."""
-    at = _evaluated(objective, x, 2)
-    assert at.here.hessian is not None
-    assert objective.sums is not None
-    step = Model(objective, at.here.hessian).step(at, objective.sums.value, 0.0)
-    return max(_promise(objective, at, step), 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------- many columns
@@ -304,7 +218,7 @@ def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
     columns = np.zeros(0, np.intp)
     solution = Solution(x, np.inf, np.inf, "max_iter", False, 0)
     for rounds in range(_ROUNDS):
-        at = _evaluated(full, x, 1)
+        at = evaluated(full, x, 1)
         if not np.isfinite(at.value):
             return replace(solution, x=x, value=at.value, status="unbounded")
         gap = _gap(full, at)
@@ -320,7 +234,7 @@ def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
         best = min(best, gap)
         theta = x.reshape(K, full.p)
         V = theta[:, full.first :]
-        wrong = np.abs(problem.penalty * V - _slopes(full, at.here.gradient).reshape(K, d)) - problem.l1
+        wrong = np.abs(problem.penalty * V - slopes_of(full, at.here.gradient).reshape(K, d)) - problem.l1
         columns, new = _renewed_set(columns, np.asarray(V.any(axis=0)), wrong.max(axis=0))
         part = _on(full, columns, ((V != 0) | (wrong > -_NEARLY * problem.l1))[:, columns])
         inside = np.hstack([theta[:, : full.first], V[:, columns]]).ravel()
@@ -377,7 +291,7 @@ def solve_l1(
     objective = HeldColumns(run, problem, origin) if held else Objective(run, problem, origin)
 
     def told(now: Objective, at: Point, gap: float) -> bool:
-        if offer is not None and now is objective and now.sums is not None:
+        if offer is not None and now is objective and now.state.sums is not None:
             offer(functools.partial(_stopped, copy.copy(now), at, gap))
         return now.stop
 
@@ -392,14 +306,17 @@ def solve_l1(
     near = float(np.abs(point.x - solution.x).max(initial=0.0)) <= _NEAR
     bound = bound_of(run, objective.at(point.x if near else solution.x, 1), problem.l1, problem.penalty)
     kind = "global" if np.isfinite(bound.gap) else "local"
-    gap = bound.gap if kind == "global" else float(abs(solution.gap))
+    gap = bound.gap
+    if kind == "local":
+        every = Objective(run, problem, origin)
+        gap = local_gap(every, point.x if near else solution.x) if every.affordable() else float(abs(solution.gap))
     objective.stop = False
     settled = solution.converged or (kind == "global" and gap <= 1e-9 * abs(bound.value))
     point, loss = point._replace(value=bound.value, gap=gap), bound.loss
     if not near:  # (1) of `glm/returned.py`
-        here = _evaluated(objective, point.x, 1).value
-        assert objective.sums is not None
-        point, loss = point._replace(value=here, gap=gap + max(here - bound.value, 0.0)), objective.sums.value
+        here = evaluated(objective, point.x, 1).value
+        sums, _ = objective.state.last()
+        point, loss = point._replace(value=here, gap=gap + max(here - bound.value, 0.0)), sums.value
     return _fit(objective, replace(solution, converged=settled), point, kind, bound.zeros, loss, bound.weight)
 
 
@@ -441,10 +358,10 @@ def _constant(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
 
 def _stopped(objective: Objective, at: Point, gap: float) -> GlmFit:
     """The fit at a point where the solver did not end by itself."""
-    assert objective.sums is not None
+    sums, _ = objective.state.last()
     solution = Solution(at.x, at.value, gap, "stopped", False, 0)
     point = returned(objective, at.x, at.value, gap, exact=False)
-    return _fit(objective, solution, point, "local", None, objective.sums.value, objective.sums.weight)
+    return _fit(objective, solution, point, "local", None, sums.value, sums.weight)
 
 
 def _fit(

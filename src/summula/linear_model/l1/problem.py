@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError
-from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
+from summula.core.estimator.certificates import SummedCertificate
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Certificate, Verification
+from summula.core.numerics.certificate import Verification
 from summula.core.numerics.exact import intercepts, leads
 from summula.core.numerics.statistics import Gram, Moments, far_origin
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
@@ -202,7 +202,7 @@ def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> N
     unit=schema.Real(0.0),
 )
 @dataclass(frozen=True)
-class L1Certificate(Certificate):
+class L1Certificate(SummedCertificate):
     """How far an L1 fit is from the least of (1), summed over targets, and which zeros are certain.
 
     `coef` (n_targets, n_features), `intercept`, `alpha`, `l1_ratio`, `fit_intercept` and `positive` say which point of
@@ -218,9 +218,21 @@ class L1Certificate(Certificate):
     zeros: Array
     unit: float
 
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute objective and gap from the data, without the solver."""
-        run = Run(Unnamed(), as_source(Unnamed(), X, y, sample_weight, needs_y=True))
+    _supervised = True
+
+    def objective(self, run: Run) -> tuple[float, float]:
+        """Objective and gap at the stated point, from sums over the rows of a run."""
+        return self._judged(run)[:2]
+
+    def compare(self, run: Run) -> Verification:
+        """Recompute objective and gap on the rows of a run, and compare them with what is stated."""
+        primal, gap, rounding = self._judged(run)
+        unit = self.unit * max(abs(self.primal), 1e-300)
+        same = abs(primal - self.primal) <= unit + 1e-9 * abs(self.primal)
+        return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + unit + rounding))
+
+    def _judged(self, run: Run) -> tuple[float, float, float]:
+        """Objective, gap, and what rounding of the sums may add to the gap."""
         d, t = run.source.n_features, run.source.n_targets
         penalty = penalty_of(self.alpha, self.l1_ratio, self.positive)
         origin = run.origin() if self.fit_intercept else np.zeros(d + t)
@@ -247,9 +259,7 @@ class L1Certificate(Certificate):
             rounding += worst / penalty.l1 * value if penalty.l1 else 0.0
         if self.positive and (self.coef < 0).any():
             gap = np.inf  # no point of the problem at all
-        unit = self.unit * max(abs(self.primal), 1e-300)
-        same = abs(primal - self.primal) <= unit + 1e-9 * abs(self.primal)
-        return Verification(primal, gap, bool(same and gap <= 1.1 * self.gap + unit + rounding))
+        return primal, gap, rounding
 
     def _point(self, origin: Array, coef: Array, intercept: Array) -> Point:
         d, coef = len(coef), np.asarray(coef, np.float64)

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.sources import Source
-from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
+from summula.core.estimator.certificates import SummedCertificate
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.exact import leads
 from summula.core.numerics.statistics import TriangularFactor, triangle
 from summula.linear_model.least_squares.orthogonal import EXTENDED_ELEMENTS, lengths, solve_factor
@@ -40,7 +38,7 @@ Array = NDArray[np.float64]
     unit=schema.Real(0.0),
 )
 @dataclass(frozen=True)
-class LeastSquaresCertificate(Certificate):
+class LeastSquaresCertificate(SummedCertificate):
     """How far a least-squares fit is from the smallest sum of squares (plus penalty).
 
     `coef` (n_features, n_targets), `intercept`, `alpha` (one a target) and `positive` say which point of which
@@ -55,17 +53,18 @@ class LeastSquaresCertificate(Certificate):
     scale: float
     unit: float
 
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute objective and gap from the data, without the solver."""
-        run = Run(Unnamed(), self._source(X, y, sample_weight))
-        problem = Problem(self.fit_intercept, self.alpha, self.positive)
-        primal, gap = objective_and_gap(run, problem, self.coef, self.intercept)
-        rounding = self.unit * (self.scale + self.primal)
-        same = primal == self.primal or abs(primal - self.primal) <= rounding + 1e-9 * self.primal
-        return Verification(primal, gap, bool(same and gap <= self.gap * (1 + 1e-6) + rounding))
+    _supervised = True
 
-    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
-        return as_source(Unnamed(), X, y, sample_weight, needs_y=True)
+    def confirms(self, value: float, gap: float) -> bool:
+        """Whether these are what is stated, up to rounding."""
+        rounding = self.unit * (self.scale + self.primal)
+        same = value == self.primal or abs(value - self.primal) <= rounding + 1e-9 * self.primal
+        return bool(same and gap <= self.gap * (1 + 1e-6) + rounding)
+
+    def objective(self, run: Run) -> tuple[float, float]:
+        """Objective and gap at the stated point, from sums over the rows of a run."""
+        problem = Problem(self.fit_intercept, self.alpha, self.positive)
+        return objective_and_gap(run, problem, self.coef, self.intercept)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -15,7 +15,7 @@ The bound is never below 0, which is all that is known without a penalty. A sum 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -24,11 +24,10 @@ from scipy import special
 
 from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
-from summula.core.data.labels import Labels
-from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
+from summula.core.estimator.certificates import SummedCertificate
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.core.numerics.certificate import Certificate, Verification, rounded_up
+from summula.core.numerics.certificate import rounded_up
 from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum
 from summula.linear_model.sgd.rows import rows_about, score_origin
@@ -174,7 +173,7 @@ class DualSums(Sum):
     unit=schema.Real(0.0),
 )
 @dataclass(frozen=True)
-class DescentCertificate(Certificate):
+class DescentCertificate(SummedCertificate):
     """The objective where descent stopped, and an upper bound on how far that is above the least."""
 
     coef: Array
@@ -183,24 +182,19 @@ class DescentCertificate(Certificate):
     classes: Array | None
     unit: float
 
+    _supervised = True
+
     @classmethod
     def of(cls, run: Run, problem: DescentProblem, coef: Array, intercept: Array, classes: Array | None) -> Self:
         """Judge a point in one pass."""
-        primal, gap = cls._judged(run, problem, coef, intercept)
         unit = 1e-4 if run.source.dtype == np.float32 else 1e-9
-        gap = rounded_up(gap, primal, run.source.dtype)
-        return cls("global", primal, gap, coef, intercept, problem, classes, unit)
+        unknown = cls("global", np.nan, np.nan, coef, intercept, problem, classes, unit)
+        primal, gap = unknown.objective(run)
+        return replace(unknown, primal=primal, gap=rounded_up(gap, primal, run.source.dtype))
 
-    @staticmethod
-    def _judged(run: Run, problem: DescentProblem, coef: Array, intercept: Array) -> tuple[float, float]:
+    def objective(self, run: Run) -> tuple[float, float]:
+        """Objective and gap at the stated point, from sums over the rows of a run."""
+        problem, coef = self.problem, self.coef
         origin = score_origin(run.source, problem.fit_intercept)
-        lead = leads(coef, origin, intercept) if origin.any() else intercept
+        lead = leads(coef, origin, self.intercept) if origin.any() else self.intercept
         return run.sum(DualSums, (problem, coef, lead, origin), "certificate").judged(problem, coef)
-
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute objective and gap from the data, without the solver."""
-        labels = None if self.classes is None else Labels("the certificate", self.classes)
-        source = as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels)
-        primal, gap = self._judged(Run(Unnamed(), source), self.problem, self.coef, self.intercept)
-        same = abs(primal - self.primal) <= self.unit * abs(self.primal)
-        return Verification(primal, gap, bool(same and gap <= self.gap + self.unit * abs(self.primal)))

@@ -1,0 +1,252 @@
+"""The problem of a generalised linear model, and its objective as a function of one vector.
+
+    J(b, V) = sum_i w_i l(y_i, b + V'x_i + offset_i) + lambda/2 ||V||^2                                        (1)
+
+An `Objective` evaluates J on the rows of a run, about an origin: value, gradient and, where asked for, the Hessian, in
+one pass. What the last evaluations gave is its `state`, so that a certificate need not sum again what is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.model_files import schema
+from summula.linear_model.glm.returned import point_of
+from summula.linear_model.glm.sums import At, Slopes
+from summula.linear_model.least_squares.problem import solving
+from summula.losses import Loss
+from summula.optimize.solvers.newton_method import Bounds, Factor, Local
+
+if TYPE_CHECKING:
+    from summula.core.estimator.run import Run
+
+__all__ = ["WIDE", "Curved", "GlmFit", "GlmProblem", "Objective", "State", "bounds_of", "hessian_affordable"]
+
+Array = NDArray[Any]
+
+WIDE = 2_048  # parameters of one output beyond which no Hessian is formed
+_NEWTON_WORK = 3e9  # rows x columns^2 x pairs of outputs up to which a Hessian of all rows is worth it
+
+
+class GlmProblem(NamedTuple):
+    """Which problem (1): the loss, the penalty, what is constrained, and how exactly to solve it."""
+
+    loss: Loss
+    penalty: float  # lambda; of the whole sum
+    intercept: bool
+    outputs: int = 1
+    class_weight: Array | None = None
+    low: Array | None = None  # bounds on the slopes
+    high: Array | None = None
+    tolerance: float = 1e-10
+    max_steps: int = 100
+    link: Any = None  # where an intercept alone starts
+    family: Any = None  # checks the targets
+    l1: float = 0.0  # a of `l1/likelihood.py`; of the whole sum
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is any penalty."""
+        return self.penalty > 0 or self.l1 > 0
+
+
+@schema.saved(
+    coef=schema.Array("float64", "n_scores", "n_terms"),
+    intercept=schema.Array("float64", "n_scores"),
+    value=schema.Real(finite=False),
+    loss=schema.Real(finite=False),
+    gap=schema.Real(finite=False),
+    kind=schema.Text("global", "local"),
+    weight=schema.Real(),
+    n_iter=schema.Integer(0),
+    converged=schema.Flag(),
+    status=schema.Text(),
+    trace=schema.Items(schema.Real(finite=False)),
+    origin=schema.Array("float64", "n_terms"),
+    half_inverse=schema.Array("float64", "n_parameters", "n_determined", finite=False) | None,
+    rank=schema.Integer(0),
+    free=schema.Array("float64", "n_parameters", "n_free", finite=False) | None,
+    largest=schema.Array("float64", "n_terms", finite=False) | None,
+    zeros=schema.Array("bool", "n_scores", "n_terms") | None,
+)
+@dataclass(frozen=True)
+class GlmFit:
+    """The answer.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (K, d)
+    intercept : ndarray of shape (K,)
+    value : float
+        The objective (1).
+    loss : float
+        Its first term: half the deviance of a family.
+    gap : float
+        A bound of `glm/gap.py`, or the decrement of the last Newton step where none holds (`kind` is then "local").
+    kind : str
+    half_inverse : ndarray of shape (p K, rank), or None
+        F with F F' = H^+ at the answer, about the origin; None when no Hessian was formed there.
+    free : ndarray of shape (p K, p K - rank), or None
+        N with H N = 0: what the data leave free.
+    origin : ndarray of shape (d,)
+    rank : int
+    largest : ndarray of shape (d,), or None
+        The largest |x_j - o_j|.
+    zeros : ndarray of shape (K, d), or None
+        Slopes that are zero in every minimiser, under an L1 penalty.
+    """
+
+    coef: Array
+    intercept: Array
+    value: float
+    loss: float
+    gap: float
+    kind: str
+    weight: float
+    n_iter: int
+    converged: bool
+    status: str
+    trace: tuple[float, ...]
+    origin: Array
+    half_inverse: Array | None = None
+    rank: int = 0
+    free: Array | None = None
+    largest: Array | None = None
+    zeros: Array | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the solver ended as asked, or where rounding ended it with nothing to speak of left to gain."""
+        much = self.gap > 1e-6 * abs(self.value) + 1e-14 * self.weight
+        return self.converged or not (self.status == "max_iter" or much)
+
+    def at(self, problem: GlmProblem, order: int = 1, *, expected: bool = False) -> At:
+        """The answer as a point where a pass sums."""
+        theta = point_of(self.coef, self.intercept, self.origin, problem.intercept).reshape(len(self.coef), -1).T
+        return At(problem.loss, self.origin, theta, problem.intercept, order, expected, problem.class_weight)
+
+
+class Curved(NamedTuple):
+    """The Hessian of J at a point, and the largest |x_j - o_j| of the rows."""
+
+    x: Array
+    hessian: Array
+    factor: Factor
+    largest: Array
+
+
+class State(NamedTuple):
+    """What the evaluations of J so far have left: the last sums and point, and the last point with a Hessian."""
+
+    sums: Slopes | None = None
+    x: Array | None = None
+    here: Local | None = None
+    curved: Curved | None = None
+    largest: Array | None = None  # |x_j - o_j|, from the first Hessian on
+
+    def last(self) -> tuple[Slopes, Local]:
+        """The sums and J of the last point."""
+        assert self.sums is not None
+        assert self.here is not None
+        return self.sums, self.here
+
+    def is_at(self, x: Array) -> bool:
+        """Whether the last evaluation was at x."""
+        return self.x is not None and np.array_equal(self.x, x)
+
+
+class Objective:
+    """J on the rows of a run, of the parameters as one vector, output by output; `state` is what was last computed."""
+
+    def __init__(self, run: Run, problem: GlmProblem, origin: Array) -> None:
+        self.run, self.problem, self.origin = run, problem, origin
+        self.first = int(problem.intercept)
+        self.p = self.first + run.source.n_features
+        self.support = problem.family
+        self.stop = False  # whether a callback asked to stop
+        self.state = State()
+        self.free: Any = slice(None)  # parameters that a Hessian is of
+
+    def theta(self, x: Array) -> Array:
+        """The vector as a matrix of shape (p, K)."""
+        return np.ascontiguousarray(x.reshape(self.problem.outputs, self.p).T)
+
+    def at(self, x: Array, order: int) -> At:
+        problem = self.problem
+        point = At(
+            problem.loss,
+            self.origin,
+            self.theta(x),
+            problem.intercept,
+            order,
+            not problem.loss.convex,
+            problem.class_weight,
+            self.support,
+            extent=order == 2 and self.state.largest is None and not problem.l1,
+        )
+        self.support = None  # one look at the targets is enough
+        return point
+
+    def __call__(self, x: Array, order: int) -> Local:
+        problem = self.problem
+        sums = self.sum(x, order)
+        self.stop = self.run.step() or self.stop
+        state = self.state = self.state._replace(sums=sums)
+        penalised = self.penalised(x)
+        value = sums.value + problem.penalty / 2 * float(penalised @ penalised)
+        gradient = sums.slope.T.ravel() + problem.penalty * penalised
+        hessian = sums.hessian
+        if hessian is not None:
+            hessian = hessian + np.diag(problem.penalty * self.penalised(np.ones(len(x)))[self.free])
+            if not np.isfinite(hessian).all():
+                return Local(np.inf, gradient, hessian, None if state.curved is None else state.curved.factor)
+            largest = sums.largest if state.largest is None else state.largest
+            curved = state.curved if problem.l1 else Curved(x.copy(), hessian, self.factor(hessian), largest)
+            state = state._replace(largest=largest, curved=curved)
+        known = None if hessian is None or state.curved is None else state.curved.factor
+        here = Local(value, gradient, hessian, known)
+        self.state = state._replace(x=x.copy(), here=here)
+        return here
+
+    def sum(self, x: Array, order: int) -> Slopes:
+        """The sums over the rows at x."""
+        return self.run.sum(Slopes, self.at(x, order), "Newton step" if order == 2 else "gradient")
+
+    def affordable(self) -> bool:
+        """Whether a Hessian of all rows is worth its cost."""
+        return hessian_affordable(self.run.source.n_rows, self.p, self.problem)
+
+    def penalised(self, x: Array) -> Array:
+        """The parameters with the intercepts set to 0."""
+        theta = x.reshape(self.problem.outputs, self.p).copy()
+        theta[:, : self.first] = 0.0
+        return theta.ravel()
+
+    def factor(self, H: Array) -> Factor:
+        """Factor a Hessian; directions that softmax cannot see get a curvature, so that nothing moves along them."""
+        K = self.problem.outputs
+        if K > 1:
+            H = H.copy().reshape(K, self.p, K, self.p)
+            for j in range(self.p):
+                H[:, j, :, j] += np.mean([H[k, j, k, j] for k in range(K)])
+            H = H.reshape(K * self.p, K * self.p)
+        with solving(len(H)):
+            return Factor.of(H)
+
+
+def hessian_affordable(rows: int, p: int, problem: GlmProblem) -> bool:
+    """Whether a Hessian of so many rows and parameters of one output is worth its cost."""
+    pairs = problem.outputs * (problem.outputs + 1) / 2
+    return p * problem.outputs <= WIDE and (problem.outputs == 1 or rows * p * p * pairs <= _NEWTON_WORK)
+
+
+def bounds_of(problem: GlmProblem) -> Bounds | None:
+    """Bounds on all parameters of one output."""
+    first = int(problem.intercept)
+    if problem.low is None or problem.high is None:
+        return None
+    return Bounds(np.append(np.full(first, -np.inf), problem.low), np.append(np.full(first, np.inf), problem.high))

@@ -1,0 +1,126 @@
+"""The quadratic model of a likelihood with an L1 penalty about a point: a proximal Newton step, and a gap.
+
+With slope g and Hessian H of J at x = (b, V), the model of P = J + a |V|_1 is, up to a constant,
+
+    g'(z - x) + 1/2 (z - x)'H (z - x) + a |V_z|_1                                                               (2)
+
+Intercepts carry no penalty and are eliminated: G = H_VV - H_Vb H_bb^+ H_bV is what is left of H, and (2) an L1
+quadratic in V. `step` goes to its minimiser (`optimize/solvers/l1_quadratic.py`); `gap` bounds how far x itself is
+above the minimum of (2), from a linear system and the duality gap, without solving it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.linear_model.glm.objective import Objective
+from summula.linear_model.least_squares.problem import solving
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1, newton_on_face
+from summula.optimize.solvers.newton_method import Factor, Local
+
+__all__ = ["Point", "QuadraticModel", "evaluated", "local_gap", "promise_of", "slopes_of"]
+
+Array = NDArray[Any]
+
+_SWEPT, _MOST_SWEEPS = 1e-14, 1_000  # how exactly coordinate descent solves (2), at most
+_FACED = 1e-6  # and from where on the face of the support is solved exactly
+
+
+class Point(NamedTuple):
+    """A point, J there, and P."""
+
+    x: Array
+    here: Local
+    value: float
+
+
+class QuadraticModel:
+    """The quadratic (2) about a point, intercepts eliminated."""
+
+    def __init__(self, objective: Objective, hessian: Array) -> None:
+        problem, p = objective.problem, objective.p
+        self.free = objective.free  # what the Hessian is of; the rest stays
+        places = np.arange(problem.outputs * p)[self.free]
+        self.l1, self.l2 = problem.l1, problem.penalty
+        self.inner = np.flatnonzero(places % p == 0) if problem.intercept else np.zeros(0, np.intp)
+        self.slopes = np.setdiff1d(np.arange(len(places)), self.inner)
+        G = hessian[np.ix_(self.slopes, self.slopes)]
+        G[np.diag_indices(len(G))] -= self.l2
+        self.lift = np.zeros((len(self.inner), len(self.slopes)))
+        self.factor: Factor | None = None
+        if problem.intercept:
+            H = hessian[np.ix_(self.inner, self.inner)]
+            several = H.trace() if problem.outputs > 1 else 0.0  # all intercepts alike: softmax cannot see that
+            self.factor = Factor.of(H + several)
+            self.lift = self.factor.solve(hessian[np.ix_(self.inner, self.slopes)])
+            G -= hessian[np.ix_(self.slopes, self.inner)] @ self.lift
+        self.G = np.ascontiguousarray((G + G.T) / 2)
+
+    def _problem(self, at: Point, loss: float) -> tuple[Array, Array, Array, GramQuadratic]:
+        """V at a point, the step of the intercepts there, the slope in V, and (2) as a quadratic in V."""
+        x, g = at.x[self.free], at.here.gradient[self.free]
+        v = x[self.slopes]
+        shift = np.zeros(0)
+        if self.factor is not None:
+            shift = self.factor.solve(g[self.inner])
+        slope = g[self.slopes] - self.l2 * v - self.lift.T @ g[self.inner]
+        Gv = self.G[:, v != 0] @ v[v != 0]
+        # The constant makes the quadratic about as large as the loss, against which its tolerance is set.
+        c = 2 * loss + max(float((Gv - 2 * slope) @ v), 0.0)
+        return v, shift, slope, GramQuadratic(self.G, Gv - slope, c)
+
+    def step(self, at: Point, loss: float, share: float) -> Array:
+        """The step to the minimiser of (2), up to a share of what there is to gain."""
+        v, shift, slope, quadratic = self._problem(at, loss)
+        penalty = Penalty(self.l1, self.l2)
+        tolerance = max(2 * share * judged(v, -slope, quadratic, penalty)[1] / quadratic.c, _SWEPT)
+        with solving(len(v)):
+            goal = minimise_l1(quadratic, penalty, start=v, tolerance=tolerance, max_sweeps=_MOST_SWEEPS).v
+            if tolerance < _FACED:  # a linear system knows more digits than sweeps
+                newton_on_face(self.G, quadratic.q, goal, penalty, 1)
+        moved = goal - v
+        part = np.empty(len(self.slopes) + len(self.inner))
+        part[self.slopes] = moved
+        part[self.inner] = -shift - self.lift @ moved
+        step = np.zeros_like(at.x)
+        step[self.free] = part
+        return step
+
+    def gap(self, at: Point, loss: float) -> float:
+        """How far a point is above the minimum of (2), by duality there or at the minimum on its face."""
+        v, shift, slope, quadratic = self._problem(at, loss)
+        penalty, face = Penalty(self.l1, self.l2), v.copy()
+        with solving(len(v)):
+            newton_on_face(self.G, quadratic.q, face, penalty, 1)
+        value, gap, _ = judged(v, -slope, quadratic, penalty)
+        lower, rest, _ = judged(face, quadratic.q - self.G @ face, quadratic, penalty)
+        by_intercepts = float(at.here.gradient[self.free][self.inner] @ shift) / 2
+        return max(min(gap, max(value - lower, 0.0) + rest) + by_intercepts, 0.0)
+
+
+def slopes_of(objective: Objective, x: Array) -> Array:
+    """V of a vector of parameters, output by output."""
+    return x.reshape(objective.problem.outputs, objective.p)[:, objective.first :].ravel()
+
+
+def promise_of(objective: Objective, at: Point, step: Array) -> float:
+    """-D of (3)."""
+    V, P = slopes_of(objective, at.x), slopes_of(objective, step)
+    more = float(np.abs(V + P).sum() - np.abs(V).sum())
+    return -(float(at.here.gradient @ step) + objective.problem.l1 * more)
+
+
+def evaluated(objective: Objective, x: Array, order: int) -> Point:
+    """J and P at x."""
+    here = objective(x, order)
+    return Point(x, here, here.value + objective.problem.l1 * float(np.abs(slopes_of(objective, x)).sum()))
+
+
+def local_gap(objective: Objective, x: Array) -> float:
+    """What is left to gain from x, if the quadratic (2) tells the truth."""
+    at = evaluated(objective, x, 2)
+    assert at.here.hessian is not None
+    return QuadraticModel(objective, at.here.hessian).gap(at, objective.state.last()[0].value)
