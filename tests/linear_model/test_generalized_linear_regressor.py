@@ -314,6 +314,30 @@ def test_what_is_no_proof_is_called_local(parameters: dict[str, str]) -> None:
     X = 0.1 * X
     certificate = GeneralizedLinearRegressor(**parameters).fit(X, y).certificate_
     assert certificate.kind == "local"
+    assert "a further Newton step would gain about" in str(certificate)
+    assert "above the best" not in str(certificate)
+    assert certificate.verify(X, y)
+    assert not certificate.verify(X, y[::-1])
+
+
+@pytest.mark.parametrize("parameters", [
+    {"family": "poisson", "alpha": 0.1}, {"family": "poisson", "alpha": 0.1, "l1_ratio": 0.5},
+    {"family": "normal", "link": "log", "alpha": 0.01, "l1_ratio": 0.5}, {"family": "gamma", "link": "inverse"},
+])  # fmt: skip
+def test_verify_does_not_call_a_solver(parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from summula.linear_model.glm import lbfgs, solver
+    from summula.linear_model.l1 import likelihood, quadratic_model
+
+    def called(*_: Any, **__: Any) -> None:
+        raise AssertionError("a solver was called")
+
+    X, y = drawn(300, 2, "gamma")
+    X = 0.1 * X
+    certificate = GeneralizedLinearRegressor(**parameters).fit(X, y).certificate_
+    for module, names in ((solver, ("newton", "solve")), (lbfgs, ("lbfgs",)), (likelihood, ("descend", "solve_l1"))):
+        for name in names:
+            monkeypatch.setattr(module, name, called)
+    monkeypatch.setattr(quadratic_model, "minimise_l1", called)
     assert certificate.verify(X, y)
     assert not certificate.verify(X, y[::-1])
 
