@@ -10,8 +10,7 @@ from scipy import sparse
 
 from summula.linear_model.sgd import kernels as sgd_kernels
 from summula.linear_model.sgd import rows as sgd_rows
-from summula.linear_model.sgd.certificate import losses_and_slopes
-from summula.linear_model.sgd.kernels import descend, loss_of_score, settle, slope_of_score
+from summula.linear_model.sgd.kernels import descend, settle
 from summula.linear_model.sgd.rule import (
     AVERAGED,
     INTERCEPT,
@@ -24,6 +23,8 @@ from summula.linear_model.sgd.rule import (
     Rule,
     State,
 )
+from summula.losses import score_losses
+from summula.losses.kernels import loss_of_score, slope_of_score
 from tests.reference import stochastic
 
 REGRESSION = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
@@ -163,17 +164,8 @@ def test_losses_and_slopes(loss: str) -> None:
         p = np.array([-30.0, -2.0, -1.0, -0.95, 0.0, 0.3, 0.95, 1.0, 1.05, 3.0, 40.0])
         expected = np.array([value(y, one) for one in p]), np.array([slope(y, one) for one in p])
         compiled = [[f(LOSSES[loss], bend, y, one) for one in p] for f in (loss_of_score, slope_of_score)]
-        for found in (compiled, losses_and_slopes(loss, bend, np.full(len(p), y), p)):
+        for found in (compiled, score_losses(loss, bend, np.full(len(p), y), p)):
             np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_slopes_are_those_of_the_losses(loss: str) -> None:
-    p, h = np.linspace(-2.97, 2.97, 38), 1e-6
-    up, _ = losses_and_slopes(loss, 0.1, np.ones(38), p + h)
-    down, _ = losses_and_slopes(loss, 0.1, np.ones(38), p - h)
-    _, slope = losses_and_slopes(loss, 0.1, np.ones(38), p)
-    np.testing.assert_allclose((up - down) / (2 * h), slope, atol=1e-8)
 
 
 # ---------------------------------------------------------------------------------------------------- the order of rows
@@ -255,5 +247,5 @@ def test_products_of_sparse_rows() -> None:
 
 def test_warmup_compiles_every_kernel() -> None:
     sgd_kernels.warmup()
-    for name in ("descend", "add_products", "add_squares", "loss_of_score", "slope_of_score"):
+    for name in ("descend", "add_products", "add_squares"):
         assert getattr(sgd_kernels, name).signatures, name

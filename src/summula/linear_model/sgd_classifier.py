@@ -1,6 +1,6 @@
 """Linear classifiers fitted by stochastic gradient descent, one score a class against the rest.
 
-The objective, the steps and the rule that stops them are in `sgd/solver.py`, the losses in `sgd/kernels.py`. Two
+The objective, the steps and the rule that stops them are in `sgd/solver.py`, the losses in `losses/scores.py`. Two
 classes need one score, w'x + b, positive for the second; K > 2 classes have one each, fitted apart on targets +1 (this
 class) and -1 (any other), and the class with the largest score wins. Of classes whose scores tie exactly the first in
 `classes_` wins; a single score of exactly 0 is the first class.

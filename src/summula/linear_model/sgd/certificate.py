@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
@@ -32,8 +31,9 @@ from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum
 from summula.linear_model.sgd.rows import rows_about, score_origin
 from summula.linear_model.sgd.rule import LOSSES
+from summula.losses import score_losses
 
-__all__ = ["DescentCertificate", "DescentProblem", "DualSums", "losses_and_slopes"]
+__all__ = ["DescentCertificate", "DescentProblem", "DualSums"]
 
 Array = NDArray[Any]
 
@@ -62,33 +62,6 @@ class DescentProblem(NamedTuple):
     positive: Array
     inside: Array
     outside: Array
-
-
-def losses_and_slopes(loss: str, bend: float, y: Array, p: Array) -> tuple[Array, Array]:
-    """The losses of scores and their slopes, entry by entry."""
-    tag = LOSSES[loss]
-    z = y * p
-    if tag == 0:
-        bend = 0.0 if loss == "perceptron" else bend
-        return np.maximum(bend - z, 0.0), np.where(z <= bend, -y, 0.0)
-    if tag == 1:
-        short = np.maximum(1.0 - z, 0.0)
-        return short**2, -2.0 * y * short
-    if tag == 2:
-        return -special.log_expit(z), -y * special.expit(-z)
-    if tag == 3:
-        short = np.clip(1.0 - z, 0.0, 2.0)
-        return np.where(z < -1.0, -4.0 * z, short**2), -2.0 * y * short
-    r = p - y
-    if tag == 4:
-        return r**2 / 2, r
-    if tag == 5:
-        cut = np.clip(r, -bend, bend)
-        return cut * r - cut**2 / 2, cut
-    over = np.maximum(np.abs(r) - bend, 0.0)
-    if tag == 6:
-        return over, np.where(over > 0.0, np.sign(r), 0.0)
-    return over**2, 2.0 * over * np.sign(r)
 
 
 def _products(X: Any, theta: Array) -> Array:
@@ -124,7 +97,7 @@ class DualSums(Sum):
             mine = targets == problem.positive
             weight *= np.where(mine, problem.inside, problem.outside)
             targets = np.where(mine, 1.0, -1.0)
-        value, slope = losses_and_slopes(problem.loss, problem.bend, targets, p)
+        value, slope = score_losses(problem.loss, problem.bend, targets, p)
         value, theta = weight * value, weight * slope
         conjugate, sides = theta * p - value, (np.minimum(theta, 0.0), np.maximum(theta, 0.0))
         kinds = (theta < 0, theta > 0)

@@ -27,14 +27,13 @@ from numpy.typing import NDArray
 from summula.core.numerics.compile import kernel, summing_kernel
 from summula.core.numerics.intrinsics import prefetch
 from summula.linear_model.sgd.rule import DUE, SCALE, SCALES, Rule, State
+from summula.losses.kernels import loss_of_score, slope_of_score
 
 __all__ = [
     "add_products",
     "add_squares",
     "descend",
-    "loss_of_score",
     "settle",
-    "slope_of_score",
     "warmup",
 ]
 
@@ -50,48 +49,6 @@ def _prefetch_row(data: Array, first: int, last: int) -> None:
     """Request the cache lines (of 64 bytes) of a row."""
     for k in range(first, last, 64 // data.itemsize):
         prefetch(data, k)
-
-
-@kernel
-def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
-    """The loss of a score; y is -1 or 1 for the first four losses, any number for the rest."""
-    z, size = y * p, abs(p - y)
-    if loss == 0:
-        return max(bend - z, 0.0)
-    if loss == 1 or (loss == 3 and z >= -1.0):
-        return max(1.0 - z, 0.0) ** 2
-    if loss == 2:
-        return np.log1p(np.exp(-abs(z))) + max(-z, 0.0)
-    if loss == 3:
-        return -4.0 * z
-    if loss == 4 or (loss == 5 and size <= bend):
-        return 0.5 * size * size
-    if loss == 5:
-        return bend * size - 0.5 * bend * bend
-    over = max(size - bend, 0.0)
-    return over if loss == 6 else over * over
-
-
-@kernel
-def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
-    """The derivative of the loss in p."""
-    if loss <= 3:
-        z = y * p
-        if loss == 0:
-            return -y if z <= bend else 0.0
-        if loss == 2:
-            return -y / (1.0 + np.exp(z)) if z < 700.0 else 0.0
-        if z >= 1.0:
-            return 0.0
-        return -2.0 * y * (1.0 - z) if loss == 1 or z >= -1.0 else -4.0 * y
-    r = p - y
-    if loss == 4 or (loss == 5 and abs(r) <= bend):
-        return r
-    if loss == 5:
-        return bend * np.sign(r)
-    if abs(r) <= bend:
-        return 0.0
-    return np.sign(r) if loss == 6 else 2.0 * (r - bend * np.sign(r))
 
 
 # Loops over a row may add in any order (every call does so in the same one), which lets them use vector instructions;

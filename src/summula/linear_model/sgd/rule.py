@@ -7,22 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.losses import TAGS
+
 __all__ = ["LOSSES", "SCHEDULES", "Rule", "State"]
 
 Array = NDArray[Any]
 
-# Losses by number; kernels cannot take functions and be kept on disk.
-LOSSES = {
-    "hinge": 0,
-    "perceptron": 0,
-    "squared_hinge": 1,
-    "log_loss": 2,
-    "modified_huber": 3,
-    "squared_error": 4,
-    "huber": 5,
-    "epsilon_insensitive": 6,
-    "squared_epsilon_insensitive": 7,
-}
+LOSSES = {name: tag for name, tag in TAGS.items() if name != "exponential"}  # those that descent is offered for
 SCHEDULES = {"constant": 0, "adaptive": 0, "optimal": 1, "invscaling": 2, "pa1": 3, "pa2": 4}
 
 # Places in State.numbers.

@@ -1,4 +1,4 @@
-"""Losses: what a row costs at the linear predictor eta, with the derivatives that solvers need.
+"""Losses of likelihoods: what a row costs at the linear predictor eta, with the derivatives that solvers need.
 
 For a family with unit deviance d and unit variance V, and a link with mu = mu(eta), the loss of a row is half its
 deviance, and (McCullagh and Nelder 1989, section 2.5)

@@ -1,0 +1,48 @@
+"""Losses: value, slope and curvature of what a row costs.
+
+Reading order: `likelihoods` (half deviances of families and links, softmax, for Newton's method), `scores` (losses of a
+score by name, for stochastic descent and support vector machines) and `kernels` (the same by number, compiled).
+"""
+
+from summula.losses.likelihoods import (
+    BinaryCLogLog,
+    BinaryProbit,
+    Derivatives,
+    FamilyLoss,
+    GammaLog,
+    Huber,
+    InverseGaussianLog,
+    Logistic,
+    Loss,
+    Multinomial,
+    NegativeBinomialLog,
+    PoissonLog,
+    Squared,
+    TweedieLog,
+    loss_of,
+    perceptron_risk,
+)
+from summula.losses.scores import TAGS, ScoreLosses, score_curvature, score_losses
+
+__all__ = [
+    "TAGS",
+    "BinaryCLogLog",
+    "BinaryProbit",
+    "Derivatives",
+    "FamilyLoss",
+    "GammaLog",
+    "Huber",
+    "InverseGaussianLog",
+    "Logistic",
+    "Loss",
+    "Multinomial",
+    "NegativeBinomialLog",
+    "PoissonLog",
+    "ScoreLosses",
+    "Squared",
+    "TweedieLog",
+    "loss_of",
+    "perceptron_risk",
+    "score_curvature",
+    "score_losses",
+]

@@ -1,0 +1,73 @@
+"""The losses of `scores.py`, compiled: one score at a time, by the number of the loss in `scores.TAGS`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.numerics.compile import kernel
+
+__all__ = ["curvature_of_score", "loss_of_score", "slope_of_score"]
+
+
+@kernel
+def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
+    """The loss of a score; y is -1 or 1 for losses of the margin, any number for the rest."""
+    z, size = y * p, abs(p - y)
+    if loss == 0:
+        return max(bend - z, 0.0)
+    if loss == 1 or (loss == 3 and z >= -1.0):
+        return max(1.0 - z, 0.0) ** 2
+    if loss == 2:
+        return np.log1p(np.exp(-abs(z))) + max(-z, 0.0)
+    if loss == 3:
+        return -4.0 * z
+    if loss == 4 or (loss == 5 and size <= bend):
+        return 0.5 * size * size
+    if loss == 5:
+        return bend * size - 0.5 * bend * bend
+    if loss == 8:
+        return np.exp(-z)
+    over = max(size - bend, 0.0)
+    return over if loss == 6 else over * over
+
+
+@kernel
+def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
+    """The derivative of the loss in p."""
+    if loss <= 3:
+        z = y * p
+        if loss == 0:
+            return -y if z <= bend else 0.0
+        if loss == 2:
+            return -y / (1.0 + np.exp(z)) if z < 700.0 else 0.0
+        if z >= 1.0:
+            return 0.0
+        return -2.0 * y * (1.0 - z) if loss == 1 or z >= -1.0 else -4.0 * y
+    r = p - y
+    if loss == 4 or (loss == 5 and abs(r) <= bend):
+        return r
+    if loss == 5:
+        return bend * np.sign(r)
+    if loss == 8:
+        return -y * np.exp(-y * p)
+    if abs(r) <= bend:
+        return 0.0
+    return np.sign(r) if loss == 6 else 2.0 * (r - bend * np.sign(r))
+
+
+@kernel
+def curvature_of_score(loss: int, bend: float, y: float, p: float) -> Any:
+    """The second derivative of the loss in p; at a kink that of one side."""
+    z, size = y * p, abs(p - y)
+    if loss == 2:
+        e = np.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+    if loss == 8:
+        return np.exp(-z)
+    if loss == 4 or (loss == 5 and size < bend):
+        return 1.0
+    if (loss == 1 and z < 1.0) or (loss == 3 and -1.0 < z < 1.0) or (loss == 7 and size > bend):
+        return 2.0
+    return 0.0
