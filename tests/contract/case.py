@@ -78,6 +78,7 @@ class Case:
     finite : whether infinities are refused.
     single : whether float32 rows give float32 results.
     one_class : whether a classifier accepts targets of a single class.
+    needs_spread : whether a single row is refused.
     trees : whether the model is trees, whose size depends on the rows.
     """
 
@@ -107,6 +108,7 @@ class Case:
     finite: bool = True
     single: bool = True
     one_class: bool = False
+    needs_spread: bool = False
     trees: bool = False
 
     def __str__(self) -> str:

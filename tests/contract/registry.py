@@ -76,7 +76,7 @@ NAIVE_BAYES: dict[str, Any] = {
     "single": False,
 }
 
-LATENT: dict[str, Any] = {"numbers": ("components_",), "additive": True, "centres": True}
+LATENT: dict[str, Any] = {"numbers": ("components_",), "additive": True, "centres": True, "needs_spread": True}
 AXES: dict[str, Any] = {
     "center": (False,),
     "max_distortion": (With(1_000.0, n_components=None),),

@@ -324,6 +324,9 @@ def test_one_row_is_fitted_in_silence(case: Case, capfd: pytest.CaptureFixture[s
     if case.classifier and not case.one_class:  # one class is nothing to tell apart
         refused("at least 2 classes", by=clone(case.estimator), X=one, y=target)
         return
+    if case.needs_spread:
+        refused("n_samples", by=clone(case.estimator), X=one, y=target)
+        return
     model = case.fit(one, target)
     out = case.output(model, one)
     assert np.isfinite(out).all()

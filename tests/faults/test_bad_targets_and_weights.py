@@ -141,7 +141,7 @@ BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
 
 @over("weighted", "one_target")
 def test_a_weight_that_is_none(case: Case) -> None:
-    target = case.data().y[:20] if case.target != "numbers" else y if case.supervised else None
+    target = None if not case.supervised else y if case.target == "numbers" else case.data().y[:20]
     for weight, words in BAD_WEIGHTS:
         refused(*words, by=clone(case.estimator), X=X, y=target, sample_weight=weight)
 

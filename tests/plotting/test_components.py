@@ -25,7 +25,8 @@ def test_bars_are_variances_and_the_line_is_the_distortion() -> None:
 
 
 def test_colours_are_loadings_of_named_columns() -> None:
-    fa = FactorAnalysis(n_components=1).fit(pd.DataFrame(X, columns=list("abcd")))
+    common = np.random.default_rng(2).normal(size=(60, 1)) + np.random.default_rng(3).normal(size=(60, 4))
+    fa = FactorAnalysis(n_components=1).fit(pd.DataFrame(common, columns=list("abcd")))
     ax = loadings(fa)
     assert_allclose(ax.images[0].get_array(), fa.components_.T)
     assert [label.get_text() for label in ax.get_yticklabels()] == list("abcd")

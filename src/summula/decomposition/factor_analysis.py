@@ -312,7 +312,8 @@ class FactorAnalysis(LatentVariables):
         to_z, _ = self._gaussian().posterior()
         shift = self.mean_.astype(chunk.dtype)
         rest = (self.mean_ - shift) @ to_z
-        out[...] = product(chunk.block(origin=shift), np.ascontiguousarray(to_z, chunk.dtype)) - rest
+        with np.errstate(invalid="ignore", over="ignore"):  # values that are not finite are looked for afterwards
+            out[...] = product(chunk.block(origin=shift), np.ascontiguousarray(to_z, chunk.dtype)) - rest
 
     def _transform_sparse(self, X: Any) -> Array:
         to_z, _ = self._gaussian().posterior()

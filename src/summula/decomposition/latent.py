@@ -55,6 +55,7 @@ class Gaussian(NamedTuple):
         M = np.eye(len(scaled)) + scaled @ self.loadings.T
         return np.linalg.solve(M, scaled).T, float(np.log(self.psi).sum() + np.linalg.slogdet(M)[1])
 
+    @np.errstate(invalid="ignore", over="ignore")
     def log_density(self, rows: Array) -> Array:
         """The log density at rows x - mu, by (2)."""
         to_z, log_determinant = self.posterior()

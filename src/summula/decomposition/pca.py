@@ -223,6 +223,7 @@ class PCA(LatentVariables):
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._weighted, self._dtype = run.source.weighted, run.source.dtype.name
+            self._check_rows(run.source.n_rows, float(run.source.n_rows))
             wanted = self._count(run.source.n_rows)
             self._sums = None
 
@@ -263,17 +264,22 @@ class PCA(LatentVariables):
         unit = float(np.finfo(self._dtype).eps)
         self._name(from_gram(sums, self._problem, self._count(sums.count), unit))
 
+    def _check_rows(self, count: int, weight: float) -> None:
+        """Refuse rows that have no variance: one row, or weights that sum to no more than 1."""
+        if not self.center or weight > 1:
+            return
+        raise DataError(
+            f"PCA needs at least 2 rows, and there is n_samples = {count}: give more rows."
+            if weight == count
+            else f"Weights count rows, and their sum is {weight:g}: multiply them so that it exceeds 1."
+        )
+
     def _name(self, axes: Axes) -> None:
         """Name the results; eigenvalues of S become variances, equation (2)."""
         wanted = self._count(axes.count)
         k = chosen(axes, self.n_components, self.max_distortion) if wanted is None else wanted
+        self._check_rows(axes.count, axes.weight)
         divisor = axes.weight - 1 if self.center else axes.weight
-        if divisor <= 0:
-            raise DataError(
-                f"PCA needs at least 2 rows, and there is n_samples = {axes.count}: give more rows."
-                if axes.weight == axes.count
-                else f"Weights count rows, and their sum is {axes.weight:g}: multiply them so that it exceeds 1."
-            )
         values, dtype = axes.values[:k], self._dtype
         self.n_samples_ = float(axes.weight) if self._weighted else int(axes.count)
         self.n_components_, self.n_iter_ = int(k), int(axes.n_iter)
@@ -306,7 +312,8 @@ class PCA(LatentVariables):
 
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
         shift, B, rest = self._shift_and_axes(chunk.dtype)
-        out[...] = product(chunk.block(origin=shift), B) - rest.astype(chunk.dtype)
+        with np.errstate(invalid="ignore", over="ignore"):  # rows with values that are not finite come next
+            out[...] = product(chunk.block(origin=shift), B) - rest.astype(chunk.dtype)
         odd = np.flatnonzero(~np.isfinite(out).all(axis=1))
         if len(odd):
             out[odd] = self._odd_rows(chunk.take(odd).block(np.float64))
