@@ -138,12 +138,12 @@ MUTATIONS = [
         "failed_first_fit and GaussianNB",
     ),
     Mutation(
-        "a class without rows can be predicted",
-        "naive_bayes/gaussian_nb.py",
-        "for k in np.flatnonzero(self.class_count_):",
-        "for k in range(len(self.classes_)):",
-        "test_additivity.py",
-        "class_without_rows and GaussianNB",
+        "one row is added to every class",
+        "core/estimator/classifier.py",
+        "return np.asarray(weights / weights.sum())",
+        "return np.asarray((weights + 1) / (weights + 1).sum())",
+        "test_certificate.py",
+        "states_the_objective and GaussianNB and small",
     ),
     Mutation(
         "weights of files are passed over",
