@@ -31,6 +31,7 @@ from summula.linear_model import (
     SGDRegressor,
     TweedieRegressor,
 )
+from summula.mixture import GaussianMixture
 from summula.naive_bayes import GaussianNB
 from summula.preprocessing import StandardScaler
 from tests.contract.case import SIZES, Case, Data, With, wide_sparse
@@ -92,6 +93,23 @@ FACTORS: dict[str, Any] = {
     "n_components": (2,),
     "noise_variance_init": (With([0.5] * 4, max_iter=2),),
     "rotation": (With("varimax", n_components=2),),
+}
+# A start is found from all rows, whatever their order; EM then stops at a tolerance.
+MIXTURE: dict[str, Any] = {
+    "numbers": ("means_", "weights_"),
+    "grid": {"n_components": [1, 2]},
+    "single": False,
+    "idle": ("verbose_interval",),
+    "changes": {
+        "covariance_type": ("tied", "spherical"),
+        "init_params": ("random",),
+        "means_init": ([[0.0] * 4, [2.0] * 4],),
+        "n_components": (3,),
+        "n_init": (With(6, init_params="random_from_data", n_components=3),),
+        "precisions_init": ([np.eye(4)] * 2,),
+        "reg_covar": (0.5,),
+        "weights_init": ([0.1, 0.9],),
+    },
 }
 
 CASES = [
@@ -188,6 +206,8 @@ CASES = [
     ),
     Case(StandardScaler(), "transformer", **SCALER, centres=True),
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),
+    Case(GaussianMixture(2, random_state=0), "density", **MIXTURE),
+    Case(GaussianMixture(2, covariance_type="diag", n_init=2, random_state=0), "density", **MIXTURE),
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
     Case(PCA(n_components=2), "transformer", **LATENT, changes=AXES, idle=ITERATIONS),
     Case(PCA(n_components=2, scale=True, whiten=True), "transformer", **LATENT, scale_free=True),

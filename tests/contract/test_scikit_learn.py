@@ -29,6 +29,7 @@ from tests.contract.registry import CASES, Case, over
 # scikit-learn fits every estimator to random tables of a few rows, on which columns can be collinear, or classes far
 # apart.
 pytestmark = [
+    pytest.mark.filterwarnings("ignore::summula.CollapseWarning"),
     pytest.mark.filterwarnings("ignore::summula.CollinearityWarning"),
     pytest.mark.filterwarnings("ignore::summula.core.errors.SeparationWarning"),
     # Factors explain all of some column of random tables.
