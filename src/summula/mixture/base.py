@@ -114,12 +114,15 @@ class Mixture(ProbabilityWriter, Density):
         return bool(self.warm_start and hasattr(self, "converged_"))
 
     def _assign(self, solution: Solution) -> None:
-        self.__dict__.pop("certificate_", None)  # of the fit before
         self._name_parameters(solution.x)
         self.converged_ = bool(solution.converged)
         self.n_iter_ = int(solution.n_steps)
         self.lower_bounds_ = list(solution.trace)
         self.lower_bound_ = float(solution.value)
+        options = {"reg_covar": getattr(self, "reg_covar", 0.0), "fit_weights": getattr(self, "fit_weights", True)}
+        self.certificate_ = MixtureCertificate(
+            "stationary", -self.lower_bound_, np.inf, solution.x, np.inf, **options
+        )  # until the last pass, or for good if the fit is cut short
 
     def _draw_seed(self) -> int:
         state = self.random_state

@@ -40,14 +40,15 @@ class MixtureCertificate(Certificate):
     ----------
     kind : "stationary"
     primal : float
-        Minus the log-likelihood per row at the fitted parameters.
+        Minus the log-likelihood per row at the fitted parameters; of a fit that was cut short, an upper bound on it.
     gap : float
         Infinite: nothing is known of other local maxima.
     theta : Gaussians or Binomials
         The fitted parameters.
     residual : float
         How far one more EM step moves the parameters: the largest change of a weight or probability, of a mean in
-        standard deviations of its component, or of a covariance as a share of it. Zero at a stationary point.
+        standard deviations of its component, or of a covariance as a share of it. Zero at a stationary point; infinite
+        (not known) for a fit that was cut short.
     reg_covar, fit_weights
         Of the M-step.
     """
@@ -62,6 +63,8 @@ class MixtureCertificate(Certificate):
         with em.opened(X, sample_weight, allow_nan=isinstance(self.theta, Gaussians)) as run:
             again = certificate_of(self._model(), run, self.theta)
         same = np.isclose(again.primal, self.primal, rtol=_ROUNDING, atol=_ROUNDING)
+        if np.isinf(self.residual):  # the bound of the step before, which the last M-step has raised
+            same = again.primal <= self.primal + max(_ROUNDING, self.reg_covar)
         still = again.residual <= self.residual * (1 + 1e-3) + _ROUNDING
         return Verification(again.primal, again.gap, bool(same and still))
 
