@@ -14,6 +14,7 @@ FAMILIES = (
     "trees",
     "boosting",
     "features",
+    "clusters",
     "mixtures",
     "support_vectors",
     "decomposition",

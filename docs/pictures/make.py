@@ -383,10 +383,45 @@ def iris_tree(ax: Any) -> None:
     DecisionTreeClassifier(max_depth=2).fit(X, names[y]).plot(ax)
 
 
+def k_means_trace(ax: Any) -> None:
+    """The inertia of each pass from four random starts: it never rises, and starts end in different places."""
+    from summula.cluster import KMeans
+    from summula.plotting import style
+
+    rng = np.random.default_rng(2)
+    X = np.vstack([rng.normal(centre, 0.5, (60, 2)) for centre in rng.uniform(-4, 4, (8, 2))])
+    for k, seed in enumerate((0, 1, 2, 6)):
+        trace = KMeans(8, init="random", n_init=1, tol=0.0, random_state=seed).fit(X).trace_
+        passes = np.arange(1, len(trace) + 1)
+        ax.plot(passes, trace, color=style.colour(k), marker=style.marker(k), markersize=4, label=f"start {k + 1}")
+    ax.set_yscale("log")
+    style.dress(ax, "pass", "inertia")
+    style.keyed(ax)
+
+
+def k_means_clusters(ax: Any) -> None:
+    """Three clusters, and the way of their centres from a bad start."""
+    from summula.cluster import KMeans
+    from summula.plotting import style
+
+    X, start, way = _three_clusters(), np.array([[-1.0, 2.0], [0.0, 3.0], [1.0, 4.0]]), []
+    for passes in range(1, 12):
+        way.append((model := KMeans(3, init=start, tol=0.0, max_iter=passes).fit(X)).cluster_centers_)
+    path = np.array([start, *way])
+    for a in range(3):
+        rows = X[model.labels_ == a]
+        ax.scatter(*rows.T, s=12, color=style.colour(a), marker=style.marker(a), alpha=0.6)
+        ax.plot(*path[:, a].T, color=style.INK, linewidth=1.0, marker=".", markersize=4)
+        ax.scatter(*path[-1, a], s=70, color=style.colour(a), edgecolor=style.INK, marker=style.marker(a), zorder=3)
+    style.dress(ax, "x1", "x2")
+
+
 PICTURES = {
     "iris-tree": iris_tree,
     "scree": scree_plot,
     "loadings": factor_loadings,
+    "k-means-trace": k_means_trace,
+    "k-means-clusters": k_means_clusters,
     "decision-risks": decision_risks,
     "normal-ellipses": normal_ellipses,
     "em-ellipses": em_ellipses,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from summula.cluster import KMeans, MiniBatchKMeans
 from summula.decomposition import PCA, FactorAnalysis
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
@@ -110,6 +111,14 @@ MIXTURE: dict[str, Any] = {
         "reg_covar": (0.5,),
         "weights_init": ([0.1, 0.9],),
     },
+}
+K_MEANS: dict[str, Any] = {
+    "numbers": ("cluster_centers_",),
+    "repeats": False,
+    "unordered": False,
+    "stochastic": True,
+    "grid": {"n_clusters": [2, 5]},
+    "method": "transform",
 }
 
 CASES = [
@@ -219,6 +228,38 @@ CASES = [
         scale_free=True,
         changes=FACTORS,
         idle=("iterated_power", "svd_method"),
+    ),
+    Case(
+        KMeans(4, random_state=0, tol=0.0, max_iter=1_000),
+        "clusterer",
+        **K_MEANS,
+        changes={
+            "init": ("random",),
+            "max_iter": (1,),
+            "n_clusters": (3,),
+            "n_init": (20,),
+            "tol": (0.5,),
+        },
+        idle=("algorithm", "copy_x", "verbose"),
+    ),
+    Case(KMeans(3, init="k-means||", random_state=1, algorithm="elkan"), "clusterer", **K_MEANS),
+    Case(
+        MiniBatchKMeans(3, batch_size=50, max_iter=2, max_no_improvement=None, random_state=0),
+        "clusterer",
+        **K_MEANS,
+        changes={
+            "batch_size": (20,),
+            "compute_labels": (False,),
+            "init": ("random",),
+            "init_size": (10,),
+            "max_iter": (1,),
+            "max_no_improvement": (1,),
+            "n_clusters": (2,),
+            "n_init": (20,),
+            "reassignment_ratio": (0.9,),
+            "tol": (100.0,),
+        },
+        idle=("verbose",),
     ),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),

@@ -188,6 +188,36 @@ def inspect(
 
 
 @app.command()
+def cluster(
+    table: TableArgument,
+    k: Annotated[int | None, typer.Option("--k", min=1, help="How many clusters.")] = None,
+    select: Annotated[
+        bool, typer.Option("--select", help="Try 2 to 10 clusters, and keep the one with the best silhouette.")
+    ] = False,
+    out: Annotated[str, typer.Option("--out", "-o", help="File for the labels, .parquet or .csv.")] = "clusters.csv",
+    report: Annotated[str, typer.Option(help="HTML file for the report.")] = "clusters.html",
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draws the first centres.")] = 0,
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Group the rows of a table by k-means.
+
+    Columns are encoded as numbers and scaled to variance 1 first. Writes the label of each row, and a report.
+    """
+
+    def work(console: Console) -> None:
+        from summula.cli.clustering import ClusterRequest, cluster_file
+
+        names = () if drop is None else tuple(name.strip() for name in drop.split(",") if name.strip())
+        command = " ".join(["summula", *sys.argv[1:]])
+        cluster_file(ClusterRequest(table, k, select, out, report, seed, names, command), console)
+
+    _run(work, as_json, quiet, debug)
+
+
+@app.command()
 def plan(
     error: Annotated[float, typer.Option(help="The share of errors expected.")] = 0.0,
     limit: Annotated[float | None, typer.Option(help="What the error is to be certified below.")] = None,

@@ -1,5 +1,11 @@
-"""Groups of rows that are close together."""
+"""Groups of rows that are close together.
+
+`k_means` has the estimator and the problem; `seeding` where it begins, `lloyd` the loop, `passes` one pass as a sum
+over rows, `k_means_kernels` the compiled loops, `certificate` the lower bound, `selection` how many clusters.
+"""
 
 from summula.cluster.k_means import KMeans
+from summula.cluster.mini_batch_k_means import MiniBatchKMeans
+from summula.cluster.selection import elbow, silhouette_samples
 
-__all__ = ["KMeans"]
+__all__ = ["KMeans", "MiniBatchKMeans", "elbow", "silhouette_samples"]

@@ -10,27 +10,24 @@ pass is a sum over rows (`passes`), the loop is in `lloyd`, and a lower bound on
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import clone
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
+from summula.cluster.centre_model import CentreModel
 from summula.cluster.certificate import KMeansCertificate, Scatter, spectral_bound
 from summula.cluster.lloyd import Clustering, Stopping, labels_of, lloyd
-from summula.cluster.passes import Centres, ClusterSums, LloydPass, assign, chunk_rows, writeable
 from summula.cluster.seeding import k_means_parallel, k_means_plus_plus, random_rows
+from summula.cluster.selection import elbow
 from summula.core.data.blocks import empty_block
-from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
 from summula.core.engine.random import stream_key
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.clusterer import Clusterer
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -56,6 +53,21 @@ _INITS = ("k-means++", "k-means||", "random")
 function = Allowed(callable, "a callable")
 
 
+PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "n_clusters": (integer(1),),
+    "init": (one_of(*_INITS), function, array_like),
+    "n_init": (one_of("auto"), integer(1)),
+    "max_iter": (integer(1),),
+    "tol": (real(0.0),),
+    "verbose": (integer(0), boolean),
+    "random_state": (random_state,),
+    "copy_x": (boolean,),
+    "algorithm": (one_of("lloyd", "elkan"),),
+    "n_jobs": (none, integer()),
+    "max_time": (none, real(0.0)),
+}
+
+
 class Spread(NamedTuple):
     """What is known of the rows before the first pass."""
 
@@ -64,133 +76,16 @@ class Spread(NamedTuple):
     bound: Callable[[int], float]  # on the inertia of so many centres
 
 
-class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """What follows from centres: the nearest one of each row, distances, inertia."""
-
-    cluster_centers_: Array
-    _n_threads: int  # scikit-learn's tests set it; nothing reads it
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
-
-    def _centres(self) -> Centres:
-        values = np.asarray(self.cluster_centers_, np.float64)
-        return Centres.of(values, values.mean(axis=0))
-
-    def predict(self, X: Any) -> Any:
-        """The nearest centre of each row; of several equally near the first.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32; batches for a scan, a Dask array for a Dask collection
-        """
-        check_is_fitted(self)
-        return self._by_row(X, functools.partial(_nearest, self._centres()), _labels)
-
-    def transform(self, X: Any) -> Any:
-        """The distance of each row to each centre.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters); batches for a scan, a Dask array for a Dask collection
-        """
-        check_is_fitted(self)
-        return self._by_row(X, self._distances)
-
-    def _distances(self, chunk: Chunk) -> Array:
-        from summula.cluster.k_means_kernels import squared_distances
-
-        X, C = chunk_rows(chunk), writeable(np.asarray(self.cluster_centers_, np.float64))
-        if chunk.is_sparse:
-            squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()[:, None]
-            D = np.maximum(squares + (np.einsum("kj,kj->k", C, C) - 2.0 * (X @ C.T)), 0.0)
-        else:
-            D = np.empty((len(chunk), len(C)))
-            squared_distances(X, C, D)
-        return np.asarray(np.sqrt(D), chunk.dtype)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the inertia of the rows: the larger the better.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        source = self._source(X, None, sample_weight, needs_y=False)
-        try:
-            run = Run(self, source, quiet=True)
-            inertia = run.sum(ClusterSums, LloydPass(self._centres()), "score").inertia
-            if not np.isfinite(inertia):
-                run.raise_if_not_finite()
-        finally:
-            source.release()
-        return -inertia
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
-        """Fit, and give the cluster of each row.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32; for a scan or a Dask collection as `predict`
-        """
-        self.fit(X, sample_weight=sample_weight)
-        in_memory = getattr(self, "labels_", None) is not None and not self._streamed
-        return self.labels_ if in_memory else self.predict(X)
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**32 - 1))
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _nearest(centres: Centres, chunk: Chunk) -> Array:
-    """Label and D of each row: D shows whether there are values that are not finite."""
-    out, labels = np.empty((len(chunk), 2)), np.full(len(chunk), -1, np.int32)
-    own = np.empty(len(chunk))
-    assign(chunk_rows(chunk), centres, labels, own, np.empty((len(chunk), 0), np.float32))
-    out[:, 0], out[:, 1] = labels, own
-    return out
-
-
-def _labels(found: Array) -> Array:
-    return found[:, 0].astype(np.int32)
-
-
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
     labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
     inertia_=schema.Real(0.0),
     n_iter_=schema.Integer(1),
+    converged_=schema.Flag(),
     trace_=schema.Items(schema.Real(0.0)),
     certificate_=schema.Object(KMeansCertificate, n_clusters="n_clusters", n_features="n_features"),
+    selection_=schema.Maybe(schema.Dict(schema.Integer(1), schema.Items(schema.Real()))),
     _streamed=schema.Flag(),
 )
 class KMeans(CentreModel):
@@ -232,11 +127,15 @@ default="k-means++"
         The weighted sum of squared distances of the rows to their nearest centres.
     n_iter_ : int
         Passes of the best run.
+    converged_ : bool
+        Whether it ended before `max_iter`: by labels that did not change, or by `tol`.
     trace_ : tuple of float
         The inertia of each of them: it never rises.
     certificate_ : KMeansCertificate
         The inertia, and how far it is at most above the least: `verify(X)` recomputes both. For more than 128
         columns the bound is left to `verify`, since it would take longer than the fit.
+    selection_ : dict
+        Of a model that `select` gave: inertia and silhouette of each number of clusters.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -252,23 +151,11 @@ default="k-means++"
     >>> model.cluster_centers_[model.predict([[0.0, 0.0], [12.0, 3.0]])]
     array([[ 1.,  2.],
            [10.,  2.]])
-    >>> model.inertia_, model.certificate_.dual.round(6)  # no two centres can do better than the dual
+    >>> model.inertia_, round(model.certificate_.dual, 6)  # no two centres can do better than the dual
     (16.0, 16.0)
     """
 
-    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
-        "n_clusters": (integer(1),),
-        "init": (one_of(*_INITS), function, array_like),
-        "n_init": (one_of("auto"), integer(1)),
-        "max_iter": (integer(1),),
-        "tol": (real(0.0),),
-        "verbose": (integer(0), boolean),
-        "random_state": (random_state,),
-        "copy_x": (boolean,),
-        "algorithm": (one_of("lloyd", "elkan"),),
-        "n_jobs": (none, integer()),
-        "max_time": (none, real(0.0)),
-    }
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = PARAMETERS
 
     def __init__(
         self,
@@ -313,20 +200,62 @@ default="k-means++"
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            _in_rows(run)
+            rows_in_order(run)
             spread = spread_of(run)
             check_centres(self, run)
+            if self.algorithm == "elkan" and self.n_clusters == 1:
+                warn(
+                    "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.", RuntimeWarning
+                )
             self._streamed = run.source.streams
-            self._fit_best(run, spread, X)
+            self._fit_best(run, spread)
         return self
 
-    def _fit_best(self, run: Run, spread: Spread, X: Any) -> None:
+    def select(
+        self,
+        X: Any,
+        n_clusters: Iterable[int] = range(2, 11),
+        *,
+        sample_weight: Any = None,
+        criterion: str = "silhouette",
+    ) -> KMeans:
+        """Fit different numbers of clusters, and give the best.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        n_clusters : iterable of int, default=range(2, 11)
+            The numbers to try.
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+        criterion : {"silhouette", "elbow"}, default="silhouette"
+            The largest mean silhouette of a sample, or the elbow of the inertia.
+
+        Returns
+        -------
+        KMeans
+            A new one, fitted; its `selection_` has inertia and silhouette of each number of clusters.
+        """
+        if criterion not in ("silhouette", "elbow"):
+            raise ParameterError(f"criterion must be 'silhouette' or 'elbow'; got {criterion!r}.")
+        models = {
+            int(k): clone(self).set_params(n_clusters=int(k)).fit(X, sample_weight=sample_weight) for k in n_clusters
+        }
+        if not models:
+            raise ParameterError("n_clusters names no number of clusters to try: give range(2, 11), say.")
+        table = {k: (model.inertia_, model.silhouette(X, sample_weight)) for k, model in models.items()}
+        by_silhouette = max(table, key=lambda k: (table[k][1], -k))
+        chosen = elbow({k: J for k, (J, _) in table.items()}) if criterion == "elbow" else by_silhouette
+        best: KMeans = models[chosen]
+        best.selection_ = table
+        return best
+
+    def _fit_best(self, run: Run, spread: Spread) -> None:
         """Run the algorithm as often as asked for, and keep the best."""
         stopping = Stopping(self.max_iter, self.tol * spread.variance)
         bounds = "centres" if self.algorithm == "elkan" else "groups"
         seed, best = self._seed(), None
         for k in range(starts_of(self)):
-            start = initial_centres(self, run, X, stream_key(seed, k), spread.origin)
+            start = initial_centres(self, run, stream_key(seed, k), spread.origin)
 
             def keep(found: Clustering, best: Clustering | None = best) -> None:
                 kept = found if best is None or found.inertia < best.inertia else best
@@ -338,7 +267,7 @@ default="k-means++"
         if best.labels is None:
             best = best._replace(labels=labels_of(run, best.centres, spread.origin))
         self._name(best, spread, run)
-        _warn_of(self, best, stopping)
+        _warn_of(self, best)
 
     def _name(self, found: Clustering, spread: Spread, run: Run) -> None:
         dtype = run.source.dtype
@@ -346,18 +275,20 @@ default="k-means++"
         if found.labels is not None:
             self.labels_ = found.labels
         self.inertia_, self.n_iter_, self.trace_ = found.inertia, found.n_iter, found.trace
+        self.converged_ = found.converged
         bound = spread.bound(len(found.centres))
         self.certificate_ = KMeansCertificate.of(found.centres, found.inertia, bound, dtype)
 
 
-def _in_rows(run: Run) -> None:
+def rows_in_order(run: Run, *, scattered: bool = False) -> None:
     """Keep rows that are in memory in C order, and those of files decoded: there are many passes."""
     source = run.source
     if not isinstance(source, MemorySource):
-        run.keep_rows()
+        run.keep_rows(scattered=scattered)
         return
     rows = source.rows
-    if source.is_sparse or (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.dtype == source.dtype):
+    plain = isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.dtype == source.dtype
+    if source.is_sparse or plain or run.is_remote:
         return
     block = empty_block(source.n_rows, source.n_features, source.dtype)
     for _ in run.each(lambda part: [c.write(block[c.start : c.stop]) for c in part.chunks()], "copy"):
@@ -402,8 +333,8 @@ def _check_shape(shape: tuple[int, ...], k: int, d: int) -> None:
         )
 
 
-def starts_of(model: Any) -> int:
-    """How often to begin anew."""
+def starts_of(model: Any, many: int = 10) -> int:
+    """How often to begin anew; "auto" is `many` times where the first centres are not chosen with care."""
     given = not isinstance(model.init, str) and not callable(model.init)
     if given:
         if model.n_init != "auto" and model.n_init != 1:
@@ -415,10 +346,10 @@ def starts_of(model: Any) -> int:
         return 1
     if model.n_init != "auto":
         return int(model.n_init)
-    return 1 if model.init in ("k-means++", "k-means||") else 10
+    return 1 if model.init in ("k-means++", "k-means||") else many
 
 
-def initial_centres(model: Any, run: Run, X: Any, seed: int, origin: Array) -> Array:
+def initial_centres(model: Any, run: Run, seed: int, origin: Array) -> Array:
     """The centres to begin with, as the parameter `init` says."""
     k, init = model.n_clusters, model.init
     if isinstance(init, str):
@@ -439,19 +370,12 @@ def initial_centres(model: Any, run: Run, X: Any, seed: int, origin: Array) -> A
     return values
 
 
-def _warn_of(model: KMeans, found: Clustering, stopping: Stopping) -> None:
+def _warn_of(model: KMeans, found: Clustering) -> None:
     assert found.labels is not None
     distinct = len(np.unique(found.labels))
     if distinct < model.n_clusters:
         warn(
             f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({model.n_clusters}). Possibly "
             "due to duplicate points in X.",
-            ConvergenceWarning,
-        )
-    elif not found.converged:
-        warn(
-            f"{type(model).__name__} stopped after max_iter={model.max_iter} passes, when the squared steps of the "
-            f"centres still added up to {found.step:.3g}, above the tolerance {stopping.tolerance:.3g}; raise max_iter "
-            "or tol.",
             ConvergenceWarning,
         )

@@ -1,0 +1,159 @@
+"""`summula cluster`: the rows of a table in groups, by k-means on its encoded and scaled columns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.cli.console import Console
+from summula.cli.files import write_whole
+from summula.cli.rows import located_in
+from summula.cli.tables import open_table, read_table
+from summula.cli.training import versions
+from summula.cluster import KMeans
+from summula.core.data.frames import no_such_column
+from summula.core.data.output import write_batches
+from summula.core.errors import DataError, ParameterError
+from summula.preprocessing import TableEncoder
+from summula.report import Content, Figure, Table, render
+from summula.report.charts import Line, bars, lines, points
+
+__all__ = ["ClusterRequest", "cluster_file"]
+
+Array = NDArray[Any]
+
+_STARTS = 5
+_SHOWN = 20  # columns of the table of centres
+
+
+class ClusterRequest(NamedTuple):
+    """What was asked for on the command line."""
+
+    table: str
+    k: int | None
+    select: bool
+    out: str
+    report: str
+    seed: int
+    drop: tuple[str, ...]
+    command: str
+
+
+class Clustered(NamedTuple):
+    """Rows as they were clustered, and the model."""
+
+    X: Array
+    names: list[str]
+    model: KMeans
+    silhouette: float
+
+
+def cluster_file(request: ClusterRequest, console: Console) -> None:
+    """Cluster a table, write labels and report, and say what was found."""
+    if (request.k is None) == (not request.select):
+        raise ParameterError("Say how many clusters with --k 5, or let --select choose; one of the two.")
+    table = open_table(request.table, console.remark)
+    for name in request.drop:
+        if name not in table.columns:
+            raise DataError(no_such_column(name, table.columns))
+    with located_in(table):
+        rows = read_table(table, [name for name in table.columns if name not in request.drop])
+        found = _clustered(request, rows)
+    write_batches([found.model.labels_], ("cluster",), request.out)
+    write_whole(request.report, render(_content(request, found)))
+    sizes = np.bincount(found.model.labels_, minlength=found.model.n_clusters).tolist()
+    console.table("Clusters", ["cluster", "rows"], [[a, n] for a, n in enumerate(sizes)])
+    console.result(f"{_sentence(found)} The labels are in {request.out}, the report in {request.report}.")
+    console.document(
+        {
+            "clusters": int(found.model.n_clusters),
+            "rows": sizes,
+            "inertia": found.model.inertia_,
+            "lower bound": found.model.certificate_.dual,
+            "silhouette": found.silhouette,
+            "labels": request.out,
+            "report": request.report,
+        }
+    )
+
+
+def _clustered(request: ClusterRequest, rows: Any) -> Clustered:
+    encoder = TableEncoder(standardize=True).fit(rows)
+    X = np.ascontiguousarray(encoder.transform(rows), np.float64)
+    names = [str(name) for name in encoder.get_feature_names_out()]
+    model = KMeans(n_init=_STARTS, random_state=request.seed)
+    if request.select:
+        model = model.select(X, range(2, min(10, len(X) - 1) + 1))
+    else:
+        model = model.set_params(n_clusters=request.k).fit(X)
+    return Clustered(X, names, model, model.silhouette(X))
+
+
+def _sentence(found: Clustered) -> str:
+    model = found.model
+    return (
+        f"{len(found.X):,} rows in {model.n_clusters} clusters: inertia {model.inertia_:.6g} (no {model.n_clusters} "
+        f"centres have less than {model.certificate_.dual:.6g}), mean silhouette {found.silhouette:.3f}."
+    )
+
+
+def _content(request: ClusterRequest, found: Clustered) -> Content:
+    model = found.model
+    sizes = np.bincount(model.labels_, minlength=model.n_clusters)
+    names = [f"cluster {a}" for a in range(model.n_clusters)]
+    spread = model.cluster_centers_.std(axis=0)
+    shown = np.argsort(-spread, kind="stable")[:_SHOWN]
+    centres = [[found.names[j], *model.cluster_centers_[:, j].tolist()] for j in shown]
+    about = found.X - found.X.mean(axis=0)
+    axes = np.linalg.svd(about, full_matrices=False)[2][:2]
+    passes = np.arange(1.0, len(model.trace_) + 1)
+    sections: list[tuple[str, list[Figure | Table]]] = [
+        (
+            "Clusters",
+            [
+                Figure("Rows", bars(names, sizes.tolist(), "rows of each cluster")),
+                Table("Centres", ["column", *names], centres, "In standard deviations about the mean of the column."),
+            ],
+        ),
+        (
+            "The fit",
+            [
+                Figure(
+                    "Inertia of each pass",
+                    lines([Line("inertia", passes, np.array(model.trace_))], "pass", "inertia", dots=True),
+                )
+            ],
+        ),
+    ]
+    if len(axes) == 2:
+        first, second = (about @ axes.T).T
+        drawn = Figure(
+            "Rows on two axes",
+            points(first, second, "first", "second"),
+            "Along the directions of largest variance.",
+        )
+        sections[0][1].append(drawn)
+    if hasattr(model, "selection_"):
+        sections.append(("How many clusters", _selection(model)))
+    return Content(
+        title=f"{request.table}: {model.n_clusters} clusters",
+        verdict=_sentence(found),
+        promises=["The inertia is a local minimum, the best of several starts; the lower bound holds for any centres."],
+        facts=[("table", request.table), ("rows", f"{len(found.X):,}"), ("columns", f"{len(found.names):,}")],
+        sections=sections,
+        command=request.command,
+        versions=versions(),
+    )
+
+
+def _selection(model: KMeans) -> list[Figure | Table]:
+    k = np.array(sorted(model.selection_), np.float64)
+    inertia, silhouette = (np.array([model.selection_[int(one)][j] for one in k]) for j in range(2))
+    rows = [[int(a), float(b), float(c)] for a, b, c in zip(k, inertia, silhouette, strict=True)]
+    return [
+        Figure("Inertia", lines([Line("inertia", k, inertia)], "clusters", "inertia", dots=True)),
+        Figure("Silhouette", lines([Line("silhouette", k, silhouette)], "clusters", "mean silhouette", dots=True)),
+        Table("", ["clusters", "inertia", "silhouette"], rows, "The silhouette is the mean of a sample of rows."),
+    ]

@@ -1,0 +1,171 @@
+"""What follows from centres: the nearest one of each row, distances, inertia, silhouette."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from summula.cluster.passes import Centres, ClusterSums, LloydPass, assign, chunk_rows, writeable
+from summula.cluster.seeding import random_rows
+from summula.cluster.selection import silhouette_samples
+from summula.core.data.chunks import Chunk
+from summula.core.engine.random import stream_key
+from summula.core.estimator.clusterer import Clusterer
+from summula.core.estimator.run import Run
+
+__all__ = ["CentreModel"]
+
+Array = NDArray[Any]
+
+
+class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """What follows from centres: the nearest one of each row, distances, inertia."""
+
+    cluster_centers_: Array
+    _n_threads: int  # scikit-learn's tests set it; nothing reads it
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
+
+    def _centres(self) -> Centres:
+        values = np.asarray(self.cluster_centers_, np.float64)
+        return Centres.of(values, values.mean(axis=0))
+
+    def predict(self, X: Any) -> Any:
+        """The nearest centre of each row; of several equally near the first.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32; batches for a scan, a Dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, functools.partial(_nearest, self._centres()), _labels)
+
+    def transform(self, X: Any) -> Any:
+        """The distance of each row to each centre.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters); batches for a scan, a Dask array for a Dask collection
+        """
+        check_is_fitted(self)
+        return self._by_row(X, self._distances)
+
+    def _distances(self, chunk: Chunk) -> Array:
+        from summula.cluster.k_means_kernels import squared_distances
+
+        X, C = chunk_rows(chunk), writeable(np.asarray(self.cluster_centers_, np.float64))
+        if chunk.is_sparse:
+            squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()[:, None]
+            D = np.maximum(squares + (np.einsum("kj,kj->k", C, C) - 2.0 * (X @ C.T)), 0.0)
+        else:
+            D = np.empty((len(chunk), len(C)))
+            squared_distances(X, C, D)
+        return np.asarray(np.sqrt(D), chunk.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the inertia of the rows: the larger the better.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        source = self._source(X, None, sample_weight, needs_y=False)
+        try:
+            run = Run(self, source, quiet=True)
+            inertia = run.sum(ClusterSums, LloydPass(self._centres()), "score").inertia
+            if not np.isfinite(inertia):
+                run.raise_if_not_finite()
+        finally:
+            source.release()
+        return -inertia
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
+        """Fit, and give the cluster of each row.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32; for a scan or a Dask collection as `predict`
+        """
+        self.fit(X, sample_weight=sample_weight)
+        in_memory = getattr(self, "labels_", None) is not None and not self._streamed
+        return self.labels_ if in_memory else self.predict(X)
+
+    def silhouette(self, X: Any, sample_weight: Any = None, *, sample_size: int = 2_000, seed: int = 0) -> float:
+        """The mean silhouette of a random sample of rows: near 1 for clusters that are far apart.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+            Rows are drawn with probabilities proportional to their weights.
+        sample_size : int, default=2000
+            Most rows; the work grows with its square.
+        seed : int, default=0
+            Draws the sample.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        source = self._source(X, None, sample_weight, needs_y=False)
+        try:
+            run = Run(self, source, quiet=True)
+            rows = random_rows(run, min(sample_size, source.n_rows), stream_key(seed), distinct=True)
+        finally:
+            source.release()
+        chunk = Chunk(rows.astype(source.dtype), None, None, 0, len(rows), source.dtype)
+        labels = _labels(_nearest(self._centres(), chunk))
+        return float(silhouette_samples(rows, labels).mean())
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, np.random.Generator):
+            return int(self.random_state.integers(2**32 - 1))
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _nearest(centres: Centres, chunk: Chunk) -> Array:
+    """Label and D of each row: D shows whether there are values that are not finite."""
+    out, labels = np.empty((len(chunk), 2)), np.full(len(chunk), -1, np.int32)
+    own = np.empty(len(chunk))
+    assign(chunk_rows(chunk), centres, labels, own, np.empty((len(chunk), 0), np.float32))
+    out[:, 0], out[:, 1] = labels, own
+    return out
+
+
+def _labels(found: Array) -> Array:
+    return found[:, 0].astype(np.int32)

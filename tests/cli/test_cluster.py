@@ -1,0 +1,53 @@
+"""`summula cluster`: labels in the order of the rows, a report, and one sentence about what went wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+pytest.importorskip("typer")
+
+from tests.cli.commands import document, failure, write
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    truth = np.arange(300) % 3
+    columns = {
+        "height": np.array([0.0, 8.0, 16.0])[truth] + rng.normal(size=300),
+        "width": np.array([0.0, 100.0, 0.0])[truth] + rng.normal(size=300),
+        "kind": np.array(["a", "b", "c"])[truth],
+    }
+    return write(pa.table(columns), tmp_path_factory.mktemp("cluster") / "rows.csv")
+
+
+@pytest.mark.parametrize("how", [("--k", 3), ("--select",)])
+def test_labels_and_report(table: Path, tmp_path: Path, how: tuple[object, ...]) -> None:
+    labels, report = tmp_path / "labels.parquet", tmp_path / "report.html"
+    said = document("cluster", table, *how, "-o", labels, "--report", report)
+    assert said["clusters"] == 3
+    assert said["rows"] == [100, 100, 100]
+    assert said["lower bound"] <= said["inertia"]
+    found = parquet.read_table(labels)["cluster"].to_numpy()
+    assert len(set(zip(np.arange(300) % 3, found.tolist(), strict=True))) == 3
+    page = report.read_text()
+    assert "300 rows in 3 clusters" in page
+    assert ("How many clusters" in page) == (how == ("--select",))
+
+
+def test_columns_can_be_left_out(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "labels.csv"
+    document("cluster", table, "--k", 2, "--drop", "kind,width", "-o", out, "--report", tmp_path / "r.html")
+    assert csv.read_csv(out).num_rows == 300
+
+
+def test_what_goes_wrong_is_one_sentence(table: Path, tmp_path: Path) -> None:
+    assert "one of the two" in failure(3, "cluster", table)
+    assert "one of the two" in failure(3, "cluster", table, "--k", 3, "--select")
+    assert "n_samples=300 should be >= n_clusters=301" in failure(3, "cluster", table, "--k", 301)
+    assert "'depth'" in failure(3, "cluster", table, "--k", 2, "--drop", "depth")
