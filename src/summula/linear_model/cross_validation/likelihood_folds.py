@@ -28,10 +28,10 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch
+from summula.linear_model.glm.minimise import minimise
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
-from summula.linear_model.glm.solver import solve
 from summula.linear_model.glm.sums import ClassTotals
-from summula.linear_model.l1.likelihood import at_once, solve_l1
+from summula.linear_model.l1.likelihood import at_once
 from summula.linear_model.linear_predictor import linear_values
 from summula.losses import Multinomial
 
@@ -125,7 +125,7 @@ def path_of(run: Run, problems: Sequence[GlmProblem], number: int) -> list[GlmFi
     fits: list[GlmFit] = []
     for problem in problems:
         start = (fits[-1].intercept, fits[-1].coef) if fits else None
-        fits.append((solve_l1 if problem.l1 else solve)(run, problem, None, start))
+        fits.append(minimise(run, problem, None, start))
     return fits
 
 

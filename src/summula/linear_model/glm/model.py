@@ -18,12 +18,11 @@ from summula.core.numerics.certificate import rounded_up
 from summula.linear_model.glm.certificate import GlmCertificate
 from summula.linear_model.glm.groups import with_groups
 from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
+from summula.linear_model.glm.minimise import minimise
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.separation import Found, separation_of_fit
-from summula.linear_model.glm.solver import solve
-from summula.linear_model.l1.likelihood import solve_l1
 from summula.linear_model.least_squares.inference import WEIGHTS, Names
 from summula.linear_model.linear_predictor import LinearScores
 from summula.losses import Multinomial
@@ -102,7 +101,7 @@ class GlmModel(LinearScores):
             self._name(fit, dtype)
 
         start = start or self._warm_start(run, problem)
-        fit = (solve_l1 if problem.l1 else solve)(run, problem, lambda fit: run.offer(lambda: assign(fit())), start)
+        fit = minimise(run, problem, lambda fit: run.offer(lambda: assign(fit())), start)
         fit = expected_information(run, problem, fit)
         assign(fit)
         found = separation_of_fit(run, problem, fit)

@@ -9,7 +9,7 @@ one pass. What the last evaluations gave is its `state`, so that a certificate n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,11 @@ class GlmProblem(NamedTuple):
     def penalised(self) -> bool:
         """Whether there is any penalty."""
         return self.penalty > 0 or self.l1 > 0
+
+    @property
+    def penalty_kind(self) -> Literal["smooth", "l1"]:
+        """Which solvers can handle the penalty: those for smooth functions, or those for L1 terms."""
+        return "l1" if self.l1 else "smooth"
 
 
 @schema.saved(
