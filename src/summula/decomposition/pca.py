@@ -40,7 +40,7 @@ __all__ = ["PCA"]
 
 Array = NDArray[Any]
 
-_KRYLOV_TOL = 1e-9
+_KRYLOV_TOL = 1e-10
 _EM_TOL = 1e-6
 _MAX_PASSES = 1_000
 _NO_NOISE = 1e-14  # share of the largest variance that stands for no noise
@@ -84,7 +84,7 @@ class PCA(LatentVariables):
     svd_solver : {"auto", "full", "covariance_eigh", "arpack", "randomized"}, default="auto"
         A speed hint; every solver is iterated to the same answer.
     tol : float, default=0.0
-        Tolerance of iterative solvers: the residual of a component, as a share of its eigenvalue (0: 1e-9), and
+        Tolerance of iterative solvers: the residual of a component, as a share of its eigenvalue (0: 1e-10), and
         what an EM step gains in log-likelihood per row (0: 1e-6).
     iterated_power : int or "auto", default="auto"
         Accepted for compatibility.
