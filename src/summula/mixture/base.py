@@ -119,10 +119,11 @@ class Mixture(ProbabilityWriter, Density):
         self.n_iter_ = int(solution.n_steps)
         self.lower_bounds_ = list(solution.trace)
         self.lower_bound_ = float(solution.value)
-        options = {"reg_covar": getattr(self, "reg_covar", 0.0), "fit_weights": getattr(self, "fit_weights", True)}
+        reg_covar, fit_weights = getattr(self, "reg_covar", 0.0), getattr(self, "fit_weights", True)
+        # Until the last pass, or for good if the fit is cut short.
         self.certificate_ = MixtureCertificate(
-            "stationary", -self.lower_bound_, np.inf, solution.x, np.inf, **options
-        )  # until the last pass, or for good if the fit is cut short
+            "stationary", -self.lower_bound_, np.inf, solution.x, np.inf, reg_covar, fit_weights
+        )
 
     def _draw_seed(self) -> int:
         state = self.random_state

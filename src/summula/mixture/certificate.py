@@ -62,11 +62,11 @@ class MixtureCertificate(Certificate):
         """Recompute the likelihood, and one EM step, from the data, without the loop that found the parameters."""
         with em.opened(X, sample_weight, allow_nan=isinstance(self.theta, Gaussians)) as run:
             again = certificate_of(self._model(), run, self.theta)
-        same = np.isclose(again.primal, self.primal, rtol=_ROUNDING, atol=_ROUNDING)
+        same = bool(np.isclose(again.primal, self.primal, rtol=_ROUNDING, atol=_ROUNDING))
         if np.isinf(self.residual):  # the bound of the step before, which the last M-step has raised
             same = again.primal <= self.primal + max(_ROUNDING, self.reg_covar)
         still = again.residual <= self.residual * (1 + 1e-3) + _ROUNDING
-        return Verification(again.primal, again.gap, bool(same and still))
+        return Verification(again.primal, again.gap, same and still)
 
     def _model(self) -> Any:
         k = len(self.theta.weights)
