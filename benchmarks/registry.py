@@ -18,6 +18,7 @@ FAMILIES = (
     "mixtures",
     "support_vectors",
     "decomposition",
+    "generative",
     "streams",
     "dask_cluster",
     "cold_start",

@@ -416,12 +416,84 @@ def k_means_clusters(ax: Any) -> None:
     style.dress(ax, "x1", "x2")
 
 
+def qda_regions(ax: Any) -> None:
+    """Two normal classes with covariances of their own, the border between them and their ellipses."""
+    from summula.discriminant_analysis import QuadraticDiscriminantAnalysis
+    from summula.plotting import decision_regions
+    from summula.plotting.ellipses import draw_ellipses
+    from summula.stats import MultivariateNormal
+
+    wide = MultivariateNormal([0.0, 0.0], [[2.0, 1.2], [1.2, 1.6]])
+    narrow = MultivariateNormal([1.6, -1.2], [[0.3, -0.1], [-0.1, 0.3]])
+    X = np.vstack([wide.sample(120, random_state=1), narrow.sample(80, random_state=2)])
+    y = np.repeat(["wide", "narrow"], [120, 80])
+    model = QuadraticDiscriminantAnalysis(store_covariance=True).fit(X, y)
+    decision_regions(model, X, y, levels=(0.5,), ax=ax)
+    limits = ax.get_xlim(), ax.get_ylim()
+    for mean, S in zip(model.means_, model.covariance_, strict=True):
+        draw_ellipses(MultivariateNormal(mean, S), [0.5, 0.9], axes=False, ax=ax, label=False)
+    ax.set_aspect("auto")
+    ax.set_xlim(limits[0])
+    ax.set_ylim(limits[1])
+
+
+def gda_against_logistic(ax: Any) -> None:
+    """Error on fresh rows by the number of training rows, for Gaussian and for Poisson columns."""
+    import warnings
+
+    from summula.discriminant_analysis import LinearDiscriminantAnalysis
+    from summula.linear_model import LogisticRegression
+    from summula.plotting.style import colour, dress, keyed, marker
+
+    def gaussian(rng: Any, y: Any) -> Any:
+        return rng.normal(size=(len(y), 5)) + 0.45 * y[:, None]
+
+    def poisson(rng: Any, y: Any) -> Any:
+        return rng.poisson(np.where(y[:, None] == 1, 1.2, 0.4), (len(y), 5)).astype(float)
+
+    sizes = (20, 40, 80, 160, 320)
+    for k, (name, draw) in enumerate({"Gaussian": gaussian, "Poisson": poisson}.items()):
+        rng = np.random.default_rng(k)
+        fresh = rng.integers(0, 2, 5_000)
+        Z = draw(rng, fresh)
+        errors: dict[str, list[float]] = {"discriminant analysis": [], "logistic regression": []}
+        for n in sizes:
+            found = []
+            for _ in range(60):
+                y = np.arange(n) % 2
+                X = draw(rng, y)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # small samples may be separable
+                    models = LinearDiscriminantAnalysis().fit(X, y), LogisticRegression(C=100.0).fit(X, y)
+                found.append([1 - model.score(Z, fresh) for model in models])
+            for values, mean in zip(errors.values(), np.mean(found, axis=0), strict=True):
+                values.append(mean)
+        for j, (model, values) in enumerate(errors.items()):
+            ax.plot(
+                sizes,
+                values,
+                color=colour(j),
+                ls=("-", "--")[k],
+                marker=marker(k),
+                ms=4,
+                lw=1.4,
+                label=f"{name}, {model}",
+            )
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [str(n) for n in sizes])
+    ax.minorticks_off()
+    dress(ax, "training rows", "mean error on fresh rows")
+    keyed(ax)
+
+
 PICTURES = {
     "iris-tree": iris_tree,
     "scree": scree_plot,
     "loadings": factor_loadings,
     "k-means-trace": k_means_trace,
     "k-means-clusters": k_means_clusters,
+    "qda-regions": qda_regions,
+    "gda-logistic": gda_against_logistic,
     "decision-risks": decision_risks,
     "normal-ellipses": normal_ellipses,
     "em-ellipses": em_ellipses,

@@ -3,6 +3,7 @@ from summula import cluster as cluster
 from summula import core as core
 from summula import datasets as datasets
 from summula import decomposition as decomposition
+from summula import discriminant_analysis as discriminant_analysis
 from summula import em as em
 from summula import ensemble as ensemble
 from summula import features as features
@@ -12,6 +13,7 @@ from summula import kernels as kernels
 from summula import linear_model as linear_model
 from summula import mixture as mixture
 from summula import naive_bayes as naive_bayes
+from summula import neighbors as neighbors
 from summula import optimize as optimize
 from summula import plotting as plotting
 from summula import preprocessing as preprocessing

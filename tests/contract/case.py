@@ -80,6 +80,7 @@ class Case:
     one_class : whether a classifier accepts targets of a single class.
     needs_spread : whether a single row is refused.
     trees : whether the model is trees, whose size depends on the rows.
+    counts : whether columns have to be whole numbers from 0 on.
     """
 
     estimator: Any
@@ -110,6 +111,7 @@ class Case:
     one_class: bool = False
     needs_spread: bool = False
     trees: bool = False
+    counts: bool = False
 
     def __str__(self) -> str:
         return _named(self)
@@ -164,6 +166,10 @@ class Case:
     @property
     def iterative(self) -> bool:
         return self.certified and not self.exact
+
+    @property
+    def takes_any_numbers(self) -> bool:
+        return not self.counts
 
     @property
     def one_target(self) -> bool:
@@ -231,8 +237,10 @@ class Case:
         if self.target == "factors":
             return _with_factor(*SIZES[size], seed)
         if self.target != "numbers":
-            return _with_targets(*SIZES[size], self.target, seed)
-        return _data(*SIZES[size], self.targets if self.supervised else None, seed)
+            data = _with_targets(*SIZES[size], self.target, seed)
+        else:
+            data = _data(*SIZES[size], self.targets if self.supervised else None, seed)
+        return Data(_as_counts(data.X), data.y, data.weight) if self.counts else data
 
     def wide_data(self) -> tuple[Any, Array]:
         """More columns than a matrix of pairs of them is formed for, and enough rows to determine them."""
@@ -388,3 +396,9 @@ def wide_sparse() -> tuple[Any, Array]:
     rng = np.random.default_rng(3)
     X = sparse.random_array((4_000, 2_100), density=0.01, rng=rng, format="csr")
     return X, X @ rng.normal(size=2_100) + 1.0 + 0.1 * rng.normal(size=4_000)
+
+
+def _as_counts(X: Array) -> Array:
+    counts = np.abs(np.round(X))
+    counts.flags.writeable = False
+    return counts

@@ -11,6 +11,7 @@ import pytest
 
 from summula.cluster import KMeans, MiniBatchKMeans
 from summula.decomposition import PCA, FactorAnalysis
+from summula.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.linear_model import (
@@ -33,8 +34,9 @@ from summula.linear_model import (
     TweedieRegressor,
 )
 from summula.mixture import GaussianMixture
-from summula.naive_bayes import GaussianNB
-from summula.preprocessing import StandardScaler
+from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MixedNB, MultinomialNB
+from summula.neighbors import NearestCentroid
+from summula.preprocessing import KBinsDiscretizer, StandardScaler
 from tests.contract.case import SIZES, Case, Data, With, wide_sparse
 from tests.contract.objectives import half_deviance, half_mean_square, joint_likelihood, squares
 
@@ -76,6 +78,64 @@ NAIVE_BAYES: dict[str, Any] = {
     "centres": True,
     "additive": True,
     "single": False,
+}
+DISCRETE: dict[str, Any] = {
+    "numbers": ("feature_log_prob_",),
+    "grid": {"alpha": [0.1, 10.0]},
+    "additive": True,
+    "single": False,
+    "one_class": True,
+    "changes": {
+        "force_alpha": (With(False, alpha=0.0),),
+        "fit_prior": (False,),
+        "class_prior": ([0.2, 0.8], [0.2, 0.3, 0.5]),
+        "binarize": (0.0,),
+        "norm": (False,),
+        "min_categories": (20,),
+    },
+}
+DISCRIMINANT: dict[str, Any] = {
+    "scale_free": True,
+    "centres": True,
+    "additive": True,
+    "single": False,
+    "one_class": True,
+    "changes": {
+        "shrinkage": (0.5,),
+        "priors": ([0.2, 0.8],),
+        "n_components": (1,),
+        "store_covariance": (True,),
+        "tol": (2.0,),
+        "covariance": ("diag",),
+        "reg_param": (0.3,),
+    },
+    "idle": ("covariance_estimator",),
+}
+CENTROIDS: dict[str, Any] = {
+    **DISCRIMINANT,
+    "scale_free": False,
+    "one_class": False,
+    "numbers": ("centroids_",),
+    "changes": {
+        "metric": ("manhattan",),
+        "shrink_threshold": (0.5,),
+        "priors": ("uniform",),
+        "adjust": (False,),
+    },
+}
+BINS: dict[str, Any] = {
+    "numbers": (),
+    "scale_free": True,
+    "repeats": False,
+    "grid": {"n_bins": [2, 4]},
+    "changes": {
+        "n_bins": (4,),
+        "encode": ("onehot-dense", "ordinal"),
+        "strategy": ("quantile",),
+        "quantile_method": (With("linear", strategy="quantile"),),
+        "dtype": (np.float32,),
+        "subsample": (With(50, strategy="quantile"),),
+    },
 }
 
 LATENT: dict[str, Any] = {"numbers": ("components_",), "additive": True, "centres": True, "needs_spread": True}
@@ -263,6 +323,61 @@ CASES = [
     ),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),
+    Case(BernoulliNB(binarize=1.0), "classifier", **DISCRETE, target="three classes"),
+    Case(MultinomialNB(), "classifier", **DISCRETE, target="words", counts=True),
+    Case(ComplementNB(norm=True), "classifier", **DISCRETE, target="three classes", counts=True),
+    Case(
+        CategoricalNB(min_categories=12),
+        "classifier",
+        **{**DISCRETE, "numbers": ()},
+        target="two classes",
+        counts=True,
+    ),
+    Case(
+        MixedNB({0: "bernoulli"}),
+        "classifier",
+        **{**NAIVE_BAYES, "objective": None, "centres": False, "changes": {"families": ("gaussian",)}},
+        target="three classes",
+        one_class=True,
+    ),
+    Case(
+        LinearDiscriminantAnalysis(),
+        "classifier",
+        **DISCRIMINANT,
+        grid={"solver": ["svd", "lsqr"]},
+        target="three classes",
+    ),
+    Case(
+        LinearDiscriminantAnalysis(shrinkage="auto"),
+        "classifier",
+        **{**DISCRIMINANT, "additive": False},
+        grid={"solver": ["svd", "eigen"]},
+        target="words",
+    ),
+    Case(
+        QuadraticDiscriminantAnalysis(),
+        "classifier",
+        **DISCRIMINANT,
+        numbers=("means_",),
+        grid={"reg_param": [0.0, 0.5]},
+        target="two classes",
+    ),
+    Case(
+        NearestCentroid(priors="empirical"),
+        "classifier",
+        **CENTROIDS,
+        grid={"shrink_threshold": [None, 0.5]},
+        target="three classes",
+    ),
+    Case(
+        NearestCentroid(adjust=True),
+        "classifier",
+        **{**CENTROIDS, "additive": False},
+        grid={"adjust": [False, True]},
+        target="words",
+    ),
+    Case(KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), "transformer", **BINS),
+    Case(KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"), "transformer", **BINS),
 ]
 
 

@@ -8,7 +8,7 @@ of a chunk are partitioned by code, and each group has an object of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ _MANY = 2**16  # values of a block from which the kernel is used
 class Grouped(NamedTuple):
     """A statistic of every group of rows, by `chunk.codes`: `run.sum(Grouped(Moments, n_classes), origins)`.
 
-    The sum is that statistic with a leading axis of groups where it defines `map_groups`, else `Groups`.
+    The sum is that statistic with a leading axis of groups where it defines `map_groups`, else `Groups`. A statistic
+    with large tables defines `accumulate_groups` instead, which adds the rows of a chunk to the sums so far in place.
     """
 
     statistic: Any
@@ -39,6 +40,13 @@ class Grouped(NamedTuple):
         if hasattr(self.statistic, "map_groups"):
             return self.statistic.map_groups(chunk, chunk.codes, self.n_groups, params)
         return Groups(tuple(sums_by_code(self.statistic, chunk, chunk.codes, self.n_groups, params)))
+
+    def accumulate(self, total: Any, chunk: Chunk, params: Any) -> Any:
+        """The statistics of the rows so far (None at first) and those of one chunk."""
+        if hasattr(self.statistic, "accumulate_groups"):
+            return self.statistic.accumulate_groups(total, chunk, self.n_groups)
+        one = self.map(chunk, params)
+        return one if total is None else total.merge(one)
 
     def merge(self, a: Any, b: Any) -> Any:
         """The statistics of both sets of rows."""
@@ -78,8 +86,11 @@ def regrouped(sums: Any, places: Array, n_groups: int) -> Any:
         for place, group in zip(places.tolist(), sums.groups, strict=True):
             groups[place] = group
         return Groups(tuple(groups))
-    moved = {}
+    moved: dict[str, Any] = {}
     for one in fields(sums):
+        if is_dataclass(getattr(sums, one.name)):  # sums of sums
+            moved[one.name] = regrouped(getattr(sums, one.name), places, n_groups)
+            continue
         values = np.asarray(getattr(sums, one.name))
         moved[one.name] = np.zeros((n_groups, *values.shape[1:]), values.dtype)
         moved[one.name][places] = values

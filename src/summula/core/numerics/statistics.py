@@ -63,7 +63,11 @@ def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
     """The statistic of some chunks, added from left to right."""
     total: S | None = None
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is seen in the sums
+        add = getattr(statistic, "accumulate", None)  # into the sums so far, in place
         for chunk in chunks:
+            if add is not None:
+                total = add(total, chunk, params)
+                continue
             one = statistic.map(chunk, params)
             total = one if total is None else total.merge(one)
     assert total is not None, "there is at least one chunk"

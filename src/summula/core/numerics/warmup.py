@@ -30,6 +30,7 @@ _KERNELS = (
     "summula.linear_model.sgd.kernels",
     "summula.mixture.kernels",
     "summula.linear_model.least_squares.sparse_kernels",
+    "summula.naive_bayes.count_kernels",
     "summula.optimize.solvers.l1_kernels",
     "summula.stats.bounds_kernels",
     "summula.svm.linear.coordinate_kernels",

@@ -1,0 +1,197 @@
+"""Quadratic discriminant analysis: normal classes, each with a covariance of its own.
+
+With the mean m_k, the prior pi_k and the covariance S_k = R_k diag(s_k) R_k' of class k,
+
+    log P(x, k) = log pi_k - 1/2 [d log 2 pi + sum_j log s_kj + sum_j (r_kj'(x - m_k))^2 / s_kj]                (1)
+
+so two classes meet in a quadric. Columns are standardised inside, so that their units make no difference. S_k is the
+scatter of the class divided by n_k, the estimate of maximum likelihood.
+`reg_param` moves its eigenvalues towards 1:  s <- (1 - reg_param) s + reg_param.
+
+Reference: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 4.3.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.blocks import product
+from summula.core.data.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.estimator.classifier import GenerativeClassifier
+from summula.core.estimator.parameters import Allowed, boolean, none, one_of, real
+from summula.core.model_files import schema
+from summula.discriminant_analysis.class_grams import ClassGrams
+from summula.discriminant_analysis.gaussian_classifier import PARAMETERS, GaussianClassifier
+
+__all__ = ["QuadraticDiscriminantAnalysis", "SingularCovarianceError"]
+
+Array = NDArray[np.float64]
+
+_EPS = np.finfo(np.float64).eps
+
+
+class SingularCovarianceError(DataError, linalg.LinAlgError):
+    """The rows of a class lie in a plane, so that they have no density."""
+
+
+@schema.saved(
+    means_=schema.Array("float64", "n_classes", "n_features"),
+    priors_=schema.Array("float64", "n_classes", low=0.0),
+    _covariances=schema.Array("float64", "n_classes", "n_features", "n_features"),
+    covariance_=schema.Maybe(schema.Items(schema.Array("float64", "n_features", "n_features"), "n_classes")),
+    _whitenings=schema.Array("float64", "n_classes", "n_features", "n_features"),
+    _log_dets=schema.Array("float64", "n_classes"),
+    _shares=schema.Array("float64", "n_classes") | None,
+)
+class QuadraticDiscriminantAnalysis(GenerativeClassifier, GaussianClassifier):
+    """Quadratic discriminant analysis: normally distributed classes, each with its own covariance.
+
+    Parameters
+    ----------
+    solver : {"auto", "svd", "eigen"}, default="auto"
+        Accepted for compatibility with scikit-learn; the result does not depend on it.
+    shrinkage : "auto" or float in [0, 1], optional
+        Share of a multiple of the identity in each covariance; "auto" estimates the best by Ledoit and Wolf's formula
+        on standardised columns. Makes classes with fewer rows than columns possible.
+    priors : array-like of shape (n_classes,), optional
+        Probabilities of the classes; by default their shares of the rows.
+    reg_param : float in [0, 1], default=0.0
+        Moves the eigenvalues of each covariance towards 1.
+    store_covariance : bool, default=False
+        Whether to keep `covariance_`.
+    tol : float, default=1e-4
+        A covariance with a standard deviation of at most `tol` in some direction, in standardised columns, is singular.
+    covariance : {"full", "diag", "spherical"}, default="full"
+        Whether columns are correlated within a class, independent, or independent with one common variance.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (n_classes, n_features)
+    priors_, classes_ : ndarray of shape (n_classes,)
+    rotations_ : list of ndarray of shape (n_features, n_features)
+        Axes of the ellipsoids of each class, one per column.
+    scalings_ : list of ndarray of shape (n_features,)
+        Variances along these axes.
+    covariance_ : list of ndarray of shape (n_features, n_features)
+
+    References
+    ----------
+    Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 4.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from summula.discriminant_analysis import QuadraticDiscriminantAnalysis
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [-3.0, -2.0], [1.0, 1.0], [2.0, 1.0], [3.0, 2.0]])
+    >>> QuadraticDiscriminantAnalysis().fit(X, [1, 1, 1, 2, 2, 2]).predict([[-0.8, -1.0]])
+    array([1])
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **PARAMETERS,
+        "solver": (one_of("auto", "svd", "eigen"),),
+        "reg_param": (real(0.0, 1.0),),
+        "store_covariance": (boolean,),
+        "covariance_estimator": (none,),
+    }
+
+    def __init__(
+        self,
+        *,
+        solver: str = "auto",
+        shrinkage: Any = None,
+        priors: Any = None,
+        reg_param: float = 0.0,
+        store_covariance: bool = False,
+        tol: float = 1e-4,
+        covariance_estimator: None = None,
+        covariance: str = "full",
+    ) -> None:
+        self.solver, self.shrinkage, self.priors, self.reg_param = solver, shrinkage, priors, reg_param
+        self.store_covariance, self.tol, self.covariance = store_covariance, tol, covariance
+        self.covariance_estimator = covariance_estimator
+
+    def _solve(self, sums: ClassGrams) -> None:
+        for k in np.flatnonzero(sums.count == 1).tolist():
+            raise DataError(
+                f"y has only 1 sample in class {self.classes_[k]}, and a covariance needs two: fit more rows of it, or "
+                "use LinearDiscriminantAnalysis."
+            )
+        self.priors_, self.means_ = self._checked(sums), sums.mean
+        covariances, d = self._class_covariances(sums), self.means_.shape[1]
+        self._covariances = np.tile(np.eye(d), (len(self.classes_), 1, 1))
+        self._whitenings, self._log_dets = np.zeros_like(self._covariances), np.zeros(len(self.classes_))
+        for k in np.flatnonzero(sums.weight > 0).tolist():
+            S = (1 - self.reg_param) * self._constrained(covariances[k]) + self.reg_param * np.eye(d)
+            self._check_rank(k, S)
+            self._covariances[k] = S
+            scale = np.sqrt(np.diag(S))
+            L = linalg.cholesky(S / np.outer(scale, scale), lower=True)
+            self._whitenings[k] = linalg.solve_triangular(L, np.diag(1 / scale), lower=True).T
+            self._log_dets[k] = 2 * (np.log(np.diag(L)).sum() + np.log(scale).sum())
+        self.__dict__.pop("covariance_", None)
+        if self.store_covariance:
+            self.covariance_ = list(self._covariances)
+
+    @property
+    def scalings_(self) -> list[Array]:
+        """Variances along the axes of each class, largest first."""
+        return [np.maximum(linalg.eigvalsh(S)[::-1], 0.0) for S in self._covariances]
+
+    @property
+    def rotations_(self) -> list[Array]:
+        """Axes of the ellipsoids of each class, one per column."""
+        axes = [linalg.eigh(S)[1][:, ::-1] for S in self._covariances]
+        # Of the two directions of an axis the one in which its largest coordinate is positive.
+        return [R * np.sign(R[np.abs(R).argmax(axis=0), np.arange(R.shape[1])]) for R in axes]
+
+    def _check_rank(self, k: int, S: Array) -> None:
+        """Refuse a singular covariance, whatever the units of the columns."""
+        variance = np.diag(S)
+        constant = np.flatnonzero(variance <= 0)
+        if not len(constant):
+            scale = np.sqrt(variance)
+            least = linalg.eigvalsh(S / np.outer(scale, scale))[0]
+            if least > max(self.tol**2, len(S) * _EPS):
+                return
+        names = getattr(self, "feature_names_in_", np.arange(len(S)))[constant[:3]].tolist()
+        cause = f"columns {names} do not vary in it" if names else "columns are combinations of others, or rows too few"
+        way = "When using `solver='svd'` increase reg_param" if self.solver == "svd" else "Increase reg_param"
+        raise SingularCovarianceError(
+            f"The covariance matrix of class {self.classes_[k]} is not full rank. {way}, use shrinkage='auto' or "
+            f"covariance='diag', or leave columns out: {cause}."
+        )
+
+    def _log_joint(self, chunk: Chunk) -> Array:
+        joint = np.full((len(chunk), len(self.classes_)), -np.inf)
+        for k in np.flatnonzero(self.priors_ > 0):
+            z = product(chunk.block(np.float64, self.means_[k]), self._whitenings[k])
+            constant = np.log(self.priors_[k]) - 0.5 * (z.shape[1] * np.log(2 * np.pi) + self._log_dets[k])
+            joint[:, k] = constant - 0.5 * (z * z).sum(axis=1)  # (1)
+        return joint
+
+    def decision_function(self, X: Any) -> Any:
+        """Log joint densities by class, without the constant d/2 log 2 pi; of two classes the second less the first.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
+        """
+        check_is_fitted(self)
+        constant = 0.5 * self.n_features_in_ * np.log(2 * np.pi)
+        return self._by_row(X, self._score_function(), functools.partial(_decided, constant))
+
+
+def _decided(constant: float, joint: Array) -> Array:
+    return np.asarray(joint[:, 1] - joint[:, 0]) if joint.shape[1] == 2 else joint + constant

@@ -1,0 +1,103 @@
+"""Bernoulli naive Bayes: columns are flags, and an absent one counts as evidence, too.
+
+With N_kj the weight of the rows of class k in which flag j is set and pseudo-counts alpha_j for set and unset flags,
+
+    p_kj = (N_kj + alpha_j) / (W_k + 2 alpha_j)
+    log P(x, k) = log pi_k + sum_j log(1 - p_kj) + sum_j x_j log p_kj / (1 - p_kj)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.blocks import aligned, product
+from summula.core.data.chunks import Chunk
+from summula.core.errors import DataError
+from summula.core.estimator.parameters import Allowed, none, real
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.naive_bayes.class_totals import ClassTotals, Flags, as_flags
+from summula.naive_bayes.discrete_nb import PARAMETERS, CountNB
+
+__all__ = ["BernoulliNB"]
+
+Array = NDArray[np.float64]
+
+
+@schema.saved()
+class BernoulliNB(CountNB):
+    """Naive Bayes for flags.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_features,), default=1.0
+        Pseudo-count of set flags, and of unset ones (Laplace smoothing).
+    force_alpha : bool, default=True
+        Whether to use an alpha below 1e-10 as it is.
+    binarize : float or None, default=0.0
+        Values above it are set flags; None takes columns of 0 and 1 as they are.
+    fit_prior : bool, default=True
+        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
+    class_prior : array-like of shape (n_classes,), optional
+        Probabilities of the classes.
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_ : ndarray of shape (n_classes,)
+    feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
+        How often each flag is set, and the log of its probability, in each class.
+
+    References
+    ----------
+    Manning, Raghavan, Schuetze, Introduction to Information Retrieval, section 13.3.
+
+    Examples
+    --------
+    >>> from summula.naive_bayes import BernoulliNB
+    >>> BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], ["a", "a", "b"]).predict([[1, 0], [0, 1]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {**PARAMETERS, "binarize": (none, real())}
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        force_alpha: bool = True,
+        binarize: float | None = 0.0,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+    ) -> None:
+        self.alpha, self.force_alpha, self.fit_prior, self.class_prior = alpha, force_alpha, fit_prior, class_prior
+        self.binarize = binarize
+
+    def _counted(self) -> Flags:
+        return Flags(None if self.binarize is None else float(self.binarize))
+
+    def _sums_of(self, run: Run) -> Any:
+        self._check_threshold(run.source.is_sparse)
+        return super()._sums_of(run)
+
+    def _check_threshold(self, is_sparse: bool) -> None:
+        if is_sparse and self.binarize is not None and self.binarize < 0:
+            raise DataError("Cannot binarize a sparse matrix with a threshold below 0: every zero would be a set flag.")
+
+    def _solve(self, sums: ClassTotals) -> None:
+        self._name_priors(sums.weight)
+        self.feature_count_, alpha = sums.total, self._smoothing()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = np.log(sums.weight[:, None] + 2 * alpha)
+            self.feature_log_prob_ = np.log(sums.total + alpha) - total
+
+    def _log_joint(self, chunk: Chunk) -> Array:
+        self._check_threshold(chunk.is_sparse)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unset = np.log1p(-np.exp(self.feature_log_prob_))
+            odds = np.ascontiguousarray((self.feature_log_prob_ - unset).T)
+        flags = as_flags(chunk, self.binarize)
+        linear = flags @ odds if chunk.is_sparse else product(aligned(flags), odds)
+        return np.asarray(linear + self.class_log_prior_ + unset.sum(axis=1))

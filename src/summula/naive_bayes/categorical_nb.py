@@ -1,0 +1,164 @@
+"""Categorical naive Bayes: columns are categories, numbered from 0.
+
+With N_kjc the weight of the rows of class k whose column j holds category c, and m_j categories of column j,
+
+    P(x_j = c | k) = (N_kjc + alpha) / (W_k + alpha m_j),     log P(x, k) = log pi_k + sum_j log P(x_j | k)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.chunks import Chunk
+from summula.core.errors import ParameterError, RowError
+from summula.core.estimator.parameters import Allowed, array_like, integer, none
+from summula.core.model_files import schema
+from summula.naive_bayes.category_counts import CategoryCounts, check_categories
+from summula.naive_bayes.discrete_nb import PARAMETERS, DiscreteNB
+
+__all__ = ["CategoricalNB"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Categories:
+    """The statistic of columns of categories."""
+
+    def map_groups(self, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Any) -> CategoryCounts:
+        """The counts of one chunk."""
+        values = chunk.block(np.float64)
+        if np.isinf(values).any() or np.isnan(values).any():  # shown in the sums, and located there
+            return CategoryCounts.of(
+                np.zeros((len(values), values.shape[1])), codes, np.full(len(values), np.nan), n_groups
+            )
+        check_categories(values, chunk.start, lambda j: f"column {j}", n_groups, "CategoricalNB")
+        return CategoryCounts.of(values, codes, chunk.weight, n_groups)
+
+
+def _tables_rule(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: a table for each column, as wide as it has categories."""
+    widths = model.n_categories_.tolist()
+    for name in ("category_count_", "feature_log_prob_"):
+        for j, (table, m) in enumerate(zip(getattr(model, name), widths, strict=True)):
+            if table.shape != (sizes["n_classes"], m):
+                return f"{name}[{j}] has shape {table.shape}, and {sizes['n_classes']} classes have {m} categories"
+    return None
+
+
+@schema.saved(
+    _tables_rule,
+    n_categories_=schema.Array("int64", "n_features", low=1),
+    category_count_=schema.Items(schema.Array("float64", "..."), "n_features"),
+    feature_log_prob_=schema.Items(schema.Array("float64", "...", finite=False), "n_features"),
+)
+class CategoricalNB(DiscreteNB):
+    """Naive Bayes for categories.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Pseudo-count of every category (Laplace smoothing).
+    force_alpha : bool, default=True
+        Whether to use an alpha below 1e-10 as it is.
+    fit_prior : bool, default=True
+        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
+    class_prior : array-like of shape (n_classes,), optional
+        Probabilities of the classes.
+    min_categories : int or array-like of shape (n_features,), optional
+        Least number of categories per column; those not seen in the fit have pseudo-counts only.
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_ : ndarray of shape (n_classes,)
+    category_count_, feature_log_prob_ : list of ndarray of shape (n_classes, n_categories of the column)
+        How often each category occurs, and its log probability, in each class; one table per column.
+    n_categories_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> from summula.naive_bayes import CategoricalNB
+    >>> weather = [[0, 1], [0, 0], [2, 1], [2, 0]]  # sunny, cloudy, rain; calm, windy
+    >>> CategoricalNB().fit(weather, ["out", "out", "in", "in"]).predict([[0, 0], [2, 1]])
+    array(['out', 'in'], dtype='<U3')
+    """
+
+    _accepts_sparse = False
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **PARAMETERS,
+        "min_categories": (none, integer(1), array_like),
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        force_alpha: bool = True,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        min_categories: Any = None,
+    ) -> None:
+        self.alpha, self.force_alpha, self.fit_prior, self.class_prior = alpha, force_alpha, fit_prior, class_prior
+        self.min_categories = min_categories
+
+    def _counted(self) -> _Categories:
+        return _Categories()
+
+    def _solve(self, sums: CategoryCounts) -> None:
+        self._name_priors(sums.weight)
+        widths = np.array(
+            [int(np.flatnonzero(column)[-1]) + 1 if column.any() else 1 for column in sums.total.sum(axis=0)]
+        )
+        self.n_categories_ = np.maximum(widths, self._least()).astype(np.int64)
+        full = np.pad(sums.total, ((0, 0), (0, 0), (0, max(0, self.n_categories_.max() - sums.total.shape[2]))))
+        alpha = np.broadcast_to(self._smoothing(), self.n_categories_.shape)
+        self.category_count_ = [full[:, j, :m].copy() for j, m in enumerate(self.n_categories_)]
+        self.feature_log_prob_ = []
+        with np.errstate(divide="ignore"):
+            for counts, a in zip(self.category_count_, alpha, strict=True):
+                smoothed = counts + a
+                self.feature_log_prob_.append(np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True)))
+
+    def _least(self) -> Any:
+        if self.min_categories is None:
+            return 1
+        least = np.asarray(self.min_categories)
+        if least.dtype.kind not in "iu":
+            raise ParameterError(
+                f"'min_categories' should have integral type. Got {least.dtype} instead: categories are counted."
+            )
+        if least.ndim and least.shape != (self.n_features_in_,):
+            raise ParameterError(
+                f"'min_categories' should have shape ({self.n_features_in_},) when an array-like is provided. Got "
+                f"{least.shape} instead."
+            )
+        return least
+
+    def _log_joint(self, chunk: Chunk) -> Array:
+        values = chunk.block(np.float64)
+        joint = np.tile(self.class_log_prior_, (len(chunk), 1))
+        if not np.isfinite(values).all():
+            return joint * np.nan  # located by the caller
+        check_categories(values, chunk.start, lambda j: f"column {j}", len(self.classes_), "CategoricalNB")
+        unseen = values >= self.n_categories_
+        if unseen.any():
+            row, j = (int(place) for place in np.argwhere(unseen)[0])
+            raise RowError(
+                f"Column {j} holds the category {int(values[row, j])}",
+                chunk.start + row,
+                f", and the fit has seen {self.n_categories_[j]}, from 0 on: set min_categories, or use MixedNB, which "
+                "passes unseen categories over.",
+            )
+        for j, table in enumerate(self.feature_log_prob_):
+            joint += table.T[values[:, j].astype(np.intp)]
+        return joint
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        return tags

@@ -1,0 +1,119 @@
+"""How often each category of each column occurs in each class.
+
+    N_kjc = weight of the rows of class k whose column j holds category c,   missing values (NaN) passed over
+
+Categories are whole numbers from 0 on. The table is as wide as the largest number seen so far; adding two tables
+widens the narrower one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import RowError
+from summula.core.model_files import schema
+from summula.core.numerics.sums import Sum
+
+__all__ = ["CategoryCounts", "check_categories"]
+
+Array = NDArray[np.float64]
+
+_MOST = 2**24  # entries of a table
+
+
+@schema.saved(
+    count=schema.Array("int64", "n_groups", low=0),
+    weight=schema.Array("float64", "n_groups"),
+    total=schema.Array("float64", "n_groups", "n_categorical", "n_categories", finite=False),
+)
+@dataclass(frozen=True)
+class CategoryCounts(Sum):
+    """Weights of rows by class, column and category.
+
+    Attributes
+    ----------
+    count, weight : ndarray of shape (n_classes,)
+        Rows and weights.
+    total : ndarray of shape (n_classes, n_columns, n_categories)
+    """
+
+    count: NDArray[np.int64]
+    weight: Array
+    total: Array
+
+    @classmethod
+    def of(cls, values: Array, codes: NDArray[Any], weight: Array | None, n_groups: int) -> Self:
+        """The counts of rows of categories, NaN where one is missing."""
+        n, d = values.shape
+        w = np.ones(n) if weight is None else np.asarray(weight, np.float64)
+        own = codes >= 0
+        count = np.bincount(codes[own], minlength=n_groups)
+        weights = np.bincount(codes[own], weights=w[own], minlength=n_groups)
+        seen = ~np.isnan(values) & own[:, None]
+        width = int(values[seen].max()) + 1 if seen.any() else 1
+        flat = (codes[:, None].astype(np.int64) * d + np.arange(d)) * width
+        flat = flat + np.where(seen, values, 0.0).astype(np.int64)
+        added = np.bincount(
+            flat[seen], weights=np.broadcast_to(w[:, None], (n, d))[seen], minlength=n_groups * d * width
+        )
+        return cls(
+            count.astype(np.int64), weights.astype(np.float64), added.astype(np.float64).reshape(n_groups, d, width)
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, of all classes together."""
+        return int(self.count.sum())
+
+    def merge(self, other: Self) -> Self:
+        """The counts of both sets of rows together."""
+        return self._with(other, operator.add)
+
+    def unmerge(self, other: Self) -> Self:
+        """The counts of these rows without those of `other`."""
+        return self._with(other, operator.sub)
+
+    def _with(self, other: Self, plus: Callable[[Any, Any], Any]) -> Self:
+        width = max(self.total.shape[2], other.total.shape[2])
+        total = plus(_widened(self.total, width), _widened(other.total, width))
+        return type(self)(plus(self.count, other.count), plus(self.weight, other.weight), total)
+
+
+def _widened(total: Array, width: int) -> Array:
+    missing = width - total.shape[2]
+    return np.pad(total, ((0, 0), (0, 0), (0, missing))) if missing else total
+
+
+def check_categories(values: Array, start: int, column: Any, n_groups: int, name: str) -> None:
+    """Refuse what is no category: numbers below 0, fractions, and numbers too large to make a table of.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, n_columns)
+        NaN where a value is missing.
+    start : int
+        Number of the first row.
+    column : callable
+        The name of a column, by its place, for the message.
+    n_groups : int
+    name : str
+        Of the model, for the message.
+    """
+    with np.errstate(invalid="ignore"):
+        wrong = (values < 0) | (values != np.floor(values)) | (values * n_groups * values.shape[1] > _MOST)
+    wrong &= ~np.isnan(values)
+    if wrong.any():
+        row, j = (int(place) for place in np.argwhere(wrong)[0])
+        kind = "Negative values" if values[row, j] < 0 else "Values that are no categories"
+        raise RowError(
+            f"{kind} in data passed to {name} (input X): {column(j)} holds {values[row, j]:g}",
+            start + row,
+            "; categories are whole numbers from 0 on, not too large: encode them with OrdinalEncoder, or cut numbers "
+            "into bins with KBinsDiscretizer(encode='ordinal').",
+        )

@@ -1,0 +1,121 @@
+"""Sums of columns by class, which models of counts and flags are fitted from.
+
+    n_k,   W_k = sum w,   N_kj = sum w x_j        over the rows of class k
+
+Every part of the rows adds to one table, so that a wide one is not copied for each chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.chunks import Chunk
+from summula.core.errors import RowError
+from summula.core.model_files import schema
+from summula.core.numerics.grouped import memberships
+from summula.core.numerics.sums import Sum
+
+__all__ = ["ClassTotals", "Counts", "Flags"]
+
+Array = NDArray[np.float64]
+
+_MANY = 2**16  # stored values from which the kernel is used
+
+
+@schema.saved(
+    count=schema.Array("int64", "n_groups", low=0),
+    weight=schema.Array("float64", "n_groups"),
+    total=schema.Array("float64", "n_groups", "n_features", finite=False),
+)
+@dataclass(frozen=True)
+class ClassTotals(Sum):
+    """Rows, weights, and weighted sums of all columns, by class.
+
+    Attributes
+    ----------
+    count, weight : ndarray of shape (n_classes,)
+    total : ndarray of shape (n_classes, n_features)
+    """
+
+    count: NDArray[np.int64]
+    weight: Array
+    total: Array
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, of all classes together."""
+        return int(self.count.sum())
+
+    @classmethod
+    def add_rows(cls, before: Self | None, chunk: Chunk, rows: Any, n_groups: int) -> Self:
+        """Sums with those of the rows of a chunk added in place; `rows` is a block or CSR."""
+        codes = chunk.codes
+        assert codes is not None
+        if before is None:
+            d = chunk.n_features
+            before = cls(np.zeros(n_groups, np.int64), np.zeros(n_groups), np.zeros((n_groups, d)))
+        own = codes >= 0
+        before.count[...] += np.bincount(codes[own], minlength=n_groups)
+        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        before.weight[...] += np.bincount(codes[own], weights=weight[own], minlength=n_groups)
+        if hasattr(rows, "indptr") and rows.nnz >= _MANY:
+            from summula.naive_bayes.count_kernels import add_sparse
+
+            w = np.empty(0) if chunk.weight is None else np.ascontiguousarray(chunk.weight, np.float64)
+            data = np.asarray(rows.data, np.float64)
+            add_sparse(rows.indptr, rows.indices, data, codes.astype(np.int32), w, before.total)
+        else:
+            added = memberships(codes, chunk.weight, n_groups) @ rows
+            before.total[...] += added.toarray() if hasattr(added, "toarray") else added
+        return before
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The statistic of counts: sums of columns without negative values. `name` is the model's, for errors."""
+
+    name: str = "the model"
+
+    def accumulate_groups(self, before: ClassTotals | None, chunk: Chunk, n_groups: int) -> ClassTotals:
+        """Sums with those of a chunk added in place."""
+        rows: Any = chunk.X if chunk.is_sparse else chunk.block(np.float64)
+        values: Any = rows.data if chunk.is_sparse else rows
+        if values.size and values.min() < 0:
+            where = np.flatnonzero((rows < 0).sum(axis=1) if chunk.is_sparse else (rows < 0).any(axis=1))
+            raise RowError(
+                f"Negative values in data passed to {self.name} (input X): the first is",
+                chunk.start + int(where[0]),
+                "; counts start at 0.",
+            )
+        return ClassTotals.add_rows(before, chunk, rows, n_groups)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The statistic of flags: how often each column is above a threshold; None takes columns of 0 and 1 as they are."""
+
+    threshold: float | None = 0.0
+
+    def rows(self, chunk: Chunk) -> Any:
+        """The flags of a chunk as a block or CSR of 0 and 1."""
+        return as_flags(chunk, self.threshold)
+
+    def accumulate_groups(self, before: ClassTotals | None, chunk: Chunk, n_groups: int) -> ClassTotals:
+        """Sums with those of a chunk added in place."""
+        return ClassTotals.add_rows(before, chunk, self.rows(chunk), n_groups)
+
+
+def as_flags(chunk: Chunk, threshold: float | None) -> Any:
+    """Whether each value is above a threshold, as 0 and 1; missing values stay missing."""
+    X: Any = chunk.X if chunk.is_sparse else chunk.block(np.float64)
+    if threshold is None:
+        return X
+    if chunk.is_sparse:
+        flags = X.astype(np.float64)
+        flags.data = np.where(np.isfinite(flags.data), flags.data > threshold, flags.data)
+        return flags
+    return np.where(np.isfinite(X), threshold < X, X)

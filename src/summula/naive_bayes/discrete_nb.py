@@ -1,0 +1,111 @@
+"""What naive Bayes models of discrete columns share: priors, smoothing, sums by class.
+
+log P(x, k) = log pi_k + sum_j log P(x_j | k),   probabilities smoothed by pseudo-counts alpha (Laplace: 1)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.chunks import Chunk
+from summula.core.errors import ParameterError, warn
+from summula.core.estimator.additive import AdditiveClassifier
+from summula.core.estimator.classifier import GenerativeClassifier
+from summula.core.estimator.parameters import Allowed, array_like, boolean, none, real
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.core.numerics.grouped import Grouped
+
+__all__ = ["PARAMETERS", "CountNB", "DiscreteNB"]
+
+Array = NDArray[np.float64]
+
+_LEAST_ALPHA = 1e-10
+
+PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "alpha": (real(0.0), array_like),
+    "force_alpha": (boolean,),
+    "fit_prior": (boolean,),
+    "class_prior": (none, array_like),
+}
+
+
+@schema.state(
+    class_count_=schema.Array("float64", "n_classes"),
+    class_log_prior_=schema.Array("float64", "n_classes", finite=False),
+)
+class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
+    """Naive Bayes of discrete columns; subclasses have `alpha`, `force_alpha`, `fit_prior` and `class_prior`."""
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = PARAMETERS
+
+    alpha: Any
+    force_alpha: bool
+    fit_prior: bool
+    class_prior: Any
+
+    def _counted(self) -> Any:
+        """The statistic that is summed by class."""
+        raise NotImplementedError
+
+    def _sums_of(self, run: Run) -> Any:
+        return run.sum(Grouped(self._counted(), len(self.classes_)), None)
+
+    def _log_priors(self, weight: Array) -> Array:
+        """Log probabilities of the classes: given, uniform, or their shares of the rows; -inf for one without rows."""
+        K = len(weight)
+        if self.class_prior is not None:
+            priors = np.asarray(self.class_prior, np.float64)
+            if priors.shape != (K,):
+                raise ParameterError(
+                    f"Number of priors must match number of classes: class_prior has {np.size(priors)} numbers, and "
+                    f"there are {K} classes, {self.classes_.tolist()}."
+                )
+            if (priors < 0).any() or not np.isclose(priors.sum(), 1.0):
+                raise ParameterError(f"class_prior must not be negative and sum to 1; got {self.class_prior!r}.")
+        else:
+            priors = weight / weight.sum() if self.fit_prior else np.full(K, 1 / K)
+        with np.errstate(divide="ignore"):
+            return np.log(priors)
+
+    def _smoothing(self) -> Any:
+        """Pseudo-counts: a number, or one per column."""
+        alpha = np.asarray(self.alpha, np.float64)
+        if alpha.ndim and alpha.shape != (self.n_features_in_,):
+            raise ParameterError(
+                "When alpha is an array, it should contains `n_features`: one number per column, here "
+                f"{self.n_features_in_}; got {alpha.shape}."
+            )
+        if (alpha < 0).any():
+            raise ParameterError("All values in alpha must be greater than 0. Pseudo-counts are not negative.")
+        if not self.force_alpha and alpha.min() < _LEAST_ALPHA:
+            warn(
+                f"alpha too small will result in numeric errors, setting alpha = {_LEAST_ALPHA:.1e}. Use "
+                "`force_alpha=True` to keep alpha unchanged.",
+                UserWarning,
+            )
+            alpha = np.maximum(alpha, _LEAST_ALPHA)
+        return alpha[()]
+
+    def _name_priors(self, weight: Array) -> None:
+        self.class_count_, self.class_log_prior_ = np.array(weight), self._log_priors(weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on the numbers of scikit-learn's checks, which are no counts
+        return tags
+
+
+@schema.state(
+    feature_count_=schema.Array("float64", "n_classes", "n_features"),
+    feature_log_prob_=schema.Array("float64", "n_classes", "n_features", finite=False),
+)
+class CountNB(DiscreteNB):
+    """Naive Bayes whose log probabilities are linear in the columns."""
+
+    def _linear(self, chunk: Chunk, B: Array) -> Array:
+        """X B' for a table of one row per class."""
+        return np.asarray(chunk.times(np.ascontiguousarray(B.T)))

@@ -1,0 +1,82 @@
+"""Multinomial naive Bayes: rows are counts of events, such as words of a text.
+
+With N_kj the weighted sum of column j in class k and pseudo-counts alpha_j,
+
+    P(event j | k) = (N_kj + alpha_j) / (N_k + sum_j alpha_j),     log P(x, k) = log pi_k + sum_j x_j log P(j | k)
+
+(up to the number of orders in which the events of a row may come, which is the same for all classes).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.chunks import Chunk
+from summula.core.model_files import schema
+from summula.naive_bayes.class_totals import ClassTotals, Counts
+from summula.naive_bayes.discrete_nb import CountNB
+
+__all__ = ["MultinomialNB"]
+
+Array = NDArray[np.float64]
+
+
+@schema.saved()
+class MultinomialNB(CountNB):
+    """Naive Bayes for counts.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_features,), default=1.0
+        Pseudo-count added to every column (Laplace smoothing).
+    force_alpha : bool, default=True
+        Whether to use an alpha below 1e-10 as it is.
+    fit_prior : bool, default=True
+        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
+    class_prior : array-like of shape (n_classes,), optional
+        Probabilities of the classes.
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_ : ndarray of shape (n_classes,)
+        Label, weight of the rows and log probability of each class.
+    feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
+        Sum of each column, and log probability of its event, in each class.
+
+    References
+    ----------
+    Manning, Raghavan, Schuetze, Introduction to Information Retrieval, section 13.2.
+
+    Examples
+    --------
+    >>> from summula.naive_bayes import MultinomialNB
+    >>> words = [[2, 1, 0], [3, 0, 0], [0, 1, 4]]  # cheap, meeting, agenda
+    >>> MultinomialNB().fit(words, ["spam", "spam", "ham"]).predict([[1, 0, 0], [0, 1, 1]])
+    array(['spam', 'ham'], dtype='<U4')
+    """
+
+    def __init__(
+        self, *, alpha: Any = 1.0, force_alpha: bool = True, fit_prior: bool = True, class_prior: Any = None
+    ) -> None:
+        self.alpha, self.force_alpha, self.fit_prior, self.class_prior = alpha, force_alpha, fit_prior, class_prior
+
+    def _counted(self) -> Counts:
+        return Counts(type(self).__name__)
+
+    def _solve(self, sums: ClassTotals) -> None:
+        self._name_priors(sums.weight)
+        self.feature_count_ = sums.total
+        smoothed = sums.total + self._smoothing()
+        with np.errstate(divide="ignore"):
+            self.feature_log_prob_ = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
+
+    def _log_joint(self, chunk: Chunk) -> Array:
+        return self._linear(chunk, self.feature_log_prob_) + self.class_log_prior_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags

@@ -1,0 +1,193 @@
+"""Discriminant analysis: densities by definition, scikit-learn, maximum likelihood, more columns than rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.discriminant_analysis as peers
+from scipy import stats
+from scipy.special import expit, logsumexp
+
+import summula
+from summula.core.errors import DataError, ParameterError
+from summula.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, 3, 400)
+X = RNG.normal(size=(400, 5)) @ RNG.normal(size=(5, 5)) + Y[:, None] * RNG.normal(size=5) + 50.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"priors": [0.2, 0.3, 0.5]},
+        {"solver": "lsqr"},
+        {"solver": "eigen", "priors": [0.2, 0.3, 0.5]},
+        {"solver": "lsqr", "shrinkage": "auto"},
+        {"solver": "eigen", "shrinkage": 0.3},
+    ],
+    ids=repr,
+)
+def test_linear_posteriors_are_those_of_scikit_learn(options: Any) -> None:
+    ours, theirs = (
+        package.fit(X, Y)
+        for package in (LinearDiscriminantAnalysis(**options), peers.LinearDiscriminantAnalysis(**options))
+    )
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-11)
+    np.testing.assert_allclose(ours.means_, theirs.means_, rtol=1e-12)
+    if options.get("solver", "svd") == "svd":
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9)
+        np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(theirs.transform(X)), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(ours.explained_variance_ratio_, theirs.explained_variance_ratio_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"reg_param": 0.2}, {"solver": "eigen", "shrinkage": "auto"}, {"solver": "eigen", "shrinkage": 0.3}],
+    ids=repr,
+)
+def test_quadratic_posteriors_are_those_of_scikit_learn(options: Any) -> None:
+    ours = QuadraticDiscriminantAnalysis(**options, store_covariance=True).fit(X, Y)
+    theirs = peers.QuadraticDiscriminantAnalysis(**options, store_covariance=True).fit(X, Y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-8)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-11)
+    np.testing.assert_allclose(ours.covariance_, theirs.covariance_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diag", "spherical"])
+def test_joint_densities_by_their_definition(covariance: str) -> None:
+    quadratic = QuadraticDiscriminantAnalysis(covariance=covariance).fit(X, Y)
+    linear = LinearDiscriminantAnalysis(covariance=covariance).fit(X, Y)
+
+    def form(S: Any) -> Any:
+        return {"full": S, "diag": np.diag(np.diag(S)), "spherical": np.eye(5) * np.trace(S) / 5}[covariance]
+
+    own = [np.cov(X[k == Y].T, bias=True) for k in range(3)]
+    shares = np.bincount(Y) / 400
+    pooled = form(sum(p * S for p, S in zip(shares, own, strict=True)))
+    for model, S in ((quadratic, [form(one) for one in own]), (linear, [pooled] * 3)):
+        joint = np.column_stack(
+            [np.log(shares[k]) + stats.multivariate_normal(X[k == Y].mean(axis=0), S[k]).logpdf(X) for k in range(3)]
+        )
+        np.testing.assert_allclose(model.predict_joint_log_proba(X), joint, rtol=1e-8)
+        np.testing.assert_allclose(model.score_samples(X), logsumexp(joint, axis=1), rtol=1e-8)
+        np.testing.assert_array_equal(model.predict(X), joint.argmax(axis=1))
+
+
+def test_the_posterior_of_two_classes_is_a_logistic_of_a_plane() -> None:
+    two = Y < 2
+    model = LinearDiscriminantAnalysis(covariance="spherical").fit(X[two], Y[two])
+    m0, m1 = (X[two & (k == Y)].mean(axis=0) for k in (0, 1))
+    away = X[two] - np.where((Y[two] == 1)[:, None], m1, m0)
+    variance = (away**2).mean()
+    w = (m1 - m0) / variance
+    b = -(m1 @ m1 - m0 @ m0) / (2 * variance) + np.log((Y == 1).sum() / (Y == 0).sum())
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(X @ w + b), rtol=1e-8)
+    np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
+
+
+def test_outliers_have_a_small_density() -> None:
+    model = QuadraticDiscriminantAnalysis().fit(X, Y)
+    assert model.score_samples(X.mean(axis=0, keepdims=True) + 100)[0] < model.score_samples(X).min() - 100
+
+
+class TestMoreColumnsThanRows:
+    wide = np.random.default_rng(1).normal(size=(30, 60))
+    label = np.arange(30) % 2
+
+    def test_linear_leaves_out_what_does_not_vary(self) -> None:
+        ours = LinearDiscriminantAnalysis().fit(self.wide, self.label)
+        theirs = peers.LinearDiscriminantAnalysis().fit(self.wide, self.label)
+        np.testing.assert_allclose(ours.decision_function(self.wide), theirs.decision_function(self.wide), rtol=1e-6)
+        assert np.isfinite(ours.score_samples(self.wide)).all()
+
+    def test_shrinkage_generalises(self) -> None:
+        rng = np.random.default_rng(2)
+        y = rng.integers(0, 2, 1_000)
+        Z = rng.normal(size=(1_000, 60)) + 0.4 * y[:, None]
+        for model in (LinearDiscriminantAnalysis(shrinkage="auto"), QuadraticDiscriminantAnalysis(shrinkage="auto")):
+            assert model.fit(Z[:40], y[:40]).score(Z[40:], y[40:]) > 0.8
+
+    def test_quadratic_says_what_to_do(self) -> None:
+        with pytest.raises(
+            np.linalg.LinAlgError, match="class 0 is not full rank.*shrinkage='auto' or covariance='diag'"
+        ):
+            QuadraticDiscriminantAnalysis().fit(self.wide, self.label)
+        assert (
+            QuadraticDiscriminantAnalysis(covariance="diag").fit(self.wide, self.label).score(self.wide, self.label)
+            > 0.9
+        )
+
+
+def test_constant_columns() -> None:
+    Z = np.column_stack([X, np.full(400, 7.0)])
+    np.testing.assert_allclose(
+        LinearDiscriminantAnalysis().fit(Z, Y).predict_proba(Z),
+        LinearDiscriminantAnalysis().fit(X, Y).predict_proba(X),
+        atol=1e-10,
+    )
+    with pytest.raises(DataError, match=r"columns \[5\] do not vary in it"):
+        QuadraticDiscriminantAnalysis().fit(Z, Y)
+
+
+def test_units_of_columns_make_no_difference() -> None:
+    scale = np.array([1e-9, 1e-3, 1.0, 1e4, 1e9])
+    for make in (LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis):
+        np.testing.assert_allclose(
+            make().fit(X * scale, Y).predict_proba(X * scale), make().fit(X, Y).predict_proba(X), atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("make", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+def test_parts_merging_and_forgetting(make: Any, tmp_path: Any) -> None:
+    whole = make().fit(X, Y)
+    parts = make().partial_fit(X[:100], Y[:100], classes=[0, 1, 2]).partial_fit(X[100:], Y[100:])
+    np.testing.assert_allclose(parts.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), rtol=1e-9)
+    merged = summula.combine([make().fit(X[:150], Y[:150]), make().fit(X[150:], Y[150:])])
+    np.testing.assert_allclose(merged.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), rtol=1e-9)
+    merged.partial_fit(X[:20] + 5, Y[:20]).forget(X[:20] + 5, Y[:20])
+    np.testing.assert_allclose(merged.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), rtol=1e-7)
+    weighted = make().fit(X, Y, sample_weight=Y + 1.0)
+    repeated = make().fit(np.repeat(X, Y + 1, axis=0), np.repeat(Y, Y + 1))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-10)
+
+
+def test_a_part_may_lack_a_class() -> None:
+    some = Y < 2
+    model = LinearDiscriminantAnalysis().partial_fit(X[some], Y[some], classes=[0, 1, 2])
+    assert set(model.predict(X)) <= {0, 1}
+    assert not hasattr(LinearDiscriminantAnalysis(shrinkage="auto"), "partial_fit")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (
+            lambda: LinearDiscriminantAnalysis(priors=[0.5, 0.5]).fit(X, Y),
+            ParameterError,
+            "must match number of classes",
+        ),
+        (lambda: LinearDiscriminantAnalysis(priors=[-0.5, 0.5, 1.0]).fit(X, Y), ParameterError, "non-negative"),
+        (lambda: LinearDiscriminantAnalysis(n_components=3).fit(X, Y), ParameterError, "n_components cannot be larger"),
+        (lambda: LinearDiscriminantAnalysis(covariance="round").fit(X, Y), ParameterError, "'covariance' parameter"),
+        (
+            lambda: LinearDiscriminantAnalysis().fit(X[:3], [0, 1, 2]),
+            DataError,
+            "must be more than the number of classes",
+        ),
+        (lambda: QuadraticDiscriminantAnalysis().fit(X[:5], [0, 0, 0, 0, 1]), DataError, "only 1 sample in class 1"),
+        (lambda: LinearDiscriminantAnalysis().fit(np.where(X > 60, np.nan, X), Y), DataError, "NaN"),
+    ],
+)
+def test_bad_input(make: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_priors_that_do_not_sum_to_one_are_scaled_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match="The priors do not sum to 1 but to 2"):
+        model = LinearDiscriminantAnalysis(priors=[0.5, 0.5, 1.0]).fit(X, Y)
+    np.testing.assert_allclose(model.priors_, [0.25, 0.25, 0.5])

@@ -1,0 +1,179 @@
+"""Naive Bayes of discrete and mixed columns: textbook values, definitions by loops, scikit-learn, missing values."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.naive_bayes as peers
+from scipy import sparse, stats
+from scipy.special import logsumexp
+
+import summula
+from summula.core.errors import DataError, ParameterError
+from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MixedNB, MultinomialNB
+
+RNG = np.random.default_rng(0)
+COUNTS = RNG.poisson(1.5, (200, 6)).astype(float)
+LABELS = np.array(["a", "b", "c"])[RNG.integers(0, 3, 200)]
+PAIRS = [
+    (MultinomialNB(), peers.MultinomialNB()),
+    (MultinomialNB(alpha=0.1, fit_prior=False), peers.MultinomialNB(alpha=0.1, fit_prior=False)),
+    (MultinomialNB(alpha=np.arange(1.0, 7.0)), peers.MultinomialNB(alpha=np.arange(1.0, 7.0))),
+    (BernoulliNB(binarize=1.0), peers.BernoulliNB(binarize=1.0)),
+    (BernoulliNB(class_prior=[0.5, 0.3, 0.2]), peers.BernoulliNB(class_prior=[0.5, 0.3, 0.2])),
+    (ComplementNB(), peers.ComplementNB()),
+    (ComplementNB(norm=True, alpha=0.5), peers.ComplementNB(norm=True, alpha=0.5)),
+    (CategoricalNB(alpha=0.7), peers.CategoricalNB(alpha=0.7)),
+    (CategoricalNB(min_categories=12), peers.CategoricalNB(min_categories=12)),
+]
+pairs = pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda model: repr(model))
+
+
+@pairs
+def test_probabilities_are_those_of_scikit_learn(ours: Any, theirs: Any) -> None:
+    weight = RNG.uniform(0.1, 2.0, 200)
+    for options in ({}, {"sample_weight": weight}):
+        ours.fit(COUNTS, LABELS, **options)
+        theirs.fit(COUNTS, LABELS, **options)
+        joint = theirs.predict_joint_log_proba(COUNTS)
+        np.testing.assert_allclose(ours.predict_joint_log_proba(COUNTS), joint, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(ours.predict_proba(COUNTS), theirs.predict_proba(COUNTS), rtol=1e-9)
+        np.testing.assert_allclose(ours.score_samples(COUNTS), logsumexp(joint, axis=1), rtol=1e-11)
+        np.testing.assert_array_equal(ours.predict(COUNTS), theirs.predict(COUNTS))
+
+
+@pytest.mark.parametrize("model", [MultinomialNB(), BernoulliNB(), ComplementNB()], ids=repr)
+def test_sparse_rows_give_the_model_of_dense_ones(model: Any) -> None:
+    large = np.tile(COUNTS, (200, 1)) * (RNG.random((40_000, 6)) < 0.6)  # the kernel is used
+    labels = np.tile(LABELS, 200)
+    for X, y in ((COUNTS, LABELS), (large, labels)):
+        dense = model.fit(X, y).feature_log_prob_
+        np.testing.assert_allclose(model.fit(sparse.csr_matrix(X), y).feature_log_prob_, dense, rtol=1e-12)
+
+
+def test_laplace_smoothing_counts_the_values() -> None:
+    # Of three fields of class 1, two hold category 0 and none 2: (2 + 1) / (3 + 3) and 1 / 6.
+    model = CategoricalNB().fit([[0], [0], [1], [2]], [1, 1, 1, 0])
+    np.testing.assert_allclose(np.exp(model.feature_log_prob_[0]), [[1 / 4, 1 / 4, 2 / 4], [3 / 6, 2 / 6, 1 / 6]])
+    flags = BernoulliNB().fit([[1], [1], [0]], [1, 1, 1])
+    np.testing.assert_allclose(np.exp(flags.feature_log_prob_), [[3 / 5]])
+
+
+def test_joint_probabilities_sum_to_one_over_all_rows() -> None:
+    X = np.array(list(itertools.product(range(3), range(2), range(4))), float)
+    y = np.arange(len(X)) % 2
+    model = CategoricalNB().fit(X, y)
+    assert np.exp(model.score_samples(X)).sum() == pytest.approx(1.0, rel=1e-12)
+    flags = np.array(list(itertools.product([0, 1], repeat=3)), float)
+    assert np.exp(BernoulliNB().fit(flags, [0, 1] * 4).score_samples(flags)).sum() == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("model", [MultinomialNB(), CategoricalNB(), BernoulliNB(), MixedNB()], ids=repr)
+def test_parts_of_the_rows_and_a_file_give_the_same_model(model: Any, tmp_path: Any) -> None:
+    whole = model.fit(COUNTS, LABELS).predict_joint_log_proba(COUNTS)
+    in_parts = type(model)().partial_fit(COUNTS[:50], LABELS[:50], classes=["a", "b", "c"])
+    in_parts.partial_fit(COUNTS[50:], LABELS[50:])
+    np.testing.assert_allclose(in_parts.predict_joint_log_proba(COUNTS), whole, rtol=1e-9)
+    in_parts.partial_fit(COUNTS[:9] + 20, LABELS[:9]).forget(COUNTS[:9] + 20, LABELS[:9])
+    np.testing.assert_allclose(in_parts.predict_joint_log_proba(COUNTS), whole, rtol=1e-7)
+    frame = pd.DataFrame(COUNTS, columns=list("uvwxyz")).assign(label=LABELS)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    scan = summula.scan(tmp_path / "rows.parquet")
+    streamed = type(model)().fit(scan, "label")
+    np.testing.assert_array_equal(np.concatenate(list(streamed.predict_joint_log_proba(scan))), whole)
+
+
+def test_a_part_may_lack_a_class_and_a_category() -> None:
+    first = CategoricalNB().partial_fit([[0], [1]], ["a", "a"], classes=["a", "b"])
+    assert first.predict([[0]]) == ["a"]
+    both = first.partial_fit([[3], [3]], ["b", "b"])
+    np.testing.assert_allclose(
+        both.feature_log_prob_[0], CategoricalNB().fit([[0], [1], [3], [3]], ["a", "a", "b", "b"]).feature_log_prob_[0]
+    )
+
+
+class TestMixed:
+    table = pd.DataFrame(
+        {
+            "age": [20.0, 30.0, np.nan, 55.0, 61.0, 47.0],
+            "town": ["Bonn", "Ulm", "Bonn", "Ulm", None, "Ulm"],
+            "member": [1, 0, 1, 0, 0, 1],
+        }
+    )
+    label = ["x", "x", "x", "y", "y", "y"]
+    families = {"member": "bernoulli"}
+
+    def test_the_joint_density_by_hand(self) -> None:
+        model = MixedNB(self.families, var_smoothing=0.0).fit(self.table, self.label)
+        assert model.families_ == ("gaussian", "categorical", "bernoulli")
+        row = pd.DataFrame({"age": [40.0], "town": ["Ulm"], "member": [1]})
+        joint = [
+            np.log(0.5) + stats.norm(25, 5).logpdf(40) + np.log(2 / 5) + np.log(3 / 5),
+            np.log(0.5)
+            + stats.norm(np.mean([55, 61, 47]), np.std([55, 61, 47])).logpdf(40)
+            + np.log(3 / 4)
+            + np.log(2 / 5),
+        ]
+        np.testing.assert_allclose(model.predict_joint_log_proba(row)[0], joint, rtol=1e-12)
+
+    def test_missing_and_unseen_values_are_passed_over(self) -> None:
+        model = MixedNB(self.families).fit(self.table, self.label)
+        rows = pd.DataFrame({"age": [40.0, np.nan], "town": [None, "Paris"], "member": [1.0, np.nan]})
+        alone = MixedNB().fit(self.table[["age"]], self.label)
+        expected = alone.predict_joint_log_proba(rows[["age"]])
+        without = model.predict_joint_log_proba(rows)
+        np.testing.assert_allclose(without[1], np.log([0.5, 0.5]), rtol=1e-12)
+        member = np.log([3 / 5, 2 / 5])
+        np.testing.assert_allclose(without[0], expected[0] + member, rtol=1e-12)
+
+    def test_numbers_alone_are_gaussian_naive_bayes(self) -> None:
+        theirs = peers.GaussianNB().fit(COUNTS, LABELS)
+        np.testing.assert_allclose(
+            MixedNB("gaussian").fit(COUNTS, LABELS).predict_joint_log_proba(COUNTS),
+            theirs.predict_joint_log_proba(COUNTS),
+            rtol=1e-9,
+        )
+
+    def test_categories_alone_are_categorical_naive_bayes(self) -> None:
+        ours = MixedNB("categorical").fit(COUNTS, LABELS)
+        np.testing.assert_allclose(
+            ours.predict_joint_log_proba(COUNTS), CategoricalNB().fit(COUNTS, LABELS).predict_joint_log_proba(COUNTS)
+        )
+
+    def test_bad_families(self) -> None:
+        for families, error, words in (
+            ({"size": "gaussian"}, ParameterError, "families names 'size', which is no column"),
+            ({"age": "normal"}, ParameterError, "must be one of gaussian, bernoulli, categorical; got 'normal'"),
+            (["gaussian"], ParameterError, "1 entries, and there are 3 columns"),
+            ({"town": "gaussian"}, DataError, "holds categories, and its family is 'gaussian'"),
+        ):
+            with pytest.raises(error, match=words):
+                MixedNB(families).fit(self.table, self.label)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: MultinomialNB().fit(-COUNTS, LABELS), "Negative values in data passed to MultinomialNB .* at row 0"),
+        (lambda: ComplementNB().fit(sparse.csr_matrix(-COUNTS), LABELS), "Negative values .* ComplementNB"),
+        (lambda: CategoricalNB().fit(COUNTS - 9, LABELS), "Negative values .* at row 0"),
+        (lambda: CategoricalNB().fit(COUNTS + 0.5, LABELS), "whole numbers from 0 on"),
+        (lambda: CategoricalNB().fit(COUNTS + 1e9, LABELS), "not too large"),
+        (lambda: CategoricalNB().fit(COUNTS, LABELS).predict(COUNTS + 30), "the category 3. at row 0, and the fit has"),
+        (lambda: BernoulliNB(binarize=-1.0).fit(sparse.csr_matrix(COUNTS), LABELS), "threshold below 0"),
+        (lambda: MultinomialNB().fit(np.where(COUNTS == 2, np.nan, COUNTS), LABELS), "NaN"),
+        (lambda: CategoricalNB().fit(np.where(COUNTS == 2, np.inf, COUNTS), LABELS), "infinite values"),
+        (lambda: MultinomialNB(class_prior=[0.5, 0.5]).fit(COUNTS, LABELS), "2 numbers, and there are 3 classes"),
+        (lambda: MultinomialNB(class_prior=[0.5, 0.5, 0.5]).fit(COUNTS, LABELS), "sum to 1"),
+        (lambda: MultinomialNB(alpha=[1.0, 2.0]).fit(COUNTS, LABELS), "one number per column, here 6"),
+        (lambda: CategoricalNB(min_categories=[2, 3]).fit(COUNTS, LABELS), r"shape \(6,\)"),
+        (lambda: MultinomialNB().fit(COUNTS, LABELS).forget(COUNTS, LABELS), "at least one has to stay"),
+    ],
+)
+def test_bad_input(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
