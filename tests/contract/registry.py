@@ -302,7 +302,7 @@ CASES = [
         },
         idle=("algorithm", "copy_x", "verbose"),
     ),
-    Case(KMeans(3, init="k-means||", random_state=1, algorithm="elkan"), "clusterer", **K_MEANS),
+    Case(KMeans(3, init="k-means||", random_state=1), "clusterer", **K_MEANS),
     Case(
         MiniBatchKMeans(3, batch_size=50, max_iter=2, max_no_improvement=None, random_state=0),
         "clusterer",
