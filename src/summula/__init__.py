@@ -18,6 +18,7 @@ _MODULES = (
     "datasets",
     "decomposition",
     "discriminant_analysis",
+    "dummy",
     "em",
     "ensemble",
     "features",
@@ -35,6 +36,7 @@ _MODULES = (
     "svm",
     "theory",
     "tree",
+    "training",
 )
 _NAMES = {
     "AccuracyWarning": "summula.core.errors",
@@ -44,6 +46,7 @@ _NAMES = {
     "DataError": "summula.core.errors",
     "HoldoutWarning": "summula.core.errors",
     "ModelFileError": "summula.core.errors",
+    "OutputError": "summula.core.errors",
     "ParameterError": "summula.core.errors",
     "RiskMonitor": "summula.certification",
     "SeparationWarning": "summula.core.errors",
@@ -57,6 +60,7 @@ _NAMES = {
     "np_threshold": "summula.certification",
     "save": "summula.core.model_files.persistence",
     "scan": "summula.core.data.scan",
+    "train": "summula.training",
 }
 
 __all__ = ["__version__", *_MODULES, *_NAMES]

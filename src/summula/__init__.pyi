@@ -4,6 +4,7 @@ from summula import core as core
 from summula import datasets as datasets
 from summula import decomposition as decomposition
 from summula import discriminant_analysis as discriminant_analysis
+from summula import dummy as dummy
 from summula import em as em
 from summula import ensemble as ensemble
 from summula import features as features
@@ -21,6 +22,7 @@ from summula import stats as stats
 from summula import svm as svm
 from summula import theory as theory
 from summula import tree as tree
+from summula import training as training
 from summula._version import __version__ as __version__
 from summula.certification import RiskMonitor as RiskMonitor
 from summula.certification import certify as certify
@@ -36,9 +38,11 @@ from summula.core.errors import CollinearityWarning as CollinearityWarning
 from summula.core.errors import DataError as DataError
 from summula.core.errors import HoldoutWarning as HoldoutWarning
 from summula.core.errors import ModelFileError as ModelFileError
+from summula.core.errors import OutputError as OutputError
 from summula.core.errors import ParameterError as ParameterError
 from summula.core.errors import SeparationWarning as SeparationWarning
 from summula.core.errors import TimeLimitError as TimeLimitError
 from summula.core.estimator.additive import combine as combine
 from summula.core.model_files.persistence import load as load
 from summula.core.model_files.persistence import save as save
+from summula.training import train as train

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from summula.cli import schedule, training
 from summula.core.data.chunks import Part
 from summula.core.estimator import estimator, run
 from summula.core.estimator.run import Run
+from summula.training import pipeline, schedule
 from tests.cli.commands import document
 from tests.cli.mixed_table import mixed_table
 
@@ -27,7 +27,7 @@ class WorkClock:
         monkeypatch.setattr(
             Run, "step", lambda run, *task: self.work(run.source, run.source.n_rows) or step(run, *task)
         )
-        for module in (schedule, training, estimator, run):
+        for module in (schedule, pipeline, estimator, run):
             monkeypatch.setattr(module, "time", self)
 
     def work(self, source: Any, rows: int) -> None:

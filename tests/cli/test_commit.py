@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from summula.cli.commit import committed_path, exclusive, write_together
-from summula.cli.exit_codes import CommandError
-from summula.cli.files import write_whole
+from summula.core.errors import OutputError
+from summula.training.results_folder import committed_path, exclusive, write_together, write_whole
 from tests.cli.commands import document, failure
 from tests.cli.conftest import Trained
 from tests.processes import TIMEOUT, environment
@@ -164,10 +163,10 @@ def test_a_manifest_that_is_not_ours_moves_nothing(manifest: str, tmp_path: Path
 
 def test_the_second_of_two_is_told(tmp_path: Path, species: Trained) -> None:
     with exclusive(str(tmp_path)):
-        with pytest.raises(CommandError, match="Another `summula train` is writing to"), exclusive(str(tmp_path)):
+        with pytest.raises(OutputError, match="Another training run is writing to"), exclusive(str(tmp_path)):
             pass
         said = failure(5, "train", species.table, "-t", "species", "-o", tmp_path, "--models", "baseline")
-        assert said.startswith(f"Another `summula train` is writing to {tmp_path}; wait until it is done, or give")
+        assert said.startswith(f"Another training run is writing to {tmp_path}; wait until it is done, or choose")
     assert not list(tmp_path.iterdir())
     document("train", species.table, "-t", "species", "-o", tmp_path, "--models", "baseline")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(NAMES)
@@ -175,7 +174,7 @@ def test_the_second_of_two_is_told(tmp_path: Path, species: Trained) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
 def test_the_lock_of_a_dead_process_holds_nobody(tmp_path: Path) -> None:
-    script = "import os, signal, sys; from summula.cli.commit import exclusive\nwith exclusive(sys.argv[1]):\n    "
+    script = "import os, signal, sys; from summula.training.results_folder import exclusive\nwith exclusive(sys.argv[1]):\n    "
     script += "os.kill(os.getpid(), signal.SIGKILL)"
     words = [sys.executable, "-c", script, str(tmp_path)]
     done = subprocess.run(words, env=environment(), timeout=TIMEOUT, check=False)

@@ -14,8 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from summula.cli import app as commands
-from summula.cli.console import printable
-from summula.cli.training import _as_csv
+from summula.core.data.printable import printable
+from summula.training.result import _as_csv
 from tests.cli.commands import document, failure, run
 
 CLEAR, TITLE, C1 = "\x1b[2J\x1b[31mred", "\x1b]0;owned\x07", "\x9b31mc1"

@@ -59,7 +59,7 @@ def test_in_the_middle_of_a_candidate_what_is_finished_is_kept(table: Path, tmp_
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
     assert "Stopped by Ctrl-C: going on with what is finished." in done.stderr
-    assert "The logistic model predicts 'bought' wrongly for at most" in done.stdout
+    assert "logistic: " in done.stdout
     written = {"model.summula", "report.html", "leaderboard.csv", "certificate.json"}
     assert {path.name for path in out.iterdir()} == written
     assert "Stopped by Ctrl-C before the end" in (out / "report.html").read_text(encoding="utf-8")
@@ -78,7 +78,7 @@ def test_from_files_too_and_scratch_files_go(table: Path, tmp_path: Path, monkey
     words = ["train", table, "-t", "bought", "-o", out, "--time", 3_600, "--stream"]
     done = interrupted_at("Fold 1: logistic_l1.", 20, *words, "--models", "logistic,logistic_l1")
     assert done.returncode == 130, done.stderr
-    assert "The logistic model predicts" in done.stdout
+    assert "logistic: " in done.stdout
     assert not list(scratch.iterdir())
 
 
@@ -89,4 +89,4 @@ def test_before_anything_is_finished_nothing_is_written(table: Path, tmp_path: P
     assert done.returncode == 130
     said = "Error: Stopped by Ctrl-C before anything was finished; nothing was written."
     assert done.stderr.splitlines()[-1] == said
-    assert not list(out.iterdir())
+    assert not out.exists()

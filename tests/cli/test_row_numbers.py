@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from summula.cli.rows import number_in_blocks
-from summula.cli.tables import held_out
 from summula.preprocessing import table_encoder_blocks
+from summula.training.row_numbers import number_in_blocks
+from summula.training.split import split_rows
 from tests.cli.commands import failure, run
 from tests.cli.conftest import Trained
 
@@ -40,7 +40,7 @@ def line(path: Path, row: int) -> str:
 def aside() -> list[int]:
     """The rows that `train` holds out."""
     there = [row for row in range(N) if row not in EMPTY]
-    return [there[place] for place in np.flatnonzero(held_out(len(there), 0.2, 0))]
+    return [there[place] for place in np.flatnonzero(split_rows(np.ones(len(there), bool), None, 0.2, 0).held_out)]
 
 
 ASIDE = aside()
@@ -59,7 +59,7 @@ def test_a_bad_cell_of_train(row: int, more: tuple[str, ...], tmp_path: Path) ->
 @modes
 def test_a_bad_cell_in_a_later_block(more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_encoder_blocks, "BLOCK_ROWS", 16)
-    monkeypatch.setattr("summula.cli.rows.BLOCK_ROWS", 16)
+    monkeypatch.setattr("summula.training.row_numbers.BLOCK_ROWS", 16)
     for row in (LEARNT[-2], ASIDE[-1]):
         path = table(tmp_path / "t.csv", row, 0, "-inf")
         said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)
@@ -96,7 +96,7 @@ def test_text_where_numbers_are_wanted_is_named_and_not_the_first_value(tmp_path
 def test_a_column_that_is_text_because_of_one_cell_says_which(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     rows = [[str(i * 37 / 7), str(i % 4), "ab"[i % 2]] for i in range(N)]
-    there = held_out(N, 0.2, 0)
+    there = split_rows(np.ones(N, bool), None, 0.2, 0).held_out
     for row, words in (
         (int(np.argmin(there)), "it holds numbers, and text such as '1_000'"),
         (int(np.argmax(there)), "it holds numbers as text"),  # which is among the rows held out

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from summula.cli import schedule
-from summula.cli.candidates import Candidate, candidates_for
-from summula.cli.comparison import Judgement
-from summula.cli.schedule import Budget, compare_candidates, last_fit
 from summula.core.errors import TimeLimitError
+from summula.training import schedule
+from summula.training.candidates import Candidate, candidates_for
+from summula.training.metrics import METRICS, Judgement
+from summula.training.schedule import Budget, compare_candidates, last_fit
 
 ROWS, WHOLE = 160_000, 240_000
 
@@ -65,7 +65,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, seconds: float, costs: dict[str, f
     monkeypatch.setattr(schedule, "time", clock)
     folds = [FakeFold(clock, costs, more.pop("risks", RISKS), **more) for _ in range(3)]
     budget = Budget(seconds, WHOLE)
-    board = compare_candidates(candidates_for("classes", counts=False), folds, "error", budget)
+    board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
     model = last_fit(board, ROWS, budget, lambda one, left, rows: folds[0].fit(one, left, rows))
     return board, model, clock.now, [fit for fold in folds for fit in fold.fitted]
 
@@ -122,7 +122,7 @@ def test_without_time_for_a_last_fit_the_model_of_a_fold_stands(monkeypatch: pyt
     monkeypatch.setattr(schedule, "time", clock)
     fold = FakeFold(clock, {"baseline": 0.1, "logistic": 50.0}, RISKS, n_rows=1_500)
     budget = Budget(100.0, 2_000)
-    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], "error", budget)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], METRICS["accuracy"], budget)
     clock.now = 99.0
     model = last_fit(board, 1_500, budget, lambda *_: pytest.fail("there is no time for this"))
     assert model == "logistic on 1500"
@@ -135,7 +135,7 @@ def test_a_fold_that_time_cuts_short_does_not_count(monkeypatch: pytest.MonkeyPa
     usual = {"baseline": 0.1, "logistic": 5.0}
     folds = [FakeFold(clock, usual, RISKS), FakeFold(clock, usual | {"logistic": 1e4}, RISKS)]
     budget = Budget(200.0, WHOLE)
-    board = compare_candidates(candidates_for("classes", False, ["logistic"]), folds, "error", budget)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), folds, METRICS["accuracy"], budget)
     assert board.best.name == "logistic"
     assert board.rounds == 1
     assert [row["folds"] for row in board.rows()] == [1, 1]
@@ -154,7 +154,10 @@ def test_compiling_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = {"baseline": 0.1, "logistic": 2.0, "logistic_l1": 5.0, "boosting": 3.0}
     budget = Budget(60.0, WHOLE)
     board = compare_candidates(
-        candidates_for("classes", False), [Compiling(clock, costs, RISKS) for _ in range(3)], "error", budget
+        candidates_for("classes", False, list(costs)),
+        [Compiling(clock, costs, RISKS) for _ in range(3)],
+        METRICS["accuracy"],
+        budget,
     )
     assert budget.compiling == pytest.approx(40.0, abs=0.5)
     assert {len(entry.judged) for entry in board.entries} == {3}
@@ -166,7 +169,7 @@ def test_after_ctrl_c_nobody_waits_for_a_long_last_fit(monkeypatch: pytest.Monke
     monkeypatch.setattr(schedule, "time", clock)
     fold = FakeFold(clock, {"baseline": 0.1, "logistic": 50.0}, RISKS, n_rows=1_500)
     budget = Budget(1_000.0, 2_000)
-    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], "error", budget)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], METRICS["accuracy"], budget)
     board.interrupted = True
     assert last_fit(board, 1_500, budget, lambda *_: pytest.fail("it is too long")) == "logistic on 1500"
     board.entries[0].seconds = [0.2]
@@ -178,7 +181,7 @@ def test_ctrl_c_in_the_last_fit_keeps_the_model_of_a_fold(monkeypatch: pytest.Mo
     monkeypatch.setattr(schedule, "time", clock)
     fold = FakeFold(clock, {"baseline": 0.1, "logistic": 5.0}, RISKS)
     budget = Budget(1_000.0, WHOLE)
-    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], "error", budget)
+    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], METRICS["accuracy"], budget)
 
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt

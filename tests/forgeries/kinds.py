@@ -11,6 +11,7 @@ import pandas as pd
 
 from summula.cli.baseline import BaselineClassifier, BaselineRegressor
 from summula.decomposition import PCA, FactorAnalysis
+from summula.dummy import BaselineClassifier, BaselineRegressor
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler

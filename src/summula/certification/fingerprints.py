@@ -26,9 +26,20 @@ from summula.core.data.frames import is_frame, opened
 from summula.core.data.numbers import array_of, column_values
 from summula.core.data.sparse_format import check_sparse
 from summula.core.engine.random import GOLDEN, mix64
-from summula.core.errors import ParameterError
+from summula.core.errors import DataError, ParameterError
 
-__all__ = ["betting_order", "data_hash", "model_hash", "repeated", "row_hashes", "share_seen"]
+__all__ = [
+    "SAMPLE_SIZE",
+    "betting_order",
+    "data_hash",
+    "in_training",
+    "model_hash",
+    "repeated",
+    "row_hashes",
+    "share_seen",
+]
+
+SAMPLE_SIZE = 65_536  # hashes of training rows that a model keeps at most: the smallest, a fair sample
 
 Hashes = NDArray[np.uint64]
 
@@ -197,3 +208,33 @@ def share_seen(rows: Hashes, earlier: Hashes) -> float:
     share = float(np.isin(rows, earlier).mean())
     twins = max(repeated(rows), repeated(earlier))
     return share if share > (twins + 0.05 if twins else 0.0) else 0.0
+
+
+_FEW_TWINS = 0.05  # share of training rows that have a twin, below which equal rows are the same rows
+
+
+def in_training(rows: Hashes, trained: Hashes) -> NDArray[np.bool_]:
+    """Which rows were among those a model was trained on, by hashes of these (all, or a sample of the smallest).
+
+    In tables of few different values rows are equal by chance: matches count only where there are more of them than
+    training rows have twins among themselves.
+
+    Raises
+    ------
+    DataError
+        Rows of the training data are among these, and the model has kept too few hashes to tell which.
+    """
+    found = np.isin(rows, trained)
+    sampled = len(trained) >= SAMPLE_SIZE
+    comparable = rows <= trained.max() if sampled else np.ones(len(rows), bool)
+    if not found.any():
+        return found
+    share, twins = float(found[comparable].mean()), repeated(trained)
+    if twins >= _FEW_TWINS and share <= twins + _FEW_TWINS:
+        return np.zeros(len(rows), bool)
+    if sampled and share > 0.01:
+        raise DataError(
+            f"About {share:.0%} of these rows were in the training data of this model, on which its error says nothing "
+            "about new rows: certify on rows that it was not trained on."
+        )
+    return found

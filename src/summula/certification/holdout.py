@@ -16,14 +16,24 @@ A certificate is bound to the hash of the model: a new fit voids it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification.fingerprints import betting_order, data_hash, model_hash, row_hashes, share_seen
+from summula.certification.fingerprints import betting_order, data_hash, in_training, model_hash, row_hashes
 from summula.certification.records import Comparison, RiskCertificate, use
-from summula.certification.rows import Loss, Measured, check_fitted, loss_named, measure, of_blocks, risk_bounds
+from summula.certification.rows import (
+    Loss,
+    Measured,
+    check_fitted,
+    loss_named,
+    mean_by_group,
+    measure,
+    of_blocks,
+    risk_bounds,
+)
 from summula.core.data.scan import Scan
 from summula.core.data.training_data import recalled
 from summula.core.errors import DataError, ParameterError
@@ -35,9 +45,18 @@ __all__ = ["certify", "certify_best", "compare"]
 
 Array = NDArray[np.float64]
 
+_MIN_FRESH = 10  # rows that have to be left when rows of the training data are dropped
+
 
 def certify(
-    model: Any, X: Any, y: Any, loss: Any = "zero_one", range: Any = None, costs: Any = None, delta: float = 0.05
+    model: Any,
+    X: Any,
+    y: Any,
+    loss: Any = "zero_one",
+    range: Any = None,
+    costs: Any = None,
+    delta: float = 0.05,
+    groups: Any = None,
 ) -> RiskCertificate:
     """Bound the true risk of a fitted model from held-out rows.
 
@@ -58,6 +77,9 @@ def certify(
         `bayes.CostSensitiveClassifier` the columns are its `actions_`: `costs=model.costs_.T`.
     delta : float
         The chance that a bound is wrong, for each of the two.
+    groups : array-like of shape (n_samples,), optional
+        The group of each row (patient, site, ...), where rows of one group are not independent. The bounds are then on
+        the mean over groups of the mean loss in a group.
 
     Returns
     -------
@@ -84,9 +106,18 @@ def certify(
     """
     delta, meant = check_delta(delta), loss_named(loss, range, costs)
     check_fitted(model)
-    rows = measure([model], X, y, meant)
-    _refuse_training_rows([model], rows.hashes)
-    return _certificate(model, rows, meant, delta)
+    rows, fresh = _measured([model], X, y, meant)
+    groups = None if groups is None else _of_fresh(groups, fresh)
+    return replace(certificate_of(model, rows, meant, delta, groups), n_dropped=int((~fresh).sum()))
+
+
+def certificate_of(model: Any, rows: Measured, loss: Loss, delta: float, groups: Any = None) -> RiskCertificate:
+    """The certificate of rows that are known to be held out, which have been measured."""
+    if groups is None:
+        return _certificate(model, rows, loss, delta)
+    means = mean_by_group(rows, groups)
+    found = _certificate(model, means, replace(loss, binary=False), delta)
+    return replace(found, n=len(rows.losses), sampling="groups", n_groups=len(means.losses), _loss=loss)
 
 
 def certify_best(
@@ -135,12 +166,11 @@ def certify_best(
         raise ParameterError("models is empty; certify_best needs at least one fitted model.")
     for model in listed:
         check_fitted(model)
-    rows = measure(listed, X, y, meant)
-    _refuse_training_rows(listed, rows.hashes)
+    rows, fresh = _measured(listed, X, y, meant)
     best = int(np.argmin(rows.losses.mean(axis=0)))
     hashes = tuple(model_hash(model) for model in listed)
     one = Measured(rows.losses[:, [best]], rows.hashes)
-    return _certificate(listed[best], one, meant, delta, hashes, names[best])
+    return replace(_certificate(listed[best], one, meant, delta, hashes, names[best]), n_dropped=int((~fresh).sum()))
 
 
 def compare(
@@ -185,8 +215,12 @@ def compare(
     delta, meant = check_delta(delta), loss_named(loss, range, costs)
     for model in (first, second):
         check_fitted(model)
-    rows = measure([first, second], X, y, meant)
-    _refuse_training_rows([first, second], rows.hashes)
+    rows, _ = _measured([first, second], X, y, meant)
+    return comparison_of(first, second, rows, meant, delta)
+
+
+def comparison_of(first: Any, second: Any, rows: Measured, meant: Loss, delta: float) -> Comparison:
+    """The comparison of two models on rows that are known to be held out, which have been measured."""
     a, b = rows.losses.T
     hashes = (model_hash(first), model_hash(second))
     data = data_hash(rows.hashes)
@@ -210,6 +244,18 @@ def compare(
         data_hash=data,
     )
     return use(comparison, rows.hashes, hashes)
+
+
+def _measured(models: Sequence[Any], X: Any, y: Any, loss: Loss) -> tuple[Measured, NDArray[np.bool_]]:
+    """Losses and hashes of the rows that were in no training data, and which these are."""
+    rows = measure(models, X, y, loss)
+    fresh = fresh_rows(models, rows)
+    return rows.only(fresh), fresh
+
+
+def _of_fresh(groups: Any, fresh: NDArray[np.bool_]) -> Any:
+    groups = np.asarray(groups)
+    return groups[fresh] if len(groups) == len(fresh) else groups  # (of the wrong length: refused by whoever uses them)
 
 
 def _certificate(
@@ -244,15 +290,29 @@ def _certificate(
     return use(certificate, rows.hashes, family)
 
 
-def _refuse_training_rows(models: Sequence[Any], hashes: Any) -> None:
-    """Raise when a model still has its training rows and these are among them."""
+def _kept_hashes(model: Any) -> NDArray[np.uint64] | None:
+    """The hashes of a model's training rows: those it keeps itself, or of the rows while these are still in memory."""
+    own = getattr(model, "training_hashes_", None)
+    if own is not None and len(own):
+        return np.asarray(own)
+    kept = recalled(getattr(model, "_training", None))
+    if kept is None or isinstance(kept[0], Scan) or collection_reader(kept[0]) is not None:
+        return None
+    return np.asarray(np.concatenate(of_blocks(row_hashes, kept[0], kept[1], model)))
+
+
+def fresh_rows(models: Sequence[Any], rows: Measured) -> NDArray[np.bool_]:
+    """Which rows were in the training data of none of the models; raises when fewer than a few are left."""
+    fresh = np.ones(len(rows.losses), bool)
     for model in models:
-        kept = recalled(getattr(model, "_training", None))
-        if kept is None or isinstance(kept[0], Scan) or collection_reader(kept[0]) is not None:
-            continue
-        trained = np.concatenate(of_blocks(row_hashes, kept[0], kept[1], model))
-        if share := share_seen(hashes, trained):
-            raise DataError(
-                f"{share:.2%} of these rows were in the training data of {type(model).__name__}, on which its error "
-                "says nothing about new rows: certify on rows held out of the fit."
-            )
+        trained = _kept_hashes(model)
+        if trained is not None:
+            fresh &= ~in_training(rows.hashes, trained)
+    left = int(fresh.sum())
+    if left < min(len(fresh), _MIN_FRESH):
+        name = type(models[0]).__name__
+        raise DataError(
+            f"{len(fresh) - left:,} of these {len(fresh):,} rows were in the training data of {name}, on which its "
+            f"error says nothing about new rows, and {left} are left: certify on rows held out of the fit."
+        )
+    return fresh

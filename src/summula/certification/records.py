@@ -10,14 +10,14 @@ import hashlib
 import json
 import math
 import weakref
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.certification.fingerprints import data_hash, model_hash, share_seen
-from summula.certification.rows import LOSSES, Loss, loss_named, measure, risk_bounds
+from summula.certification.rows import LOSSES, Loss, loss_named, mean_by_group, measure, risk_bounds
 from summula.core.errors import DataError, HoldoutWarning, ParameterError, warn
 from summula.core.model_files.model_file import canonical
 from summula.stats.bounds import shared_delta
@@ -26,6 +26,13 @@ __all__ = ["Comparison", "RiskCertificate", "RiskVerification", "use"]
 
 FORMAT = 1
 C = TypeVar("C", "RiskCertificate", "Comparison")
+
+
+_SAMPLING = {
+    "rows": "The held-out rows are independent draws from the population the statement is about.",
+    "groups": "The held-out groups of rows are independent draws from the population of groups the statement is about.",
+    "latest rows": "Rows to come are distributed like the latest rows, which were held out, and are independent.",
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,12 @@ class RiskCertificate:
     chosen : int or str or None
         Which of them it is about.
     costs : tuple of tuple of float or None
+    sampling : {"rows", "groups", "latest rows"}
+        What was drawn independently: single rows, whole groups of rows, or rows after all those that were learned from.
+    n_groups : int or None
+        How many groups were held out; the risk is then the mean over groups of the mean loss in a group.
+    n_dropped : int
+        How many more rows were given, which were in the training data of the model and do not count.
     """
 
     estimate: float
@@ -92,6 +105,9 @@ class RiskCertificate:
     n_models: int = 1
     chosen: int | str | None = None
     costs: tuple[tuple[float, ...], ...] | None = None
+    sampling: str = "rows"
+    n_groups: int | None = None
+    n_dropped: int = 0
     _bound_to: Any = field(default=None, repr=False, compare=False)
     _loss: Any = field(default=None, repr=False, compare=False)
     _use: Any = field(default=None, repr=False, compare=False)
@@ -99,10 +115,12 @@ class RiskCertificate:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What has to be true for the bounds to hold; nothing else is assumed, of model or data."""
-        said = [
-            "The held-out rows are independent draws from the population the statement is about.",
-            "The model was fitted, and its settings chosen, without them.",
-        ]
+        said = [_SAMPLING[self.sampling], "The model was fitted, and its settings chosen, without them."]
+        if self.n_dropped:
+            said.append(
+                f"{self.n_dropped:,} rows that were in the training data were dropped: the statement is about rows "
+                "that were not."
+            )
         if self.method != "Clopper-Pearson":
             said.append(f"No row there can be has a loss outside [{self.range[0]:g}, {self.range[1]:g}].")
         if self.n_models > 1:
@@ -119,7 +137,7 @@ class RiskCertificate:
         """Whether the model has been fitted again, or changed, since it was certified."""
         return self._bound_to is not None and model_hash(self._bound_to) != self.model_hash
 
-    def verify(self, X: Any, y: Any, model: Any = None, loss: Any = None) -> RiskVerification:
+    def verify(self, X: Any, y: Any, model: Any = None, loss: Any = None, groups: Any = None) -> RiskVerification:
         """Recompute the certificate from its rows.
 
         Parameters
@@ -130,6 +148,8 @@ class RiskCertificate:
             The certified model; needed when the certificate came from a text.
         loss : callable, optional
             The loss, where it was a function and the certificate came from a text.
+        groups : array-like, optional
+            The group of each row, where the certificate is about groups.
 
         Returns
         -------
@@ -139,7 +159,20 @@ class RiskCertificate:
         model = self._bound_to if model is None else model
         check_bound(self, model)
         meant = self._loss_again(loss)
+        if (groups is None) != (self.n_groups is None):
+            raise ParameterError(
+                "The certificate is about groups of rows: verify(X, y, groups=...)."
+                if groups is None
+                else "The certificate is about single rows: verify(X, y) without groups."
+            )
         rows = measure([model], X, y, meant)
+        if self.n_dropped:
+            from summula.certification.holdout import fresh_rows
+
+            fresh = fresh_rows([model], rows)
+            rows, groups = rows.only(fresh), None if groups is None else np.asarray(groups)[fresh]
+        if groups is not None:
+            rows, meant = mean_by_group(rows, groups), replace(meant, binary=False)
         data = data_hash(rows.hashes)
         found = risk_bounds(rows, meant, shared_delta(self.delta, self.n_models), self.model_hash, data)
         # Predictions of another machine or another number of threads differ in their last digits.
@@ -190,7 +223,10 @@ class RiskCertificate:
         return use(certificate, None, (certificate.model_hash,), quiet=True)
 
     def __str__(self) -> str:
-        who = f"{self.loss} loss of {self.model}, {self.n:,} held-out rows, {self.method}"
+        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
+        who = f"{self.loss} loss of {self.model}, {self.n:,} held-out rows{groups}, {self.method}"
+        if self.n_dropped:
+            who += f"; {self.n_dropped:,} rows of the training data dropped"
         if self.void:
             return f"void: the model was fitted or changed after it was certified ({who})"
         sure = confidence(self.delta)
@@ -292,7 +328,10 @@ def check_bound(certificate: RiskCertificate, model: Any) -> None:
 
 def _plain(certificate: RiskCertificate) -> dict[str, Any]:
     wanted = [f.name for f in fields(certificate) if not f.name.startswith("_")]
-    return {name: _listed(getattr(certificate, name)) for name in wanted}
+    # (Fields that were added later are written only where they say something, so that older texts stay the same.)
+    later = {"sampling": "rows", "n_groups": None, "n_dropped": 0}
+    found = {name: _listed(getattr(certificate, name)) for name in wanted}
+    return {name: value for name, value in found.items() if name not in later or value != later[name]}
 
 
 def _listed(value: Any) -> Any:
@@ -330,18 +369,25 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
 
 def _checked(tree: dict[str, Any]) -> dict[str, Any]:
     known = {f.name for f in fields(RiskCertificate) if not f.name.startswith("_")}
+    tree = {"sampling": "rows", "n_groups": None, "n_dropped": 0, **tree}
     if odd := sorted(known ^ tree.keys()):
         raise ValueError(f"{odd[0]!r} is missing or unknown")
     for name in ("estimate", "lower", "upper", "delta"):
         if type(tree[name]) not in (int, float) or not math.isfinite(tree[name]):
             raise ValueError(f"{name!r} is no number")
         tree[name] = float(tree[name])
-    for name in ("n", "n_models"):
+    for name in ("n", "n_models", "n_groups"):
+        if name == "n_groups" and tree[name] is None:
+            continue
         if type(tree[name]) is not int or tree[name] < 1:
             raise ValueError(f"{name!r} is no number of things")
     for name in ("method", "loss", "model", "model_hash", "data_hash"):
         if not isinstance(tree[name], str):
             raise ValueError(f"{name!r} is no text")
+    if type(tree["n_dropped"]) is not int or tree["n_dropped"] < 0:
+        raise ValueError("'n_dropped' is not a count")
+    if tree["sampling"] not in _SAMPLING:
+        raise ValueError("'sampling' is unknown")
     low, high = (float(value) for value in tree["range"])
     tree["range"] = (low, high)
     if not (low <= tree["lower"] <= tree["estimate"] <= tree["upper"] <= high and 0 < tree["delta"] < 1):

@@ -39,6 +39,10 @@ class Measured(NamedTuple):
     losses: NDArray[np.float64]
     hashes: NDArray[np.uint64]
 
+    def only(self, chosen: NDArray[np.bool_]) -> Measured:
+        """Some of the rows."""
+        return self if chosen.all() else Measured(self.losses[chosen], self.hashes[chosen])
+
 
 class Risk(NamedTuple):
     """The mean loss of one model on the rows, and the bounds on its mean on all rows there can be."""
@@ -264,6 +268,21 @@ def measure(models: Sequence[Any], X: Any, y: Any, loss: Loss) -> Measured:
     result = Measured(np.concatenate([m.losses for m in found]), np.concatenate([m.hashes for m in found]))
     loss.check(result.losses)
     return result
+
+
+def mean_by_group(rows: Measured, groups: Any) -> Measured:
+    """The mean losses of groups of rows, and a hash for each group."""
+    groups = np.asarray(groups)
+    if groups.shape != (len(rows.losses),):
+        raise DataError(
+            f"groups has the shape {groups.shape}, and there are {len(rows.losses)} rows; give one per row."
+        )
+    codes = np.unique(groups.astype(str) if groups.dtype.kind == "O" else groups, return_inverse=True)[1]
+    counts = np.bincount(codes)
+    columns = [np.bincount(codes, column) / counts for column in rows.losses.T]
+    hashes = np.zeros(len(counts), np.uint64)
+    np.add.at(hashes, codes, rows.hashes)  # (modulo 2^64; the order of the rows does not matter)
+    return Measured(np.column_stack(columns), hashes)
 
 
 def risk_bounds(rows: Measured, loss: Loss, delta: float, *bound_to: str) -> Risk:

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from summula.cli.console import Console, printable
+from summula.cli.console import Console
 from summula.cli.exit_codes import BUG, code_of, sentence_of
 from summula.cli.starting import uncollected
+from summula.core.data.printable import printable
 
 __all__ = ["app", "main"]
 
@@ -39,6 +40,7 @@ TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Arrow: a file, a folder or a quoted pattern.")
 ]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="model.summula, or the folder it is in.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")]
 Delta = Annotated[float, typer.Option(help="The chance that a bound is wrong.")]
 
 
@@ -53,9 +55,21 @@ class MetricName(StrEnum):
     """What candidates can be compared by."""
 
     accuracy = "accuracy"
+    balanced_accuracy = "balanced_accuracy"
+    f1 = "f1"
+    auc = "auc"
+    average_precision = "average_precision"
     log_loss = "log_loss"
+    expected_cost = "expected_cost"
     absolute = "absolute"
     squared = "squared"
+    poisson = "poisson"
+
+
+class ClassWeight(StrEnum):
+    """How classes can be weighted."""
+
+    balanced = "balanced"
 
 
 def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: bool) -> None:
@@ -68,6 +82,11 @@ def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: boo
             raise
         console.error(sentence_of(error))
         raise typer.Exit(code_of(error)) from None
+
+
+def _names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @app.command()
@@ -88,6 +107,15 @@ def train(
     task: Annotated[TaskName | None, typer.Option(help="What the target is, if not what it looks like.")] = None,
     holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Share of the rows set aside.")] = 0.2,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column of groups: whole groups are held out, and it is not a feature.")
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option(help="Column of times: the latest rows are held out, and it is not a feature.")
+    ] = None,
+    class_weight: Annotated[
+        ClassWeight | None, typer.Option(help="Weight rows so that all classes count the same.")
+    ] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Train from files, as for tables beyond memory.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -100,26 +128,28 @@ def train(
 
     def work(console: Console) -> None:
         from summula.cli.exit_codes import INTERRUPTED
-        from summula.cli.training import Request, train
+        from summula.cli.training import train_table
+        from summula.training.request import Request
 
         request = Request(
-            table=table,
             target=target,
-            out=out,
-            seconds=time,
-            models=None if models is None else [name.strip() for name in models.split(",") if name.strip()],
+            time=time,
+            models=None if models is None else _names(models),
             metric=None if metric is None else metric.value,
             costs=costs,
             delta=delta,
             seed=seed,
             task=None if task is None else task.value,
-            share=holdout,
+            holdout=holdout,
+            groups=group,
+            time_column=time_column,
+            class_weight=None if class_weight is None else class_weight.value,
+            drop=() if drop is None else tuple(_names(drop)),
             stream=stream,
-            drop=() if drop is None else tuple(name.strip() for name in drop.split(",") if name.strip()),
             debug=debug,
             command=" ".join(["summula", *sys.argv[1:]]),
         )
-        if train(request, console).leaderboard.interrupted:
+        if train_table(table, request, out, console).interrupted:
             raise typer.Exit(INTERRUPTED)
 
     _run(work, as_json, quiet, debug)
@@ -134,6 +164,7 @@ def predict(
     raw_text: Annotated[
         bool, typer.Option("--raw-text", help="Write text to CSV unchanged, even if a spreadsheet may run it.")
     ] = False,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -144,7 +175,7 @@ def predict(
         with uncollected():
             from summula.cli.predicting import predict_file
 
-        predict_file(model, table, out, console, proba=proba, raw_text=raw_text)
+        predict_file(model, table, out, console, proba=proba, raw_text=raw_text, force=force)
 
     _run(work, as_json, quiet, debug)
 
@@ -155,6 +186,7 @@ def certify(
     table: TableArgument,
     delta: Delta = 0.05,
     out: Annotated[str | None, typer.Option("--out", "-o", help="JSON file for the certificate.")] = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -164,7 +196,7 @@ def certify(
     def work(console: Console) -> None:
         from summula.cli.predicting import certify_file
 
-        certify_file(model, table, delta, out, console)
+        certify_file(model, table, delta, out, console, force=force)
 
     _run(work, as_json, quiet, debug)
 
@@ -172,7 +204,7 @@ def certify(
 @app.command()
 def inspect(
     table: TableArgument,
-    target: Annotated[str | None, typer.Option("--target", "-t", help="Look for columns that give this away.")] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="Look for columns that leak this one.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,

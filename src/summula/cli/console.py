@@ -13,30 +13,13 @@ from __future__ import annotations
 import json
 import math
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-__all__ = ["Console", "printable"]
+from summula.core.data.printable import printable, with_escapes
 
-
-def printable(text: str, *, lines: bool = False) -> str:
-    r"""Text that shows as what it is: control, format and unassigned characters as escapes such as \x1b or \u202e.
-
-    With `lines` line feeds are kept.
-    """
-    return _with_escapes(text, lambda character: character.encode("unicode_escape").decode("ascii"), lines)
-
-
-def _with_escapes(text: str, escape: Callable[[str], str], lines: bool) -> str:
-    if text.isprintable():
-        return text
-    return "".join(one if _shows(one) or (lines and one == "\n") else escape(one) for one in text)
-
-
-def _shows(character: str) -> bool:
-    return character.isprintable() or unicodedata.category(character) == "Zs"  # spaces of any width
+__all__ = ["Console"]
 
 
 class Console:
@@ -64,7 +47,7 @@ class Console:
         """The result as JSON, where that was asked for; what does not show is escaped in JSON's own way."""
         if self.as_json:
             text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
-            sys.stdout.write(_with_escapes(text, lambda character: json.dumps(character)[1:-1], lines=True) + "\n")
+            sys.stdout.write(with_escapes(text, lambda character: json.dumps(character)[1:-1], lines=True) + "\n")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A small table; numbers stand on the right."""

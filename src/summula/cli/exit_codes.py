@@ -57,15 +57,17 @@ def code_of(error: BaseException) -> int:
 
 def sentence_of(error: BaseException) -> str:
     """One sentence about an error, with a cure."""
+    from summula.core.errors import OutputError
+
     code = code_of(error)
     if code == INTERRUPTED:
         return "Stopped by Ctrl-C before anything was finished; nothing was written."
-    if code == OUTPUT and isinstance(error, OSError):
+    if code == OUTPUT and isinstance(error, OSError) and not isinstance(error, OutputError):
         why = error.strerror or str(error)
         return f"Reading or writing failed ({why}); nothing half-written is left: make room, or choose another place."
     if code == BUG:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return f"Summula made a mistake ({what}); run it again with --debug and report what it prints."
+        return f"Internal error ({what}); run it again with --debug and report what it prints."
     sentence = " ".join(str(error).split())
     if "invalid UTF8" in sentence:
         return f"{sentence.rstrip('.')}; save the file in the encoding UTF-8."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,22 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import summula
-from summula.cli.commit import committed_path
 from summula.cli.console import Console
 from summula.cli.exit_codes import MODEL, CommandError
-from summula.cli.files import write_whole
 from summula.cli.labelled_rows import Answered, count_answers, labelled_row
-from summula.cli.metrics import certified
-from summula.cli.rows import located_in, numbered
 from summula.cli.starting import uncollected
-from summula.cli.tables import open_table
-from summula.cli.training_overlap import refuse_training_rows
-from summula.cli.verdicts import certified_sentence
 from summula.core.data.frames import no_such_column
 from summula.core.data.scan import Scan
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, OutputError, ParameterError
 from summula.preprocessing import TableModel
 from summula.stats.bounds import check_delta
+from summula.training.metrics import certified_loss
+from summula.training.results_folder import committed_path, write_whole
+from summula.training.row_numbers import located_in, numbered
+from summula.training.tables import open_table
+from summula.training.verdicts import certified_sentence
 
 __all__ = ["certify_file", "load_model", "predict_file"]
 
@@ -63,9 +62,29 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
     return wanted
 
 
-def predict_file(model_path: str, table_path: str, out: str, console: Console, *, proba: bool, raw_text: bool) -> None:
+def check_output(out: str, inputs: Sequence[str], force: bool) -> None:
+    """Raise when writing would overwrite an input, or an existing file without --force."""
+    if not os.path.exists(out):
+        return
+    for path in inputs:
+        if os.path.exists(path) and os.path.samefile(path, out):
+            raise OutputError(f"{out} is an input of this command and would be overwritten; give another name.")
+    if not force:
+        raise OutputError(f"{out} exists already; give another name, or overwrite it with --force.")
+
+
+def _files_of(table: Scan) -> list[str]:
+    """The files that the rows of a table come from."""
+    found = [getattr(one, "rewritten_from", None) or getattr(one, "path", None) for one in table.tables]
+    return [os.fspath(path) for path in found if path is not None]
+
+
+def predict_file(
+    model_path: str, table_path: str, out: str, console: Console, *, proba: bool, raw_text: bool, force: bool
+) -> None:
     """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
     model, table = load_model(model_path), open_table(table_path, console.remark)
+    check_output(out, [model_path, *_files_of(table)], force)
     if not table.n_rows:
         raise DataError(f"The table {table_path} has no rows; there is nothing to predict.")
     _used_columns(model, table)
@@ -82,10 +101,14 @@ def predict_file(model_path: str, table_path: str, out: str, console: Console, *
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
 
 
-def certify_file(model_path: str, table_path: str, delta: float, out: str | None, console: Console) -> None:
+def certify_file(
+    model_path: str, table_path: str, delta: float, out: str | None, console: Console, *, force: bool
+) -> None:
     """Bound the true risk of a saved model from rows it has not seen, block by block; a few bytes a row are kept."""
     check_delta(delta)
     model, table = load_model(model_path), open_table(table_path, console.remark)
+    if out is not None:
+        check_output(out, [model_path, *_files_of(table)], force)
     names = _used_columns(model, table)
     if model.target not in table.columns:
         raise DataError(
@@ -102,8 +125,11 @@ def certify_file(model_path: str, table_path: str, delta: float, out: str | None
         kind = "text" if text else "numbers"
         raise DataError(f"The target {model.target!r} holds {kind} here, and did not in training; give it as it was.")
     with located_in(table), numbered(partial(labelled_row, table, model.target)):
-        certificate = certified(model, Answered(table, names, model.target), model.target, delta)
-    refuse_training_rows(model, certificate._use.rows)
+        certificate = summula.certify(
+            model, Answered(table, names, model.target), model.target, delta=delta, **certified_loss(model)
+        )
+    if certificate.n_dropped:
+        console.remark(f"{certificate.n_dropped:,} rows that were in the training data of the model are not counted.")
     if out is not None:
         write_whole(out, certificate.to_json() + "\n")
     console.result(certified_sentence(f"The model {type(model.model).__name__}", model.target, model, certificate))
@@ -114,6 +140,7 @@ def certify_file(model_path: str, table_path: str, delta: float, out: str | None
             "upper": certificate.upper,
             "delta": certificate.delta,
             "rows": certificate.n,
+            "rows of the training data dropped": certificate.n_dropped,
             "loss": certificate.loss,
             "vacuous": certificate.vacuous,
             "model hash": certificate.model_hash,

@@ -13,6 +13,7 @@ __all__ = [
     "DataError",
     "HoldoutWarning",
     "ModelFileError",
+    "OutputError",
     "ParameterError",
     "RowError",
     "SeparationWarning",
@@ -59,6 +60,10 @@ class ParameterError(ValueError, TypeError):
 
 class ModelFileError(ValueError):
     """A model file is damaged, foreign or of another version."""
+
+
+class OutputError(OSError):
+    """Results cannot be written where they should go."""
 
 
 class TimeLimitError(TimeoutError):

@@ -5,6 +5,8 @@
 With costs, the predicted class is the one whose expected cost under the model's probabilities p is smallest:
 
     argmin over k of sum over j of p_j C[j, k]                                                                   (2)
+
+With a threshold t, for two classes, it is the second where p_2 >= t, and the first elsewhere.
 """
 
 from __future__ import annotations
@@ -64,6 +66,8 @@ def _parts_agree(table: Any, sizes: schema.Sizes) -> str | None:
             return "costs need probabilities, which model does not give"
         if np.shape(table.costs) != (classes, classes):
             return f"costs are not a table of {classes} x {classes}"
+    if table.threshold is not None and (classes != 2 or not hasattr(model, "predict_proba")):
+        return "threshold is for the probabilities of two classes"
     return None
 
 
@@ -79,6 +83,7 @@ _COSTS = schema.Items(schema.Items(schema.Real())) | schema.Array("float64", "n_
     high=schema.Real() | None,
     costs=_COSTS | None,
     metric=schema.Text(),
+    threshold=schema.Real(0.0, 1.0) | None,
     training_hashes_=schema.Maybe(schema.Array("uint64", "n_training_rows")),
 )
 class TableModel(ProbabilityWriter, BaseEstimator):
@@ -96,6 +101,8 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         What it costs to take a true class (row) for another (column), in the order of `classes_`; see (2).
     metric : str, default=""
         What the model was chosen by, for whoever certifies it.
+    threshold : float, optional
+        The probability of the second of two classes from which on it is predicted; 0.5 when None.
 
     Attributes
     ----------
@@ -125,6 +132,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         high: float | None = None,
         costs: Any = None,
         metric: str = "",
+        threshold: float | None = None,
     ) -> None:
         self.encoder = encoder
         self.model = model
@@ -133,6 +141,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         self.high = high
         self.costs = costs
         self.metric = metric
+        self.threshold = threshold
 
     def fit(self, X: Any, y: Any = None) -> TableModel:
         """Fit encoder and model.
@@ -253,6 +262,9 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         if self.costs is not None:
             expected = self.model.predict_proba(rows) @ np.asarray(self.costs, np.float64)
             return np.asarray(np.asarray(self.classes_)[expected.argmin(axis=1)])
+        if self.threshold is not None:
+            second = self.model.predict_proba(rows)[:, 1] >= self.threshold
+            return np.asarray(np.asarray(self.classes_)[second.astype(np.intp)])
         predicted = np.asarray(self.model.predict(rows))
         return predicted if self.low is None else np.clip(predicted, self.low, self.high)
 

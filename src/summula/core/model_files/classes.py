@@ -17,7 +17,7 @@ _NAMES: dict[type[Any], str] = {}
 
 # Modules that define classes of a prefix; of others the folder itself, which imports all of its estimators.
 _MODULES = {
-    "cli": "summula.cli.baseline",
+    "cli": "summula.dummy",
     "core.certificates": "summula.core.estimator.certificates",
     "core.solution": "summula.core.numerics.solution",
     "core.statistics": "summula.core.numerics.statistics",

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from summula.cli.exit_codes import OUTPUT, CommandError
+from summula.core.errors import OutputError
 
-__all__ = ["committed_path", "exclusive", "write_together"]
+__all__ = ["committed_path", "exclusive", "output_folder", "write_together", "write_whole"]
 
 _LOCK = ".summula-lock"
 _MANIFEST = ".summula-commit.json"
@@ -34,16 +34,47 @@ class _Commit(NamedTuple):
     names: list[str]
 
 
+def output_folder(path: str) -> str:
+    """A folder that can be written to; made if need be."""
+    try:
+        os.makedirs(path, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except FileExistsError:
+        raise OutputError(f"{path} is a file, not a folder; choose another folder.") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"The folder {path} cannot be written to ({reason}); choose another folder.") from None
+    return path
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a text file; what was there stays until the new one is complete on disk."""
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".summula-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
 @contextmanager
 def exclusive(folder: str) -> Iterator[None]:
     """Hold a folder for the length of a with-block; an error says that another process holds it."""
     path = os.path.join(folder, _LOCK)
     lock = _locked(path)
     if lock is None:
-        raise CommandError(
-            f"Another `summula train` is writing to {folder}; wait until it is done, or give another folder with "
-            "--out.",
-            OUTPUT,
+        raise OutputError(
+            f"Another training run is writing to {folder}; wait until it is done, or choose another folder."
         )
     try:
         yield
@@ -99,7 +130,7 @@ def committed_path(path: str) -> str:
     folder, name = os.path.split(path)
     folder = folder or "."
     if os.path.exists(os.path.join(folder, _MANIFEST)):
-        with suppress(OSError, CommandError), exclusive(folder):  # unless its process still runs
+        with suppress(OSError), exclusive(folder):  # unless its process still runs
             _complete(folder)
     commit = _pending(folder)
     if commit is not None and name in commit.names:

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.cli.candidates import Candidate
 from summula.core.errors import DataError
+from summula.training.candidates import Candidate
+from summula.training.metrics import Interval, Judgement, Metric
 
-__all__ = ["Entry", "Judgement", "Leaderboard", "judgement", "ranked"]
+__all__ = ["Entry", "Leaderboard", "ranked"]
 
 Array = NDArray[Any]
-
-
-class Judgement(NamedTuple):
-    """The mean loss of a model on rows it was not fitted on, and the standard error of that mean."""
-
-    risk: float
-    error: float
-
-
-def judgement(total: float, squares: float, rows: int) -> Judgement:
-    """From the sums of losses and of their squares."""
-    mean = total / rows
-    return Judgement(mean, float(np.sqrt(max(squares / rows - mean**2, 0.0) / rows)))
 
 
 @dataclass
@@ -37,13 +25,15 @@ class Entry:
     ----------
     candidate : Candidate
     judged : list of Judgement
-        One a fold.
+        One per fold.
     seconds, spent : list of float
-        What a fit took, and what it took with judging it, one a fold.
+        Time of a fit, and of a fit with its evaluation, one per fold.
     rows : int or None
         How many rows a fit was given, where time did not suffice for all of them.
     model : estimator or None
         That of the first fold.
+    holdout : Interval or None
+        The metric on the held-out rows: of the final model for the best candidate, of the first fold's for the others.
     note : str
     failed : bool
     """
@@ -54,6 +44,7 @@ class Entry:
     spent: list[float] = field(default_factory=list)
     rows: int | None = None
     model: Any = None
+    holdout: Interval | None = None
     note: str = ""
     failed: bool = False
 
@@ -76,6 +67,12 @@ class Entry:
         risks = self.risks[:rounds]
         return float(np.mean(risks)) if risks and not self.failed else float("nan")
 
+    @property
+    def threshold(self) -> float | None:
+        """The median of the thresholds chosen in the folds."""
+        chosen = [one.threshold for one in self.judged if one.threshold is not None]
+        return float(np.median(chosen)) if chosen else None
+
     def error(self, rounds: int) -> float:
         """The standard error of that mean."""
         errors = np.array([one.error for one in self.judged[:rounds]])
@@ -86,7 +83,7 @@ class Entry:
 class Leaderboard:
     """All candidates, the best first, compared over the same rounds."""
 
-    metric: str
+    metric: Metric
     entries: list[Entry]
     rounds: int
     interrupted: bool
@@ -97,27 +94,30 @@ class Leaderboard:
         return self.entries[0]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a candidate, for tables and files; who was not in all rounds has no rank."""
-        rows = []
-        for place, entry in enumerate(self.entries, start=1):
-            counted = [] if entry.failed else entry.risks[: self.rounds]
-            rows.append(
-                {
-                    "rank": place if entry.finished(self.rounds) else None,
-                    "model": entry.name,
-                    self.metric: entry.mean(self.rounds),
-                    "lowest fold": min(counted, default=float("nan")),
-                    "highest fold": max(counted, default=float("nan")),
-                    "folds": len(counted),
-                    "seconds a fit": float(np.mean(entry.seconds)) if entry.seconds else float("nan"),
-                    "note": entry.note,
-                }
-            )
-        return rows
+        """One row per candidate, for tables and files; candidates that were not in all rounds have no rank."""
+        return [self._row(place, entry) for place, entry in enumerate(self.entries, start=1)]
+
+    def _row(self, place: int, entry: Entry) -> dict[str, Any]:
+        shown, name = self.metric.shown, self.metric.name
+        counted = [] if entry.failed else [shown(risk) for risk in entry.risks[: self.rounds]]
+        held = entry.holdout or Interval(float("nan"), float("nan"), float("nan"))
+        return {
+            "rank": place if entry.finished(self.rounds) else None,
+            "model": entry.name,
+            name: shown(entry.mean(self.rounds)),
+            "lowest fold": min(counted, default=float("nan")),
+            "highest fold": max(counted, default=float("nan")),
+            "folds": len(counted),
+            f"held-out {name}": held.value,
+            "2.5 %": held.low,
+            "97.5 %": held.high,
+            "seconds per fit": float(np.mean(entry.seconds)) if entry.seconds else float("nan"),
+            "note": entry.note,
+        }
 
 
-def ranked(entries: list[Entry], metric: str, whole: int, interrupted: bool) -> Leaderboard:
-    """The leaderboard after so many whole rounds; complains when there is nobody on it."""
+def ranked(entries: list[Entry], metric: Metric, whole: int, interrupted: bool) -> Leaderboard:
+    """The leaderboard after some complete rounds; raises when no candidate finished one."""
     # When not even the first round is whole, those that finished it are compared.
     rounds = max(whole, 1)
     finished = [entry for entry in entries if entry.finished(rounds)]

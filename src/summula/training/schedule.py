@@ -19,9 +19,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from summula.cli.candidates import Candidate
-from summula.cli.comparison import Entry, Judgement, Leaderboard, ranked
 from summula.core.errors import TimeLimitError
+from summula.training.candidates import Candidate
+from summula.training.comparison import Entry, Leaderboard, ranked
+from summula.training.metrics import Judgement, Metric
 
 __all__ = ["Budget", "Round", "compare_candidates", "last_fit"]
 
@@ -100,7 +101,7 @@ def affordable(seconds: float, rows: int, left: float) -> int:
 def compare_candidates(
     candidates: Sequence[Candidate],
     rounds: Sequence[Round],
-    metric: str,
+    metric: Metric,
     budget: Budget,
     report: Callable[[int, str, int], None] = lambda number, name, done: None,
     debug: bool = False,

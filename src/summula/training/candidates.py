@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from summula.core.errors import ParameterError
@@ -82,29 +82,50 @@ _BOOSTING = "summula.ensemble:HistGradientBoosting"
 # (With columns of standard deviation 1, weaker penalties than these are none.)
 _CS = tuple(10.0**power for power in range(-4, 3))
 _PATH = {"l1_ratios": (1.0,), "Cs": _CS, "cv": 3, "scoring": "neg_log_loss", "use_legacy_attributes": False}
+_SMALL = {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 8}  # for a few hundred rows
 
 CANDIDATES = (
-    Candidate("baseline", "summula.cli.baseline:BaselineClassifier", "classes"),
+    Candidate("baseline", "summula.dummy:BaselineClassifier", "classes"),
     Candidate("logistic", "summula.linear_model:LogisticRegression", "classes", turn=2),
     Candidate("logistic_l1", "summula.linear_model:LogisticRegressionCV", "classes", _PATH, turn=6, many_passes=True),
     Candidate("boosting", f"{_BOOSTING}Classifier", "classes", codes=True, turn=1, stops_early=True),
-    Candidate("baseline", "summula.cli.baseline:BaselineRegressor", "numbers"),
+    Candidate("boosting_small", f"{_BOOSTING}Classifier", "classes", _SMALL, codes=True, turn=7, stops_early=True),
+    Candidate("baseline", "summula.dummy:BaselineRegressor", "numbers"),
     Candidate("linear", "summula.linear_model:LinearRegression", "numbers", turn=2),
     Candidate("ridge", "summula.linear_model:RidgeCV", "numbers", {"alphas": _ALPHAS}, turn=3),
     Candidate("lasso", "summula.linear_model:LassoCV", "numbers", {"select": "1se"}, turn=5),
     Candidate("poisson", "summula.linear_model:PoissonRegressor", "numbers", {"alpha": 1e-3}, counts=True, turn=4),
     Candidate("boosting", f"{_BOOSTING}Regressor", "numbers", codes=True, turn=1, stops_early=True),
+    Candidate("boosting_small", f"{_BOOSTING}Regressor", "numbers", _SMALL, codes=True, turn=7, stops_early=True),
 )
 
 
-def candidates_for(kind: str, counts: bool, names: list[str] | None = None) -> list[Candidate]:
-    """The candidates of a task; the baseline is always among them."""
+def candidates_for(
+    kind: str, counts: bool, names: list[str] | None = None, class_weight: Any = None
+) -> list[Candidate]:
+    """The candidates of a task; the baseline is always among them.
+
+    Parameters
+    ----------
+    kind : {"classes", "numbers"}
+    counts : bool
+        Whether the target holds counts.
+    names : list of str, optional
+        Which candidates are wanted; all that fit the task when None.
+    class_weight : dict or "balanced", optional
+        Given to those candidates that know it.
+    """
     fitting = [one for one in CANDIDATES if one.kind == kind and (counts or not one.counts)]
-    there = [one for one in fitting if one.load() is not None]
-    if names is None:
-        return there
-    known = [one.name for one in there]
-    for name in names:
+    available = [one for one in fitting if one.load() is not None]
+    known = [one.name for one in available]
+    for name in names or ():
         if name not in known:
             raise ParameterError(f"There is no candidate {name!r} for this target; choose from {', '.join(known)}.")
-    return [one for one in there if one.name in names or one.name == "baseline"]
+    chosen = [one for one in available if names is None or one.name in names or one.name == "baseline"]
+    return chosen if class_weight is None else [_weighted(one, class_weight) for one in chosen]
+
+
+def _weighted(candidate: Candidate, class_weight: Any) -> Candidate:
+    if "class_weight" not in inspect.signature(candidate.load()).parameters:
+        return candidate
+    return replace(candidate, settings={**candidate.settings, "class_weight": class_weight})

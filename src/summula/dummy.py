@@ -58,7 +58,7 @@ class BaselineRegressor(Regressor):
 
     Examples
     --------
-    >>> from summula.cli.baseline import BaselineRegressor
+    >>> from summula.dummy import BaselineRegressor
     >>> BaselineRegressor().fit([[0.0], [1.0]], [1.0, 3.0]).predict([[5.0]])
     array([2.])
     """
@@ -92,7 +92,7 @@ class BaselineClassifier(ProbabilisticClassifier):
 
     Examples
     --------
-    >>> from summula.cli.baseline import BaselineClassifier
+    >>> from summula.dummy import BaselineClassifier
     >>> BaselineClassifier().fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]).predict([[5.0]]).tolist()
     ['b']
     """

@@ -1,4 +1,4 @@
-"""What `summula train` found, as the content of a report.
+"""The result of a training run as the content of a report.
 
 All figures are of rows held out. The importance of a column is by how much the mean loss there grows when its values
 are shuffled among the rows, so that it tells nothing.
@@ -6,17 +6,19 @@ are shuffled among the rows, so that it tells nothing.
 
 from __future__ import annotations
 
+import time
 import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.cli.inspecting import leak_sentence, profile
-from summula.cli.metrics import risk_of
-from summula.cli.training import Trained
 from summula.report import Content, Figure, Table
 from summula.report.charts import Line, bars, histogram, intervals, lines, points
+from summula.training.leaks import leak_sentence
+from summula.training.metrics import risk_of
+from summula.training.profile import profile
+from summula.training.result import TrainingResult
 
 __all__ = ["content_of"]
 
@@ -25,55 +27,63 @@ Items = list[Figure | Table]
 
 _CURVES = 6  # classes that get a curve
 _CURVE_POINTS = 200
-_SHUFFLED_ROWS, _SHUFFLED_COLUMNS = 2_000, 100
+_SHUFFLED_ROWS, _SHUFFLED_COLUMNS, _SHUFFLING_TIME = 2_000, 100, 3.0
 _SHOWN = 30  # coefficients and importances
 
 
-def content_of(trained: Trained) -> Content:
+def content_of(result: TrainingResult) -> Content:
     """The content of the report."""
-    certificate, best = trained.certificate, trained.leaderboard.best.name
-    predicted = np.asarray(trained.model.predict(trained.holdout))
-    classes = trained.task.kind == "classes"
+    certificate, best = result.certificate, result._board.best.name
+    predicted = np.asarray(result.model.predict(result._holdout.X))
+    classes = result._task.kind == "classes"
     sections: list[tuple[str, Items]] = [
-        ("Candidates", _leaderboard(trained)),
-        ("On the rows held out", _of_classes(trained, predicted) if classes else _of_numbers(trained, predicted)),
-        ("What the model looks at", _importances(trained, predicted) + _coefficients(trained)),
-        ("The data", _data(trained)),
+        ("Candidates", _leaderboard(result)),
+        ("On the rows held out", _of_classes(result, predicted) if classes else _of_numbers(result, predicted)),
+        ("What the model looks at", _importances(result, predicted) + _coefficients(result)),
+        ("The data", _data(result)),
     ]
     return Content(
-        title=f"{trained.request.target}: {best}",
-        verdict=trained.verdict,
-        warnings=[leak_sentence(name, trained.request.target, why) for name, why in trained.leaks.items()],
-        promises=[_range_note(trained), *(f"Assumed: {one}" for one in certificate.assumptions)],
+        title=f"{result._request.target}: {best}",
+        verdict=result.verdict,
+        warnings=[leak_sentence(name, result._request.target, why) for name, why in result.leaks.items()],
+        promises=[_range_note(result), *(f"Assumed: {one}" for one in certificate.assumptions)],
         facts=[
-            ("table", trained.request.table),
-            ("rows", f"{trained.rows:,}"),
-            ("learned from", f"{trained.n_training:,}"),
+            ("table", result._table),
+            ("rows", f"{result.n_rows:,}"),
+            ("learned from", f"{result.n_training:,}"),
             ("held out", f"{certificate.n:,}"),
-            ("target", f"{trained.request.target} ({trained.task.kind})"),
-            ("compared by", trained.metric),
-            ("seconds", f"{trained.seconds:.1f}"),
+            ("target", f"{result._request.target} ({result._task.kind})"),
+            ("compared by", result.metric),
+            ("held out by", _held_out_by(result)),
+            ("seconds", f"{result.seconds:.1f}"),
         ],
         sections=[(heading, items) for heading, items in sections if items],
-        command=trained.request.command,
-        versions=trained.versions,
+        command=result._request.command,
+        versions=result._versions,
     )
 
 
-def _range_note(trained: Trained) -> str:
-    certificate = trained.certificate
+def _held_out_by(result: TrainingResult) -> str:
+    request = result._request
+    if request.groups is not None:
+        return f"groups of {request.groups!r}"
+    return f"time: the latest rows by {request.time_column!r}" if request.time_column is not None else "random rows"
+
+
+def _range_note(result: TrainingResult) -> str:
+    certificate = result.certificate
     bounds = f"Mean loss: observed {certificate.estimate:.4g}, true value from {certificate.lower:.4g} to"
     said = f"{bounds} {certificate.upper:.4g} ({certificate.loss}; {certificate.method})."
-    if trained.model.low is None:
+    if result.model.low is None:
         return said
-    span = f"{trained.model.low:.4g} to {trained.model.high:.4g}"
+    span = f"{result.model.low:.4g} to {result.model.high:.4g}"
     return f"{said} Predictions are held within the range of the training target, {span}."
 
 
-def _leaderboard(trained: Trained) -> Items:
-    rows = trained.leaderboard.rows()
+def _leaderboard(result: TrainingResult) -> Items:
+    rows = result._board.rows()
     ranked = [row for row in rows if row["rank"] is not None]
-    metric = trained.metric
+    metric, better = result.metric, "larger" if result._metric.greater_is_better else "smaller"
     drawing = intervals(
         [row["model"] for row in ranked],
         [row[metric] for row in ranked],
@@ -81,10 +91,10 @@ def _leaderboard(trained: Trained) -> Items:
         [row["highest fold"] for row in ranked],
         f"{metric} of each candidate",
     )
-    folds = f"Mean over {trained.leaderboard.rounds} of the same folds, and the lowest and the highest of them."
-    figure = Figure(f"Compared by {metric}, smaller is better", drawing, folds)
-    stopped = " Stopped by Ctrl-C before the end." if trained.leaderboard.interrupted else ""
-    files = " Rows were read from files, their folds drawn by hashes of row numbers." if trained.streamed else ""
+    folds = f"Mean over {result._board.rounds} of the same folds, and the lowest and the highest of them."
+    figure = Figure(f"Compared by {metric}, {better} is better", drawing, folds)
+    stopped = " Stopped by Ctrl-C before the end." if result._board.interrupted else ""
+    files = " Rows were read from files, their folds drawn by hashes of row numbers." if result._streamed else ""
     note = f"Compared on training rows only; these numbers choose, and promise nothing.{files}{stopped}"
     return [figure, Table("", list(rows[0]), [list(row.values()) for row in rows], note)]
 
@@ -92,11 +102,11 @@ def _leaderboard(trained: Trained) -> Items:
 # ------------------------------------------------------------------------------------------------- rows held out
 
 
-def _of_classes(trained: Trained, predicted: Array) -> Items:
-    labels, answers = np.asarray(trained.model.classes_), trained.answers
+def _of_classes(result: TrainingResult, predicted: Array) -> Items:
+    labels, answers = np.asarray(result.model.classes_), result._holdout.y
     items: Items = []
-    if hasattr(trained.model, "predict_proba"):
-        p = np.asarray(trained.model.predict_proba(trained.holdout))
+    if hasattr(result.model, "predict_proba"):
+        p = np.asarray(result.model.predict_proba(result._holdout.X))
         curves = _curves(labels, answers, p)
         if curves:
             note = "The share of a class that is found, against the share of the others taken for it, by threshold."
@@ -141,8 +151,8 @@ def _calibration(labels: Array, answers: Array, p: Array) -> Figure:
     return Figure("Calibration", drawing, "Groups of equal size; on the broken line probabilities are what they say.")
 
 
-def _of_numbers(trained: Trained, predicted: Array) -> Items:
-    target, y = trained.request.target, trained.answers
+def _of_numbers(result: TrainingResult, predicted: Array) -> Items:
+    target, y = result._request.target, result._holdout.y
     return [
         Figure("True against predicted", points(predicted, y, "predicted", f"true {target}", diagonal=True)),
         Figure("Residuals", points(predicted, y - predicted, "predicted", "true less predicted", level=0.0)),
@@ -153,28 +163,39 @@ def _of_numbers(trained: Trained, predicted: Array) -> Items:
 # ----------------------------------------------------------------------------------------------------------- model
 
 
-def _importances(trained: Trained, predicted: Array) -> Items:
+def _importances(result: TrainingResult, predicted: Array) -> Items:
     import pyarrow as pa
 
-    rows = min(len(trained.answers), _SHUFFLED_ROWS)
-    few, y = trained.holdout.slice(0, rows), trained.answers[:rows]
-    names = [str(name) for name in trained.model.feature_names_in_][:_SHUFFLED_COLUMNS]
-    order = np.random.default_rng(trained.request.seed).permutation(rows)
-    risk = risk_of(trained.metric, y, predicted[:rows])
+    rows = min(len(result._holdout.y), _SHUFFLED_ROWS)
+    few, y = result._holdout.X.slice(0, rows), result._holdout.y[:rows]
+    names = [str(name) for name in result.model.feature_names_in_][:_SHUFFLED_COLUMNS]
+    order = np.random.default_rng(result._request.seed).permutation(rows)
+    risk = risk_of(result.metric, y, predicted[:rows])
     found = []
+    end = time.monotonic() + _SHUFFLING_TIME
     for name in names:
+        if time.monotonic() > end:
+            break
         place = few.column_names.index(name)
         shuffled = few.set_column(place, name, few[name].take(pa.array(order)))
-        found.append((risk_of(trained.metric, y, np.asarray(trained.model.predict(shuffled))) - risk, name))
-    found = sorted(found, key=lambda one: -one[0])[:_SHOWN]
-    metric = "error" if trained.metric == "log_loss" else trained.metric
+        found.append((risk_of(result.metric, y, np.asarray(result.model.predict(shuffled))) - risk, name))
+    found = sorted(found, key=lambda one: -one[0])
+    metric = (
+        "errors"
+        if result._task.kind == "classes"
+        else f"{'squared' if result.metric == 'squared' else 'absolute'} error"
+    )
+    looked = len(found)
+    found = found[:_SHOWN]
     drawing = bars([name for _, name in found], [value for value, _ in found], "importance of columns")
-    note = f"By how much the mean loss ({metric}) on held-out rows grows when a column's values are shuffled."
+    note = f"Increase of the mean loss ({metric}) on held-out rows when the values of a column are shuffled."
+    if looked < len(result.model.feature_names_in_):
+        note += f" Of {looked} of {len(result.model.feature_names_in_)} columns, for time."
     return [Figure("Importance of columns", drawing, note)]
 
 
-def _coefficients(trained: Trained) -> Items:
-    fitted, encoder = trained.model.model, trained.model.encoder
+def _coefficients(result: TrainingResult) -> Items:
+    fitted, encoder = result.model.model, result.model.encoder
     if not hasattr(fitted, "coef_"):
         return []
     names = [str(name) for name in encoder.get_feature_names_out()]
@@ -186,18 +207,18 @@ def _coefficients(trained: Trained) -> Items:
     coef = np.atleast_2d(np.asarray(fitted.coef_))
     order = np.argsort(-np.abs(coef).max(axis=0), kind="stable")[:_SHOWN]
     several = len(coef) > 1
-    heads = [str(label) for label in trained.model.classes_] if several else [_meant(trained)]
+    heads = [str(label) for label in result.model.classes_] if several else [_meant(result)]
     rows = [[names[j], *coef[:, j].tolist()] for j in order]
     intercept = np.atleast_1d(np.asarray(fitted.intercept_)).tolist()
     note = f"{units} The penalty shrinks them, so they have no valid standard errors."
     return [Table("Largest coefficients", ["term", *heads], [["intercept", *intercept], *rows], note)]
 
 
-def _meant(trained: Trained) -> str:
+def _meant(result: TrainingResult) -> str:
     """What the coefficients of a single score move."""
-    if trained.task.kind == "classes":
-        return f"log-odds of {trained.model.classes_[1]}"
-    return "coefficient" if type(trained.model.model).__name__ != "PoissonRegressor" else "log of the mean"
+    if result._task.kind == "classes":
+        return f"log-odds of {result.model.classes_[1]}"
+    return "coefficient" if type(result.model.model).__name__ != "PoissonRegressor" else "log of the mean"
 
 
 def _with_errors(fitted: Any, names: list[str]) -> Table | None:
@@ -218,10 +239,10 @@ def _with_errors(fitted: Any, names: list[str]) -> Table | None:
     return Table("Coefficients", ["term", "estimate", "std error", "2.5 %", "97.5 %", "p"], rows)
 
 
-def _data(trained: Trained) -> Items:
-    rows = profile(trained.sums, trained.model.encoder.max_levels)
+def _data(result: TrainingResult) -> Items:
+    rows = profile(result._sums, result.model.encoder.max_levels)
     for row in rows:
-        if row["column"] in trained.leaks:
-            row["remark"] = f"gives the target away: {trained.leaks[row['column']]}"
+        if row["column"] in result.leaks:
+            row["remark"] = f"looks like target leakage: {result.leaks[row['column']]}"
     table = Table("", list(rows[0]), [list(row.values()) for row in rows], "Of the rows learned from.")
     return [table]

@@ -1,0 +1,31 @@
+"""Text from elsewhere (column names, labels, cells, file names) made safe to show.
+
+Control characters in it (escape sequences, line breaks, bidirectional overrides, invisible characters) could recolour,
+erase or forge what a terminal or a page shows; they are written as escapes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+__all__ = ["printable", "with_escapes"]
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""Text that shows as what it is: control, format and unassigned characters as escapes such as \x1b or \u202e.
+
+    With `lines` line feeds are kept.
+    """
+    return with_escapes(text, lambda character: character.encode("unicode_escape").decode("ascii"), lines)
+
+
+def with_escapes(text: str, escape: Callable[[str], str], lines: bool) -> str:
+    """Text in which a function escapes the characters that do not show."""
+    if text.isprintable():
+        return text
+    return "".join(one if _shows(one) or (lines and one == "\n") else escape(one) for one in text)
+
+
+def _shows(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"  # spaces of any width

@@ -1,0 +1,147 @@
+"""Columns that look like target leakage: what they hold could hardly be known before the target is.
+
+A column is suspicious when, over the first rows,
+
+    missingness    it is missing just where the target has one value, and nowhere else (or nearly so)
+    purity         rows that are equal in it have the same target, over groups that are large enough to tell
+    order          its order separates two classes (AUC), or it is a monotone function of a numeric target (rank
+                   correlation)
+
+"Nearly" is 99.9 % of what could be explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places
+
+__all__ = ["leak_sentence", "leaks", "leaks_of_training"]
+
+Array = NDArray[Any]
+
+_ROWS = 50_000  # looked at
+_NEARLY = 0.999
+_MIN_ROWS = 10
+_MIN_OF_CLASS = 5  # rows of a class, missing values, and rows per value of a pure column
+
+
+def leaks(table: Any, y: Array, classes: bool) -> dict[str, str]:
+    """Find suspicious columns.
+
+    Parameters
+    ----------
+    table : frame
+        The features.
+    y : ndarray
+        The target, without missing values.
+    classes : bool
+        Whether the target holds classes.
+
+    Returns
+    -------
+    dict of str to str
+        The evidence, by column.
+    """
+    found = {}
+    codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)[1]
+    blocks = table_blocks(table)
+    for name, column in blocks.read(0, blocks.n_rows).items():
+        evidence = _of_column(column, y, codes, classes)
+        if evidence:
+            found[name] = evidence
+    return found
+
+
+def _of_column(column: Any, y: Array, codes: Array, classes: bool) -> str:
+    if isinstance(column, np.ndarray):
+        x = column.astype(np.float64) if column.dtype.kind != "M" else _moments(column)
+        known = ~np.isnan(x)
+        places = np.unique(x, return_inverse=True)[1]
+    else:
+        known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), bool)
+        x, places = None, texts_with_places(column)[1]
+    if found := _by_missing(known, y, codes):
+        return found
+    if known.sum() < _MIN_ROWS:
+        return ""
+    if _is_pure(places[known], codes[known]):
+        return "rows with equal values have equal targets"
+    if x is None or np.ptp(x[known]) == 0:
+        return ""
+    if classes:
+        auc = _auc(x[known], codes[known])
+        return f"its order separates the classes (AUC {auc:.4g})" if auc >= _NEARLY else ""
+    rho = _rank_correlation(x[known], np.asarray(y[known], np.float64))
+    return f"it is nearly a monotone function of the target (rank correlation {rho:.4f})" if abs(rho) >= _NEARLY else ""
+
+
+def _moments(column: Array) -> Array:
+    return np.asarray(np.where(np.isnat(column), np.nan, column.astype(np.int64).astype(np.float64)))
+
+
+def _by_missing(known: Array, y: Array, codes: Array) -> str:
+    """Evidence that values are missing just where the target has one value."""
+    missing = ~known
+    n_missing = int(missing.sum())
+    if n_missing < _MIN_OF_CLASS or n_missing == len(known):
+        return ""
+    counts = np.bincount(codes[missing], minlength=int(codes.max()) + 1)
+    code = int(counts.argmax())
+    of_code = codes == code
+    # Of the rows that are missing or have that target, nearly all have to be both.
+    both, either = int((missing & of_code).sum()), int((missing | of_code).sum())
+    if both < _MIN_OF_CLASS or both < _NEARLY * either:
+        return ""
+    value = y[int(np.argmax(of_code))]
+    return f"it is missing where the target is {value if isinstance(value, str) else f'{value:g}'}, and nowhere else"
+
+
+def _is_pure(places: Array, codes: Array) -> bool:
+    """Whether nearly all rows have the most frequent target of their value, over groups large enough to tell."""
+    groups, places = np.unique(places, return_inverse=True)
+    n_codes = int(codes.max()) + 1
+    if len(groups) < 2 or _MIN_OF_CLASS * len(groups) > len(places) or len(np.unique(codes)) < 2:
+        return False
+    pairs, counts = np.unique(places.astype(np.int64) * n_codes + codes, return_counts=True)
+    most = np.zeros(len(groups), np.int64)
+    np.maximum.at(most, pairs // n_codes, counts)
+    # The share beyond always predicting the most frequent target, of what there is to explain.
+    constant = np.bincount(codes).max()
+    return bool(most.sum() - constant >= _NEARLY * (len(codes) - constant))
+
+
+def _auc(x: Array, codes: Array) -> float:
+    """How well the order of x separates two classes, in either direction; 0.5 for other numbers of classes."""
+    counts = np.bincount(codes)
+    present = np.flatnonzero(counts)
+    if len(present) != 2 or counts[present].min() < _MIN_OF_CLASS:
+        return 0.5
+    first, second = counts[present]
+    total = float(rankdata(x)[codes == present[1]].sum())
+    auc = (total - second * (second + 1) / 2) / (first * second)
+    return float(max(auc, 1.0 - auc))
+
+
+def _rank_correlation(x: Array, y: Array) -> float:
+    if np.ptp(y) == 0:
+        return 0.0
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+
+
+def leaks_of_training(table: Any, y: Array, classes: bool, dropped: Iterable[str]) -> dict[str, str]:
+    """Suspicious columns, by the first training rows, among those that are used."""
+    return leaks(table.drop_columns(list(dropped)).slice(0, _ROWS), y[:_ROWS], classes)
+
+
+def leak_sentence(name: str, target: str, why: str) -> str:
+    """A warning about a suspicious column."""
+    return (
+        f"{name!r} looks like target leakage ({why}): unless its value is known before {target!r} is, leave it out "
+        f"(--drop {name!r}, or drop=[{name!r}] in Python)."
+    )

@@ -1,0 +1,352 @@
+"""How predictions are judged when candidates are compared, and the bounded loss that is certified.
+
+    accuracy, balanced_accuracy, f1      of predicted classes
+    auc, average_precision, log_loss     of predicted probabilities
+    expected_cost                        the mean of costs[true class, predicted class]
+    absolute, squared, poisson           |y - f|, (y - f)^2, Poisson deviance
+
+A comparison works with risks, where smaller is better: the metric itself, or 1 - metric where larger values are better.
+The certificate is about the mean of a bounded loss per row: errors, or costs where they are given, for classes; for
+numbers the absolute error (or the squared one, where that is the metric). Predictions of numbers are clipped to the
+range [a, b] of the training target, and a loss counts as at most that of b - a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.certification.holdout import certificate_of, comparison_of
+from summula.certification.rows import loss_named, measure
+from summula.core.errors import ParameterError
+from summula.stats.bounds import check_delta
+
+__all__ = [
+    "METRICS",
+    "CappedLoss",
+    "Interval",
+    "Judge",
+    "Judgement",
+    "Metric",
+    "certified_loss",
+    "certified_on_holdout",
+    "compared_on_holdout",
+    "metric_for",
+    "risk_of",
+]
+
+Array = NDArray[Any]
+
+_TINY = 1e-15
+_RESAMPLES = 200
+_MANY_ROWS = 20_000  # from which on fewer resamples are drawn
+_THRESHOLDS = 199
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that candidates can be compared by.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"classes", "numbers"}
+        What it is for.
+    needs : {"labels", "probabilities", "numbers"}
+        What it is computed from.
+    loss : callable or None
+        (y, output) -> one loss per row, for metrics that are means over the rows.
+    value : callable or None
+        (y, output) -> float, for the others; larger values are better, and 1 is the best.
+    greater_is_better : bool
+    threshold : bool
+        Whether a threshold on the probability of the second of two classes is chosen for it.
+    """
+
+    name: str
+    kind: str
+    needs: str
+    loss: Callable[[Array, Array], Array] | None = None
+    value: Callable[[Array, Array], float] | None = None
+    greater_is_better: bool = False
+    threshold: bool = False
+
+    def shown(self, risk: float) -> float:
+        """The metric as users know it, from a risk."""
+        return 1.0 - risk if self.greater_is_better else risk
+
+    def risk(self, y: Array, output: Array) -> float:
+        """The risk of predictions, where smaller is better."""
+        if self.loss is not None:
+            return float(np.mean(self.loss(y, output)))
+        assert self.value is not None
+        return 1.0 - self.value(y, output)
+
+
+# ------------------------------------------------------------------------------------------------- losses and values
+# y holds codes of classes or numbers; an output holds codes, probabilities of shape (n, K), or numbers.
+
+
+def _errors(y: Array, output: Array) -> Array:
+    return np.asarray(y != output, np.float64)
+
+
+def _log_losses(y: Array, p: Array) -> Array:
+    said = np.where(y < 0, 0.0, p[np.arange(len(y)), np.maximum(y, 0)])
+    return np.asarray(-np.log(np.maximum(said, _TINY)))
+
+
+def _absolute(y: Array, output: Array) -> Array:
+    return np.asarray(np.abs(output - y))
+
+
+def _squared(y: Array, output: Array) -> Array:
+    return np.asarray((output - y) ** 2)
+
+
+def _poisson(y: Array, output: Array) -> Array:
+    from scipy.special import xlogy
+
+    mean = np.maximum(output, _TINY)
+    return np.asarray(2.0 * (xlogy(y, y / mean) - y + mean))
+
+
+def _balanced_accuracy(y: Array, output: Array) -> float:
+    return float(np.mean([np.mean(output[y == k] == k) for k in np.unique(y)]))
+
+
+def _f1(y: Array, output: Array) -> float:
+    from sklearn.metrics import f1_score
+
+    binary = max(int(y.max()), int(output.max())) <= 1
+    return float(f1_score(y, output, average="binary" if binary else "macro", zero_division=0.0))
+
+
+def _one_against_rest(score: Callable[[Array, Array], float], y: Array, p: Array) -> float:
+    """The score of the second of two classes, or the mean over all classes that occur."""
+    shown = [1] if p.shape[1] == 2 else range(p.shape[1])
+    found = [score(y == k, p[:, k]) for k in shown if 0 < np.sum(y == k) < len(y)]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _auc(y: Array, p: Array) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return _one_against_rest(roc_auc_score, y, p)
+
+
+def _average_precision(y: Array, p: Array) -> float:
+    from sklearn.metrics import average_precision_score
+
+    return _one_against_rest(average_precision_score, y, p)
+
+
+METRICS = {
+    one.name: one
+    for one in (
+        Metric("accuracy", "classes", "labels", loss=_errors, greater_is_better=True),
+        Metric(
+            "balanced_accuracy", "classes", "labels", value=_balanced_accuracy, greater_is_better=True, threshold=True
+        ),
+        Metric("f1", "classes", "labels", value=_f1, greater_is_better=True, threshold=True),
+        Metric("auc", "classes", "probabilities", value=_auc, greater_is_better=True),
+        Metric("average_precision", "classes", "probabilities", value=_average_precision, greater_is_better=True),
+        Metric("log_loss", "classes", "probabilities", loss=_log_losses),
+        Metric("expected_cost", "classes", "labels"),
+        Metric("absolute", "numbers", "numbers", loss=_absolute),
+        Metric("squared", "numbers", "numbers", loss=_squared),
+        Metric("poisson", "numbers", "numbers", loss=_poisson),
+    )
+}
+
+
+def metric_for(kind: str, wanted: str | None, costs: bool = False) -> Metric:
+    """The metric that a user means; `kind` is what the target holds."""
+    if costs and kind == "numbers":
+        raise ParameterError("Costs are for classes, and the target holds numbers: leave them out, or set the task.")
+    if wanted is None:
+        wanted = "expected_cost" if costs else "accuracy" if kind == "classes" else "absolute"
+    fitting = [one.name for one in METRICS.values() if one.kind == kind and (costs or one.name != "expected_cost")]
+    if wanted == "expected_cost" and kind == "classes" and not costs:
+        raise ParameterError("The metric 'expected_cost' needs costs: give what each confusion of classes costs.")
+    if wanted not in fitting:
+        raise ParameterError(
+            f"The metric {wanted!r} is not for a target of {kind}; choose from {', '.join(fitting)}, or state what the "
+            "target holds with task."
+        )
+    return METRICS[wanted]
+
+
+# ------------------------------------------------------------------------------------------------------------- judging
+
+
+class Judgement(NamedTuple):
+    """The risk of a model on rows it was not fitted on, the standard error of that, and the threshold chosen there."""
+
+    risk: float
+    error: float
+    threshold: float | None = None
+
+
+class Interval(NamedTuple):
+    """A metric on held-out rows and its 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Judge:
+    """Applies a metric to fitted models.
+
+    Parameters
+    ----------
+    metric : Metric
+    classes : ndarray or None
+        All classes of the target, sorted.
+    costs : ndarray of shape (n_classes, n_classes), optional
+        What it costs to take a true class (row) for another (column).
+    positive : bool
+        Whether the target of a Poisson deviance has been checked to be non-negative.
+    """
+
+    def __init__(self, metric: Metric, classes: Array | None, costs: Array | None = None) -> None:
+        self.classes, self.costs = classes, costs
+        if metric.name == "expected_cost":
+            assert costs is not None
+            metric = Metric(metric.name, metric.kind, metric.needs, loss=lambda y, output: np.asarray(costs[y, output]))
+        self.metric = metric
+
+    @property
+    def chooses_threshold(self) -> bool:
+        """Whether a threshold is chosen: of two classes, by metrics of labels that are not symmetric, without costs."""
+        return self.metric.threshold and self.costs is None and self.classes is not None and len(self.classes) == 2
+
+    def encoded(self, y: Array) -> Array:
+        """The target as codes of classes (-1 for others), or as numbers."""
+        return y if self.classes is None else codes_of(self.classes, y)
+
+    def output(self, model: Any, X: Any, threshold: float | None = None) -> Array:
+        """What the metric needs of a model: codes, probabilities or numbers."""
+        if self.classes is None:
+            return np.asarray(model.predict(X), np.float64)
+        if self.metric.needs == "probabilities" or self.costs is not None or threshold is not None:
+            p = self.probabilities(model, X)
+            if self.metric.needs == "probabilities":
+                return p
+            if threshold is not None:
+                return np.asarray(p[:, 1] >= threshold, np.intp)
+            return np.asarray((p @ self.costs).argmin(axis=1))
+        return codes_of(self.classes, np.asarray(model.predict(X)))
+
+    def probabilities(self, model: Any, X: Any) -> Array:
+        """Probabilities of all classes; 0 for those a model has not seen."""
+        assert self.classes is not None
+        p = np.asarray(model.predict_proba(X), np.float64)
+        out = np.zeros((len(p), len(self.classes)))
+        out[:, codes_of(self.classes, model.classes_)] = p
+        return out
+
+    def judge(self, model: Any, blocks: Iterable[tuple[Any, Array]]) -> Judgement:
+        """The risk of a model on blocks of rows and their targets."""
+        if self.chooses_threshold and hasattr(model, "predict_proba"):
+            y, p = _joined((self.encoded(y), self.probabilities(model, X)[:, 1]) for X, y in blocks)
+            return self._with_threshold(y, p)
+        pairs = ((self.encoded(y), self.output(model, X)) for X, y in blocks)
+        if self.metric.loss is not None:
+            return _mean_loss(self.metric.loss, pairs)
+        y, output = _joined(pairs)
+        return Judgement(self.metric.risk(y, output), _bootstrap(self.metric.risk, y, output).std())
+
+    def _with_threshold(self, y: Array, p: Array) -> Judgement:
+        """The best threshold among quantiles of the probabilities, and the risk there."""
+        tried = np.unique(np.append(np.quantile(p, np.linspace(0, 1, _THRESHOLDS)), 0.5))
+        risks = np.array([self.metric.risk(y, np.asarray(p >= one, np.intp)) for one in tried])
+        best = tried[np.flatnonzero(risks == risks.min())]
+        threshold = float(best[np.abs(best - 0.5).argmin()])
+        output = np.asarray(p >= threshold, np.intp)
+        return Judgement(float(risks.min()), _bootstrap(self.metric.risk, y, output).std(), threshold)
+
+    def interval(self, model: Any, X: Any, y: Array, threshold: float | None = None) -> Interval:
+        """The metric of a model on held-out rows, with its 95 % bootstrap interval."""
+        codes, output = self.encoded(y), self.output(model, X, threshold)
+        shown, risks = self.metric.shown, _bootstrap(self.metric.risk, codes, output)
+        low, high = sorted(shown(float(one)) for one in np.nanquantile(risks, (0.025, 0.975)))
+        return Interval(shown(self.metric.risk(codes, output)), low, high)
+
+
+def codes_of(classes: Array, y: Array) -> NDArray[np.intp]:
+    """The places of labels among sorted classes; -1 for others."""
+    known = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
+    return np.array([known.get(label, -1) for label in np.asarray(y).tolist()], np.intp)
+
+
+def _joined(pairs: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
+    listed = list(pairs)
+    return np.concatenate([y for y, _ in listed]), np.concatenate([output for _, output in listed])
+
+
+def _mean_loss(loss: Callable[[Array, Array], Array], pairs: Iterator[tuple[Array, Array]]) -> Judgement:
+    total, squares, rows = 0.0, 0.0, 0
+    for y, output in pairs:
+        losses = loss(y, output)
+        total, squares, rows = total + float(losses.sum()), squares + float((losses**2).sum()), rows + len(losses)
+    mean = total / rows
+    return Judgement(mean, float(np.sqrt(max(squares / rows - mean**2, 0.0) / rows)))
+
+
+def _bootstrap(risk: Callable[[Array, Array], float], y: Array, output: Array) -> Array:
+    """The risk in resamples of the rows."""
+    rng, n = np.random.default_rng(0), len(y)
+    count = _RESAMPLES if n <= _MANY_ROWS else _RESAMPLES // 5
+    drawn = (rng.integers(0, n, n) for _ in range(count))
+    return np.array([risk(y[rows], output[rows]) for rows in drawn])
+
+
+# --------------------------------------------------------------------------------------------------------- certificate
+
+
+def risk_of(metric: str, y: Array, predicted: Array) -> float:
+    """The mean of the certified loss of predictions: errors of classes, absolute or squared errors of numbers."""
+    if METRICS[metric].kind == "classes":
+        return float(np.mean(predicted != y))
+    away = np.abs(np.asarray(predicted, np.float64) - y)
+    return float(np.mean(away**2 if metric == "squared" else away))
+
+
+class CappedLoss:
+    """The absolute or squared error, at most `cap`."""
+
+    def __init__(self, metric: str, cap: float) -> None:
+        self.metric, self.cap = metric, cap
+        self.__qualname__ = f"{metric} error, at most {cap:g}"
+
+    def __call__(self, y: Any, predicted: Any) -> Array:
+        away = np.abs(np.asarray(predicted, np.float64) - np.asarray(y, np.float64))
+        return np.asarray(np.minimum(away**2 if self.metric == "squared" else away, self.cap))
+
+
+def certified_loss(model: Any) -> dict[str, Any]:
+    """The loss that is certified of a table model, as arguments of `certify`."""
+    if model.low is None:
+        return {"loss": "zero_one", "range": None, "costs": model.costs}
+    width = model.high - model.low
+    squared = model.metric == "squared"
+    cap = width**2 if squared else width
+    return {"loss": CappedLoss("squared" if squared else "absolute", cap), "range": (0.0, cap), "costs": None}
+
+
+def certified_on_holdout(model: Any, X: Any, y: Any, delta: float, groups: Array | None = None) -> Any:
+    """A certificate of a table model from rows that are known to be held out; `groups` are those of the rows."""
+    loss = loss_named(**certified_loss(model))
+    return certificate_of(model, measure([model], X, y, loss), loss, check_delta(delta), groups)
+
+
+def compared_on_holdout(model: Any, other: Any, X: Any, y: Any, delta: float) -> Any:
+    """A comparison of two table models on rows that are known to be held out."""
+    loss = loss_named(**certified_loss(model))
+    return comparison_of(model, other, measure([model, other], X, y, loss), loss, check_delta(delta))

@@ -1,0 +1,474 @@
+"""The whole job: set rows aside, compare candidates on the others, refit the best, certify it on the rows set aside.
+
+1. read the target, and decide what it is (target.py)
+2. draw the hold-out and the folds (split.py)
+3. sum up the columns of the training rows, and plan their encodings (preprocessing)
+4. look for target leakage (leaks.py)
+5. compare candidates fold by fold within the time (schedule.py), on rows in memory (memory_rows.py) or in scratch files
+   (file_rows.py)
+6. fit the best to all training rows, and certify it on the rows held out (metrics.py)
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import summula
+from summula.core.data.frames import no_such_column
+from summula.core.errors import DataError, ParameterError
+from summula.preprocessing import TableEncoder, TableModel
+from summula.preprocessing.table_encoder import column_sums
+from summula.preprocessing.table_encoder_blocks import table_blocks
+from summula.stats.bounds import check_delta
+from summula.training.candidates import Candidate, candidates_for
+from summula.training.comparison import Leaderboard
+from summula.training.costs import costs_of
+from summula.training.file_rows import FileRows
+from summula.training.leaks import leak_sentence, leaks_of_training
+from summula.training.memory_rows import MemoryRows
+from summula.training.metrics import (
+    Judge,
+    Judgement,
+    certified_on_holdout,
+    compared_on_holdout,
+    metric_for,
+    risk_of,
+)
+from summula.training.request import Request
+from summula.training.result import Holdout, TrainingResult
+from summula.training.row_numbers import located_in, number_in_blocks, numbered
+from summula.training.schedule import Budget, compare_candidates, last_fit
+from summula.training.split import MIN_ROWS, Split, key_values, split_rows
+from summula.training.tables import TableSource, free_memory, read_table, rows_of
+from summula.training.target import (
+    Task,
+    as_labels,
+    check_target,
+    constant_prediction,
+    inferred_task,
+    target_values,
+)
+
+__all__ = ["Listener", "Rows", "check_request", "run"]
+
+Array = NDArray[Any]
+
+_LAST, _LONGEST_LAST = 0.1, 10.0  # share of the time, and seconds, for the certificate and the files
+_TREE_LEVELS = 250
+_COPIES = 6  # how many times a table is held in memory: itself, two encodings, and what fits need
+_LOOKED_AT = 50_000  # rows of files that are searched for leakage
+_SHOWN = 100_000  # held-out rows that a report draws
+
+
+class Listener(Protocol):
+    """Who is told what goes on."""
+
+    def remark(self, text: str) -> None:
+        """Take a remark."""
+
+    def progress(self, total: int) -> Any:
+        """A context manager with a function to call with the fold, the model, and the number of steps that are done."""
+
+
+class Rows(Protocol):
+    """Encoded training rows in folds, and the rows held out."""
+
+    def count(self, folds: list[int]) -> int:
+        """Number of rows in some folds."""
+
+    def max_rows(self, candidate: Candidate, available: int) -> int:
+        """Number of rows that a candidate can be fitted on."""
+
+    def prepare(self, candidate: Candidate) -> None:
+        """Make the rows ready for a candidate; that is not part of a fit's time."""
+
+    def fit(self, candidate: Candidate, max_time: float, folds: list[int], rows: int) -> Any:
+        """A model of `rows` of the rows of some folds."""
+
+    def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
+        """The risk of a model on the rows of a fold."""
+
+    def holdout(self) -> tuple[Any, Any]:
+        """The held-out rows and their targets, as `certify` takes them."""
+
+    def sample(self, rows: int) -> tuple[Any, Array]:
+        """The first held-out rows and their targets in memory."""
+
+    def hashes(self, names: list[str]) -> NDArray[np.uint64]:
+        """The smallest hashes of the training rows, by the columns that are used."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One round of a comparison: folds to fit on, and another to judge by."""
+
+    rows: Rows
+    fit_on: list[int]
+    judge_on: int
+    judge_by: Judge
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to fit on."""
+        return self.rows.count(self.fit_on)
+
+    def most_rows(self, candidate: Candidate) -> int:
+        """Number of them that a candidate can be given."""
+        return self.rows.max_rows(candidate, self.n_rows)
+
+    def prepare(self, candidate: Candidate) -> None:
+        """Make the rows ready."""
+        self.rows.prepare(candidate)
+
+    def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
+        """A model of some of the rows."""
+        return self.rows.fit(candidate, max_time, self.fit_on, rows)
+
+    def judge(self, candidate: Candidate, model: Any) -> Judgement:
+        """The risk of a model on the rows left out."""
+        return self.rows.judge(candidate, model, self.judge_on, self.judge_by)
+
+
+class Target(NamedTuple):
+    """The target of a table: values (of rows without one anything), where there is one, and what it is."""
+
+    y: Array
+    known: NDArray[np.bool_]
+    task: Task
+
+
+def check_request(request: Request, table: TableSource) -> TableSource:
+    """Raise for options that cannot be met; the table without the columns that are left out."""
+    check_delta(request.delta)
+    if not 0.0 < request.holdout < 1.0:
+        raise ParameterError(f"holdout={request.holdout} is not a share of the rows; give one such as 0.2.")
+    check_target(table.columns, request.target)
+    for name in (*request.drop, request.groups, request.time_column):
+        if name is not None and name not in table.columns:
+            raise DataError(no_such_column(name, table.columns))
+        if name == request.target:
+            raise ParameterError(f"{name!r} is the target, and cannot be left out or be a key as well.")
+    if request.groups is not None and request.time_column is not None:
+        raise ParameterError("Give a group column or a time column, not both: rows are held out in one way.")
+    kept = [name for name in table.columns if name not in request.drop or name in _keys(request)]
+    if not set(kept) - {request.target, *_keys(request)}:
+        raise ParameterError("No column is left to predict from; leave out fewer.")
+    if table.n_rows < MIN_ROWS:
+        rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
+        raise DataError(f"The table has {rows}, too few to learn from and to judge by; give at least {MIN_ROWS}.")
+    return table.select(kept) if len(kept) < len(table.columns) else table
+
+
+def _keys(request: Request) -> set[str]:
+    return {name for name in (request.groups, request.time_column) if name is not None}
+
+
+def run(request: Request, table: TableSource, listener: Listener) -> TrainingResult:
+    """Train on a table; `check_request` has been called."""
+    began = time.monotonic()
+    with located_in(table.table) if table.is_scan else nullcontext(), ExitStack() as open_folders:
+        return _Training(request, table, listener, began).run(open_folders)
+
+
+class _Training:
+    """One run, step by step."""
+
+    def __init__(self, request: Request, table: TableSource, listener: Listener, began: float) -> None:
+        self.request, self.began, self.remarks = request, began, list[str]()
+        self._listener = listener
+        self.streamed = request.stream or _too_large(table.n_rows * len(table.columns))
+        self.table = table if self.streamed else table.in_memory()
+        self.features = [name for name in table.columns if name != request.target and name not in _keys(request)]
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
+        self._listener.remark(text)
+
+    def run(self, open_folders: ExitStack) -> TrainingResult:
+        request = self.request
+        target = self._target()
+        metric = metric_for(target.task.kind, request.metric, request.costs is not None)
+        split = self._split(target)
+        y = target.y
+        sums = self._sums(split)
+        encoders = encoders_of(sums, self.features)
+        self._announce(target, sums)
+        leaks = self._leaks(split, y, target.task, encoders[False].dropped_)
+        classes = np.unique(y[split.training]) if target.task.kind == "classes" else None
+        costs = None if request.costs is None else costs_of(request.costs, classes)
+        judge = Judge(metric, classes, costs)
+        candidates = candidates_for(target.task.kind, target.task.counts, request.models, request.class_weight)
+        rows = self._rows(encoders, candidates, y, split, open_folders)
+        board, fitted = self._compared(candidates, rows, split, judge)
+        best = board.best
+        model = table_model(encoders[best.candidate.codes], fitted, request.target, judge, y[split.training])
+        model.threshold = best.threshold if judge.chooses_threshold else None
+        model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
+        certificate = self._certificate(model, rows, split, target)
+        self._judge_on_holdout(board, model, rows, encoders, judge)
+        X, answers = rows.sample(_SHOWN)
+        guess = constant_prediction(y[split.training], target.task.kind)
+        aside = y[split.held_out]
+        return TrainingResult(
+            model=model,
+            certificate=certificate,
+            baseline=risk_of(metric.name, aside, np.full(len(aside), guess, dtype=aside.dtype)),
+            beats_baseline=self._beats_baseline(board, model, rows, encoders, judge),
+            leaks=leaks,
+            remarks=self.remarks,
+            n_rows=self.table.n_rows,
+            n_training=int(split.training.sum()),
+            seconds=time.monotonic() - self.began,
+            _board=board,
+            _request=request,
+            _task=target.task,
+            _table=self.table.name,
+            _sums=sums,
+            _holdout=Holdout(X, answers),
+            _versions=versions(),
+            _streamed=self.streamed,
+        )
+
+    # ------------------------------------------------------------------------------------------------------- the rows
+
+    def _target(self) -> Target:
+        request = self.request
+        values, known = target_values(self.table.column(request.target))
+        with numbered(np.flatnonzero(known).__getitem__):
+            task = inferred_task(values[known], request.task, request.target)
+        if task.kind == "numbers":
+            y = np.zeros(len(values))
+            y[known] = values[known].astype(np.float64)
+        else:
+            labels = as_labels(values[known])
+            y = np.full(len(values), labels[0], dtype=labels.dtype)
+            y[known] = labels
+        return Target(y, known, task)
+
+    def _split(self, target: Target) -> Split:
+        request = self.request
+        keys = {}
+        for kind, name in (("groups", request.groups), ("times", request.time_column)):
+            if name is not None:
+                keys[kind] = key_values(self.table.column(name), name)
+        classes = target.y[target.known] if target.task.kind == "classes" else None
+        split = split_rows(target.known, classes, request.holdout, request.seed, **keys)
+        y = target.y[split.training]
+        if not (y != y[0]).any():
+            raise DataError(
+                f"All rows to learn from have the same {request.target!r}; give more rows of other values, or another "
+                "seed."
+            )
+        return split
+
+    def _sums(self, split: Split) -> dict[str, Any]:
+        blocks = table_blocks(self.table.table, self.features)
+        with numbered(partial(number_in_blocks, split.training)):
+            return dict(column_sums(rows_of(blocks, split.training)))
+
+    def _leaks(self, split: Split, y: Array, task: Task, dropped: dict[str, str]) -> dict[str, str]:
+        import pyarrow as pa
+
+        if self.table.is_scan:
+            few = read_table(self.table.table, self.features, last=_LOOKED_AT)
+        else:
+            few = self.table.table.select(self.features).slice(0, 2 * _LOOKED_AT)
+        chosen = split.training[: few.num_rows]
+        found = leaks_of_training(
+            few.filter(pa.array(chosen)), y[: few.num_rows][chosen], task.kind == "classes", dropped
+        )
+        for name, why in dropped.items():
+            self.remark(f"Column {name!r} is left out: {why}.")
+        for name, why in found.items():
+            self.remark(f"Warning: {leak_sentence(name, self.request.target, why)}")
+        return found
+
+    def _rows(
+        self,
+        encoders: dict[bool, TableEncoder],
+        candidates: list[Candidate],
+        y: Array,
+        split: Split,
+        open_folders: ExitStack,
+    ) -> Rows:
+        width = len(encoders[False].get_feature_names_out())
+        request = self.request
+        if not self.streamed and not _too_large(int(split.training.sum()) * width // 2):
+            return MemoryRows(encoders, self.table.table.select(self.features), y, split, request.seed)
+        self.streamed = True
+        self.remark("The rows are encoded to scratch files, and models are fitted from these.")
+        folder = open_folders.enter_context(tempfile.TemporaryDirectory(dir=os.environ.get("SUMMULA_SCRATCH")))
+        rows = FileRows(folder, encoders, {one.codes for one in candidates}, request.target, request.seed)
+        rows.write(table_blocks(self.table.table, self.features), y, split)
+        return rows
+
+    # ------------------------------------------------------------------------------------------------- the comparison
+
+    def _compared(self, candidates: list[Candidate], rows: Rows, split: Split, judge: Judge) -> tuple[Leaderboard, Any]:
+        request = self.request
+        folds = [Fold(rows, fit_on, judge_on, judge) for fit_on, judge_on in split.rounds]
+        everything = list(range(int(split.folds.max()) + 1))
+        end = self.began + request.time - min(_LAST * request.time, _LONGEST_LAST)
+        budget = Budget(end, rows.count(everything))
+        with self._listener.progress(len(folds) * len(candidates)) as report:
+            board = compare_candidates(candidates, folds, judge.metric, budget, report, request.debug)
+        if budget.compiling >= 1.0:
+            self.remark(
+                f"Kernels were compiled for {budget.compiling:.0f} s, once on this machine, which is not counted as "
+                "training time; `summula warmup` does it beforehand."
+            )
+        if board.interrupted:
+            self.remark("Stopped by Ctrl-C: going on with what is finished.")
+        fit = lambda one, left, count: rows.fit(one, left, everything, count)  # noqa: E731
+        return board, last_fit(board, folds[0].n_rows, budget, fit)
+
+    def _certificate(self, model: TableModel, rows: Rows, split: Split, target: Target) -> Any:
+        X, y = rows.holdout()
+        places = np.flatnonzero(split.held_out)
+        with quietly(), numbered(places.__getitem__):
+            found = certified_on_holdout(model, X, y, self.request.delta, split.groups)
+        return replace(found, sampling="latest rows") if self.request.time_column is not None else found
+
+    def _judge_on_holdout(
+        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder], judge: Judge
+    ) -> None:
+        """The metric of every finished candidate on held-out rows."""
+        X, y = rows.sample(_SHOWN)
+        encoded: dict[bool, Array] = {}
+        for entry in board.entries:
+            if entry.model is None or board.interrupted:
+                continue
+            codes = entry.candidate.codes
+            if codes not in encoded:
+                encoded[codes] = encoders[codes].transform(X)
+            final = model.model if entry is board.best else entry.model
+            threshold = entry.threshold if judge.chooses_threshold and hasattr(final, "predict_proba") else None
+            with quietly():
+                entry.holdout = judge.interval(_Clipped(final, model), encoded[codes], y, threshold)
+
+    def _beats_baseline(
+        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder], judge: Judge
+    ) -> bool:
+        """Whether held-out rows show that the model is better than the baseline, at the confidence wanted."""
+        baseline = next((one.model for one in board.entries if one.name == "baseline"), None)
+        if baseline is None or board.best.name == "baseline":
+            return False
+        other = TableModel(
+            encoders[False],
+            baseline,
+            model.target,
+            low=model.low,
+            high=model.high,
+            costs=model.costs,
+            metric=model.metric,
+        )
+        X, y = rows.holdout()
+        with quietly():
+            found = compared_on_holdout(model, other, X, y, self.request.delta)
+        if found.p_value is not None:
+            return bool(found.estimate < 0 and found.p_value <= self.request.delta)
+        return bool(found.upper < 0)
+
+    # -------------------------------------------------------------------------------------------------------- remarks
+
+    def _announce(self, target: Target, sums: dict[str, Any]) -> None:
+        request, task, missing = self.request, target.task, int((~target.known).sum())
+        self.remark(
+            f"{self.table.name}: {self.table.n_rows:,} rows; {request.target!r} is taken as {task.kind} ({task.said})."
+        )
+        if missing:
+            self.remark(f"{missing:,} rows without a value of {request.target!r} are left out.")
+        if _keys(request):
+            return
+        for name, one in sums.items():
+            if text := _key_remark(name, one):
+                self.remark(text)
+
+
+_GROUP_NAME = re.compile(
+    r"(^|[_\s.])(id|ids|key|group|patient|subject|user|customer|client|household|family|site|school|clinic)($|[_\s.])|Id$|ID$",
+    re.IGNORECASE,
+)
+
+
+def _key_remark(name: str, sums: Any) -> str:
+    """A remark on a column that looks like a group key or a time."""
+    if sums.kind == "date" or sums.kind == "time":
+        return (
+            f"{name!r} holds times: if the model is to predict the future, hold out the latest rows with --time-column "
+            f"{name!r} (time_column={name!r} in Python)."
+        )
+    rows, distinct = sums.rows - sums.missing, sums.distinct
+    if distinct and _GROUP_NAME.search(name) and 2 * distinct <= rows and distinct >= 20:
+        return (
+            f"{name!r} looks like a group key ({distinct:,} values, {rows / distinct:.1f} rows each): if new rows come "
+            f"from new groups, hold out whole groups with --group {name!r} (groups={name!r} in Python)."
+        )
+    return ""
+
+
+class _Clipped:
+    """A fitted model whose numbers are clipped as those of the table model are."""
+
+    def __init__(self, model: Any, table: TableModel) -> None:
+        self.model, self.low, self.high = model, table.low, table.high
+        if hasattr(model, "classes_"):
+            self.classes_, self.predict_proba = model.classes_, getattr(model, "predict_proba", None)
+
+    def predict(self, X: Array) -> Array:
+        predicted = np.asarray(self.model.predict(X))
+        return predicted if self.low is None else np.clip(predicted, self.low, self.high)
+
+
+def _too_large(cells: int) -> bool:
+    return _COPIES * 8 * cells > free_memory()
+
+
+def encoders_of(sums: Any, names: list[str]) -> dict[bool, TableEncoder]:
+    """What trees are given (True) and what linear models are given (False)."""
+    # (A tree has room for 255 bins, and takes a category for one column whatever its levels.)
+    linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes", max_levels=_TREE_LEVELS)
+    return {False: linear.use_sums(sums, names), True: trees.use_sums(sums, names)}
+
+
+def table_model(encoder: Any, fitted: Any, target: str, judge: Judge, y: Array) -> TableModel:
+    """Encoder and fitted model in one; numbers are clipped to the range of the training target."""
+    numbers = judge.classes is None
+    return TableModel(
+        encoder,
+        fitted,
+        target,
+        low=float(y.min()) if numbers else None,
+        high=float(y.max()) if numbers else None,
+        costs=None if judge.costs is None else judge.costs.tolist(),
+        metric=judge.metric.name,
+    )
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without warnings: what they would say stands in the leaderboard."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computed this."""
+    from importlib.metadata import version
+
+    found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")}
+    return {"summula": summula.__version__, "python": platform.python_version(), **found}

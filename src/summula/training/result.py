@@ -1,0 +1,198 @@
+"""What a training run returns."""
+
+from __future__ import annotations
+
+import html
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.output import spreadsheet_safe
+from summula.preprocessing import TableModel
+from summula.training.comparison import Leaderboard
+from summula.training.metrics import Metric
+from summula.training.request import Request
+from summula.training.target import Task
+from summula.training.verdicts import verdict
+
+__all__ = ["TrainingResult"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Held-out rows in memory, for figures; of very many the first."""
+
+    X: Any
+    y: Array
+
+
+@dataclass
+class TrainingResult:
+    """A trained model, and how good it is.
+
+    Attributes
+    ----------
+    model : TableModel
+        The best candidate, fitted to all training rows; `predict` and `predict_proba` take frames as they are.
+    certificate : RiskCertificate
+        Bounds on the true risk of the model, from the held-out rows.
+    baseline : float
+        The risk of always predicting the most frequent class, or the mean, on the held-out rows.
+    beats_baseline : bool
+        Whether the held-out rows show, at the confidence of the certificate, that the model is better than that.
+    leaks : dict of str to str
+        Columns that look like target leakage, with the evidence.
+    remarks : list of str
+        What was noticed about the table.
+    metric : str
+        What candidates were compared by.
+    n_rows, n_training : int
+        Number of rows in the table, and of those that were learned from.
+    seconds : float
+    interrupted : bool
+        Whether Ctrl-C ended the comparison early.
+    """
+
+    model: TableModel
+    certificate: Any
+    baseline: float
+    beats_baseline: bool
+    leaks: dict[str, str]
+    remarks: list[str]
+    n_rows: int
+    n_training: int
+    seconds: float
+    _board: Leaderboard = field(repr=False)
+    _request: Request = field(repr=False)
+    _task: Task = field(repr=False)
+    _table: str = field(repr=False)
+    _sums: dict[str, Any] = field(repr=False)
+    _holdout: Holdout = field(repr=False)
+    _versions: dict[str, str] = field(repr=False)
+    _streamed: bool = field(repr=False, default=False)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in one or two sentences."""
+        return verdict(self)
+
+    @property
+    def metric(self) -> str:
+        """What candidates were compared by."""
+        return self._metric.name
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the comparison early."""
+        return self._board.interrupted
+
+    @property
+    def _metric(self) -> Metric:
+        return self._board.metric
+
+    @property
+    def leaderboard(self) -> Any:
+        """All candidates, the best first: a pandas frame, or a pyarrow Table where pandas is not installed."""
+        rows = self._board.rows()
+        try:
+            import pandas as pd
+        except ImportError:
+            import pyarrow as pa
+
+            return pa.Table.from_pylist(rows)
+        return pd.DataFrame(rows).astype({"rank": "Int64"})
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a report as one HTML file, which needs nothing else.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced once the new one is complete.
+        """
+        from summula.training.results_folder import write_whole
+
+        write_whole(os.fspath(path), self._page())
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write model.summula, report.html, leaderboard.csv and certificate.json to a folder, all or none.
+
+        Parameters
+        ----------
+        folder : path
+            Made if it does not exist. Results of an earlier run there are replaced.
+        """
+        from summula.training.results_folder import exclusive, output_folder
+
+        place = output_folder(os.fspath(folder))
+        with exclusive(place):
+            self._write(place)
+
+    def _write(self, folder: str) -> None:
+        """Write all results; the caller holds the folder."""
+        import summula
+        from summula.training.results_folder import write_together, write_whole
+
+        # Everything is made before anything is written.
+        page, board, certificate = self._page(), _as_csv(self._board.rows()), self.certificate.to_json() + "\n"
+        write_together(
+            folder,
+            {
+                "model.summula": lambda path: summula.save(self.model, path),
+                "leaderboard.csv": lambda path: write_whole(path, board),
+                "certificate.json": lambda path: write_whole(path, certificate),
+                "report.html": lambda path: write_whole(path, page),
+            },
+        )
+
+    def _page(self) -> str:
+        from summula.core.data.printable import printable
+        from summula.report import render
+        from summula.training.reporting import content_of
+
+        return printable(render(content_of(self)), lines=True)
+
+    def __repr__(self) -> str:
+        return f"TrainingResult: {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = self._board.rows()
+        names = list(rows[0])
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_shown(row[name]))}</td>" for name in names) + "</tr>" for row in rows
+        )
+        warnings = "".join(f"<p><b>Warning:</b> {html.escape(one)}</p>" for one in self.remarks if "leakage" in one)
+        return f"<p><b>{html.escape(self.verdict)}</b></p>{warnings}<table><tr>{head}</tr>{body}</table>"
+
+
+def _shown(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _as_csv(rows: list[dict[str, Any]]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: _csv_cell(value) for key, value in row.items()})
+    return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return spreadsheet_safe(value)
+    if value is None or value != value:
+        return ""
+    return float(value) if isinstance(value, np.floating) else value

@@ -1,0 +1,191 @@
+"""Which rows are held out, and which fold each of the others is in.
+
+Rows are drawn by hashes of (seed, row), so that the split does not depend on how the table is read:
+
+    random    the rows with the smallest hashes are held out; folds have equal shares of each class
+    groups    the same for whole groups, so that rows of a group are never on both sides
+    time      the latest rows are held out; a model is judged on a later stretch than those it was fitted on
+
+Each comes with the assumption that a bound from the held-out rows rests on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.engine.random import GOLDEN, mix64
+from summula.core.errors import DataError, ParameterError, RowError
+
+__all__ = ["HELD_OUT", "LEFT_OUT", "MIN_ROWS", "Rounds", "Split", "key_values", "split_rows"]
+
+Array = NDArray[Any]
+
+HELD_OUT, LEFT_OUT = -1, -2  # in place of the number of a fold
+MIN_ROWS = 10
+_MANY_ROWS = 50_000  # from which on three folds are as informative as five
+_MIN_GROUPS = 5
+_STREAM = {"hold-out": 0, "folds": 1}
+
+Rounds = list[tuple[list[int], int]]  # folds to fit on, and the fold to judge by
+
+
+class Split(NamedTuple):
+    """The fold of each row of a table, HELD_OUT or LEFT_OUT.
+
+    Attributes
+    ----------
+    folds : ndarray of int8
+    rounds : list of (list of int, int)
+        The folds that are fitted on, and the one that is judged, in each round of a comparison.
+    groups : ndarray or None
+        The group of each held-out row.
+    assumption : str
+        What makes a bound from the held-out rows valid.
+    """
+
+    folds: NDArray[np.int8]
+    rounds: Rounds
+    groups: Array | None
+    assumption: str
+
+    @property
+    def training(self) -> NDArray[np.bool_]:
+        """Which rows are fitted on."""
+        return np.asarray(self.folds >= 0)
+
+    @property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Which rows are set aside."""
+        return np.asarray(self.folds == HELD_OUT)
+
+
+def split_rows(
+    known: NDArray[np.bool_],
+    classes: Array | None,
+    share: float,
+    seed: int,
+    groups: Array | None = None,
+    times: Array | None = None,
+) -> Split:
+    """Split a table.
+
+    Parameters
+    ----------
+    known : ndarray of bool
+        Which rows have a target; the others are left out.
+    classes : ndarray or None
+        The classes of the known rows, for folds with equal shares of each.
+    share : float
+        The share of rows that is held out.
+    seed : int
+    groups, times : ndarray, optional
+        The group, or the time, of each row of the table; at most one of the two.
+
+    Returns
+    -------
+    Split
+    """
+    if groups is not None and times is not None:
+        raise ParameterError("Give groups or time_column, not both: rows are held out in one way.")
+    n = int(known.sum())
+    if n < MIN_ROWS:
+        raise DataError(f"Only {n} rows have a value of the target; give at least {MIN_ROWS}.")
+    if groups is not None:
+        of_known, rounds, assumption = _by_group(groups[known], share, seed)
+    elif times is not None:
+        of_known, rounds, assumption = _by_time(times[known], share)
+    else:
+        of_known, rounds, assumption = _at_random(n, classes, share, seed)
+    folds = np.full(len(known), LEFT_OUT, np.int8)
+    folds[known] = of_known
+    held = None if groups is None else groups[folds == HELD_OUT]
+    return Split(folds, rounds, held, assumption)
+
+
+def _n_folds(rows: int) -> int:
+    return 5 if rows <= _MANY_ROWS else 3
+
+
+def _each_once(n_folds: int) -> Rounds:
+    return [([other for other in range(n_folds) if other != fold], fold) for fold in range(n_folds)]
+
+
+def _at_random(n: int, classes: Array | None, share: float, seed: int) -> tuple[NDArray[np.int8], Rounds, str]:
+    folds = np.full(n, HELD_OUT, np.int8)
+    count = max(1, round(share * n))
+    aside = np.argpartition(_hashes(n, seed, "hold-out"), count - 1)[:count]
+    rest = np.ones(n, bool)
+    rest[aside] = False
+    left = np.flatnonzero(rest)
+    n_folds = min(_n_folds(len(left)), len(left))
+    order = np.argsort(_hashes(n, seed, "folds")[left], kind="stable")
+    if classes is not None:
+        codes = np.unique(classes[left], return_inverse=True)[1]
+        order = order[np.argsort(codes[order], kind="stable")]
+    # Neighbours in this order go to different folds, so that each fold has its share of each class.
+    folds[left[order]] = np.arange(len(left)) % n_folds
+    return folds, _each_once(n_folds), "The held-out rows are independent draws from the population."
+
+
+def _by_group(groups: Array, share: float, seed: int) -> tuple[NDArray[np.int8], Rounds, str]:
+    codes, sizes = _coded(groups)
+    if len(sizes) < _MIN_GROUPS:
+        raise DataError(f"There are {len(sizes)} groups; holding some out needs at least {_MIN_GROUPS}.")
+    order = np.argsort(_hashes(len(sizes), seed, "hold-out"), kind="stable")
+    held = max(1, int(np.searchsorted(np.cumsum(sizes[order]), share * len(groups))))
+    held = min(held, len(sizes) - 2)
+    rest = order[held:]
+    n_folds = min(_n_folds(len(groups)), len(rest))
+    of_group = np.full(len(sizes), HELD_OUT, np.int8)
+    filled = np.zeros(n_folds)
+    for group in rest[np.argsort(-sizes[rest], kind="stable")]:  # the largest first, each to the smallest fold
+        fold = int(filled.argmin())
+        of_group[group] = fold
+        filled[fold] += sizes[group]
+    return of_group[codes], _each_once(n_folds), "The held-out groups are independent draws from the population."
+
+
+def _by_time(times: Array, share: float) -> tuple[NDArray[np.int8], Rounds, str]:
+    moments, places = np.unique(times, return_inverse=True)
+    if len(moments) < _MIN_GROUPS:
+        raise DataError(f"The time column has {len(moments)} different values; give one with at least {_MIN_GROUPS}.")
+    counts = np.bincount(places)
+    before = np.cumsum(counts) - counts  # rows before each moment
+    n = len(times)
+    first = min(max(int(np.searchsorted(before, (1 - share) * n)), 2), len(moments) - 1)
+    n_blocks = min(_n_folds(n) + 1, first)
+    block = np.minimum(before[:first] * n_blocks // max(int(before[first]), 1), n_blocks - 1)
+    block = np.unique(block, return_inverse=True)[1]  # (a moment with many rows may skip a block)
+    if block.max() < 1:
+        block = (np.arange(first) >= first // 2).astype(np.intp)
+    of_moment = np.full(len(moments), HELD_OUT, np.int8)
+    of_moment[:first] = block
+    rounds: Rounds = [(list(range(k)), k) for k in range(1, int(block.max()) + 1)]
+    rounds.reverse()  # the longest past first: it is most like the last fit
+    said = "Rows to come are like the latest rows, which were held out, and those are independent given the past."
+    return of_moment[places], rounds, said
+
+
+def _coded(groups: Array) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    codes = np.unique(groups, return_inverse=True)[1]
+    return codes, np.bincount(codes).astype(np.int64)
+
+
+def _hashes(rows: int, seed: int, what: str) -> NDArray[np.uint64]:
+    start = np.uint64((seed + _STREAM[what]) * GOLDEN % 2**64)
+    return np.asarray(mix64(np.arange(rows, dtype=np.uint64) + start))
+
+
+def key_values(column: Any, name: str) -> Array:
+    """The values of a column of groups or times as an array that sorts; raises for missing ones."""
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise RowError(
+            f"Column {name!r} has no value", row, "; every row needs one to be placed: fill it, or drop the row."
+        )
+    values = np.asarray(column.to_numpy(zero_copy_only=False))
+    return values.astype(str) if values.dtype.kind == "O" else values

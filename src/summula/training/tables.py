@@ -1,0 +1,142 @@
+"""Tables to train on: files, scans and frames, opened, read and counted in one way."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.dialects import open_texts
+from summula.core.data.frames import is_frame, opened
+from summula.core.data.scan import Scan
+from summula.core.errors import DataError, ParameterError
+from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
+
+__all__ = ["TableSource", "free_memory", "open_data", "open_table", "read_table", "rows_of"]
+
+Array = NDArray[Any]
+
+
+class TableSource(NamedTuple):
+    """A table to train on: a scan of files, or a pyarrow Table in memory."""
+
+    table: Any
+    name: str
+    columns: list[str]
+    n_rows: int
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether the rows lie in files."""
+        return isinstance(self.table, Scan)
+
+    def select(self, names: list[str]) -> TableSource:
+        """The same rows with some of the columns."""
+        return TableSource(self.table.select(names), self.name, names, self.n_rows)
+
+    def in_memory(self) -> TableSource:
+        """The same rows as a pyarrow Table."""
+        return self._replace(table=read_table(self.table)) if self.is_scan else self
+
+    def column(self, name: str) -> Any:
+        """The values of one column as a pyarrow array."""
+        return read_table(self.table, [name])[name] if self.is_scan else self.table[name]
+
+
+def open_data(data: Any, remark: Callable[[str], None]) -> TableSource:
+    """A path, a scan or a frame as a table."""
+    if isinstance(data, str | os.PathLike):
+        path = os.fspath(data)
+        found = open_table(path, remark)
+        return TableSource(found, path, found.columns, found.n_rows)
+    if isinstance(data, Scan):
+        return TableSource(data, "the scan", data.columns, data.n_rows)
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):
+        data = data.collect()  # a LazyFrame of polars
+    if is_frame(data):
+        found = _arrow_table(data)
+        return TableSource(found, "the table", found.column_names, found.num_rows)
+    raise ParameterError(
+        f"data is a {type(data).__name__}; give a frame (pandas, polars, pyarrow), a path, or summula.scan(...)."
+    )
+
+
+def _arrow_table(frame: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        table = opened(frame).to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"The frame cannot be read ({error}); give each column values of one type.") from None
+    return table.drop_columns([name for name in table.column_names if name.startswith("__index_level_")])
+
+
+def free_memory() -> float:
+    """Bytes of memory that can be had; as many as one likes where the system does not say."""
+    with suppress(OSError, ValueError, StopIteration), open("/proc/meminfo", encoding="ascii") as file:
+        # Linux: what caches hold can be had as well.
+        return 1024.0 * int(next(line for line in file if line.startswith("MemAvailable")).split()[1])
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+def open_table(path: str, remark: Callable[[str], None]) -> Scan:
+    """The rows of a file, a pattern or a folder; of a file that is not there the nearest name is said."""
+    if not os.path.exists(path) and not glob.has_magic(path):
+        folder = os.path.dirname(path) or "."
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        near = difflib.get_close_matches(os.path.basename(path), names, n=1)
+        hint = f"did you mean {os.path.join(os.path.dirname(path), near[0])}?" if near else "check the path."
+        raise DataError(f"There is no file {path}; {hint}")
+    return open_texts(path, remark)
+
+
+def read_table(table: Scan, names: list[str] | None = None, last: int | None = None) -> Any:
+    """All rows in memory, or those up to the last one wanted, as a pyarrow Table."""
+    import pyarrow as pa
+
+    names = table.columns if names is None else names
+    if not table.n_rows:
+        raise DataError("The table has no rows; give one that has.")
+    blocks = table_blocks(table, names)
+    blocks = blocks if last is None else blocks._replace(n_rows=min(last, table.n_rows), walk=None)
+    pieces = list(blocks_in_order(blocks, lambda columns, start: columns))
+    return pa.table({name: pa.chunked_array([_arrow(piece[name]) for piece in pieces]) for name in names})
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
+
+
+def rows_of(blocks: Blocks, chosen: NDArray[np.bool_]) -> Blocks:
+    """The same table with some of its rows only; blocks keep their places on the grid."""
+
+    def some(columns: Callable[[], Columns], start: int, stop: int) -> Columns:
+        kept = chosen[start:stop]
+        return {
+            name: values[kept] if isinstance(values, np.ndarray) else values.filter(_mask(kept))
+            for name, values in columns().items()
+        }
+
+    def walk() -> Iterator[Piece]:
+        for piece in blocks.pieces():
+            yield piece._replace(columns=partial(some, piece.columns, piece.start, piece.stop))
+
+    return blocks._replace(read=lambda a, b: some(partial(blocks.read, a, b), a, b), walk=walk)
+
+
+def _mask(kept: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(kept)

@@ -1,0 +1,152 @@
+"""`summula.train`: from a table to a certified model in one call."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from summula.core.errors import ParameterError
+from summula.training.pipeline import check_request, run
+from summula.training.request import Request
+from summula.training.result import TrainingResult
+from summula.training.tables import open_data
+
+__all__ = ["train"]
+
+logger = logging.getLogger("summula.training")
+
+
+def train(
+    data: Any,
+    target: str,
+    *,
+    time: float = 60.0,
+    metric: str | None = None,
+    costs: Any = None,
+    groups: str | None = None,
+    time_column: str | None = None,
+    models: Sequence[str] | None = None,
+    class_weight: Any = None,
+    drop: Sequence[str] = (),
+    task: str | None = None,
+    holdout: float = 0.2,
+    delta: float = 0.05,
+    random_state: int = 0,
+    stream: bool = False,
+    progress: bool = True,
+) -> TrainingResult:
+    """Compare models on a table, refit the best, and certify it on rows that were set aside first.
+
+    Parameters
+    ----------
+    data : {frame, path, scan}
+        A pandas, polars or pyarrow frame, the path of a file or folder, or `summula.scan(...)`.
+    target : str
+        The column to predict.
+    time : float, default=60
+        Seconds to spend; compiling kernels, once on a machine, is not counted.
+    metric : str, optional
+        What candidates are compared by. Classes: "accuracy" (default), "balanced_accuracy", "f1", "auc",
+        "average_precision", "log_loss", "expected_cost" (default with costs). Numbers: "absolute" (default), "squared",
+        "poisson".
+    costs : {path, mapping, array-like of shape (n_classes, n_classes)}, optional
+        What it costs to take a true class (row) for another (column).
+    groups : str, optional
+        A column whose values name groups of rows (patients, sites): hold-out and folds take whole groups. It is not
+        used as a feature.
+    time_column : str, optional
+        A column of times: the latest rows are held out, and folds are judged on later rows than they are fitted on. It
+        is not used as a feature.
+    models : list of str, optional
+        Candidates, such as ["logistic", "boosting"]; all that fit the target when None.
+    class_weight : dict or "balanced", optional
+        Given to the candidates that know it.
+    drop : list of str
+        Columns to leave out.
+    task : {"classes", "numbers"}, optional
+        What the target holds, if not what it looks like.
+    holdout : float, default=0.2
+        The share of the rows that is set aside.
+    delta : float, default=0.05
+        The chance that a bound of the certificate is wrong.
+    random_state : int, default=0
+        Draws the hold-out and the folds.
+    stream : bool, default=False
+        Train from scratch files, as is done for tables beyond memory anyway.
+    progress : bool, default=True
+        Whether to show a progress bar, on terminals and in notebooks.
+
+    Returns
+    -------
+    TrainingResult
+        With `model`, `certificate`, `verdict`, `leaderboard`, `report(path)`, `save(folder)`.
+
+    Examples
+    --------
+    >>> import summula
+    >>> penguins = summula.datasets.load("penguins")
+    >>> result = summula.train(penguins, "species", models=["logistic"], time=10)
+    >>> result.model.predict(penguins.slice(0, 2)).tolist()
+    ['Adelie', 'Adelie']
+    >>> result.certificate.upper < result.baseline
+    True
+    """
+    if not isinstance(target, str):
+        raise ParameterError(f"target is {target!r}; give the name of a column of the data.")
+    if not time > 0:
+        raise ParameterError(f"time={time!r} is not a number of seconds; give one such as 60.")
+    request = Request(
+        target=target,
+        time=float(time),
+        models=None if models is None else list(models),
+        metric=metric,
+        costs=costs,
+        delta=delta,
+        seed=int(random_state),
+        task=task,
+        holdout=holdout,
+        groups=groups,
+        time_column=time_column,
+        class_weight=class_weight,
+        drop=(drop,) if isinstance(drop, str) else tuple(drop),
+        stream=stream,
+        command="summula.train(...)",
+    )
+    listener = _PythonListener(progress)
+    table = open_data(data, listener.remark)
+    return run(request, check_request(request, table), listener)
+
+
+class _PythonListener:
+    """Remarks go to logging; progress is shown where it can move."""
+
+    def __init__(self, progress: bool) -> None:
+        self._progress = progress
+
+    def remark(self, text: str) -> None:
+        """Log a remark."""
+        logger.info("%s", text)
+
+    @contextmanager
+    def progress(self, total: int) -> Iterator[Callable[[int, str, int], None]]:
+        """A progress bar on a terminal or in a notebook, where rich is installed."""
+        moves = self._progress and (sys.stderr.isatty() or _in_notebook())
+        try:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        except ImportError:
+            moves = False
+        if not moves:
+            yield lambda number, name, done: logger.debug("fold %d: %s", number + 1, name)
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, transient=True) as bar:
+            task = bar.add_task("starting", total=total)
+            yield lambda number, name, done: bar.update(task, description=f"fold {number + 1}: {name}", completed=done)
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
