@@ -1,4 +1,4 @@
-"""What a model has to beat: the mean of the target, or its most frequent class; both follow from one sum.
+"""Baselines that a model has to beat: the mean of the target, or its most frequent class; both follow from one sum.
 
     mean = o + s / W,     share of class k = W_k / W                                                            (1)
 
@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
+from summula.core.errors import ParameterError, RowError
 from summula.core.estimator.classifier import ProbabilisticClassifier
-from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.parameters import Parameters, none, one_of, real
+from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 
-__all__ = ["BaselineClassifier", "BaselineRegressor"]
+__all__ = ["DummyClassifier", "DummyRegressor"]
 
 Array = NDArray[Any]
 
@@ -48,20 +51,200 @@ def _repeated(value: Array, chunk: Chunk) -> Array:
     return np.repeat(value, len(chunk), axis=0)
 
 
-@schema.saved(n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
-class BaselineRegressor(Regressor):
-    """The mean of the target, whatever the row.
+class _Values(NamedTuple):
+    """All values of the target, and their weights."""
+
+    y: Array
+    weight: Array
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: None) -> _Values:
+        """Those of one chunk."""
+        w = np.ones(len(chunk)) if chunk.weight is None else np.asarray(chunk.weight)
+        return cls(chunk.target.astype(np.float64), w)
+
+    def merge(self, other: _Values) -> _Values:
+        """Those of both."""
+        return _Values(np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight]))
+
+    def quantile(self, q: float) -> float:
+        """The smallest y below or at which a share q of the weight lies; of two equally good ones the middle."""
+        order = np.argsort(self.y, kind="stable")
+        y, below = self.y[order], np.cumsum(self.weight[order])
+        y, below = y[self.weight[order] > 0], below[self.weight[order] > 0]
+        wanted = q * below[-1]
+        low = int(np.searchsorted(below, wanted * (1 - 1e-12)))
+        high = min(low + 1, len(y) - 1) if abs(below[low] - wanted) <= 1e-12 * below[-1] else low
+        return float((y[low] + y[high]) / 2)
+
+
+@schema.saved(n_features_in_=schema.Integer(1, size="n_features"), constant_=schema.Array("float64", 1, 1))
+class DummyRegressor(Regressor):
+    """Predict one number for every row, as a baseline for other regressors.
+
+    Parameters
+    ----------
+    strategy : {"mean", "median", "quantile", "constant"}, default="mean"
+        Which number. The median minimises the absolute error, the mean the squared one.
+    constant : float, optional
+        The number of strategy "constant".
+    quantile : float, optional
+        From 0 to 1, of strategy "quantile".
 
     Attributes
     ----------
-    mean_ : float
+    constant_ : ndarray of shape (1, 1)
+        The number.
 
     Examples
     --------
-    >>> from summula.dummy import BaselineRegressor
-    >>> BaselineRegressor().fit([[0.0], [1.0]], [1.0, 3.0]).predict([[5.0]])
+    >>> from summula.dummy import DummyRegressor
+    >>> DummyRegressor().fit([[0.0], [1.0]], [1.0, 3.0]).predict([[5.0]])
     array([2.])
     """
+
+    _parameters: ClassVar[Parameters] = {
+        "strategy": (one_of("mean", "median", "quantile", "constant"),),
+        "constant": (none, real()),
+        "quantile": (none, real(0.0, 1.0)),
+    }
+
+    def __init__(self, *, strategy: str = "mean", constant: float | None = None, quantile: float | None = None) -> None:
+        self.strategy = strategy
+        self.constant = constant
+        self.quantile = quantile
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DummyRegressor:
+        """Compute the number.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Not looked at.
+        y : array-like of shape (n_samples,), or name of a column of X
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            check_one_target(self, run, y)
+            self.constant_ = np.array([[self._number(run)]])
+        return self
+
+    def _number(self, run: Run) -> float:
+        if self.strategy == "mean":
+            origin = float(run.origin()[-1])
+            sums = run.sum(TargetSums, ("mean", origin))
+            return origin + float(sums.total[0]) / sums.weight
+        if self.strategy == "constant":
+            if self.constant is None:
+                raise ParameterError("DummyRegressor(strategy='constant') needs a number: give constant=.")
+            return float(self.constant)
+        if self.strategy == "quantile" and self.quantile is None:
+            raise ParameterError("DummyRegressor(strategy='quantile') needs a share from 0 to 1: give quantile=.")
+        values = run.sum(_Values, None)
+        if not np.isfinite(values.y).all():
+            row = int(np.argmin(np.isfinite(values.y)))
+            raise RowError("The target y is missing or infinite", row, "; give a finite number.")
+        return values.quantile(0.5 if self.strategy == "median" else float(self.quantile or 0.0))
+
+    def _row_function(self) -> RowFunction:
+        return partial(_repeated, self.constant_[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = tags.input_tags.allow_nan = True
+        return tags
+
+
+@schema.saved(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    classes_=schema.Labels("n_classes"),
+    class_prior_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
+)
+class DummyClassifier(ProbabilisticClassifier):
+    """Predict the most frequent class for every row, as a baseline for other classifiers.
+
+    Parameters
+    ----------
+    strategy : {"prior", "most_frequent", "constant"}, default="prior"
+        "prior" gives the shares of the classes as probabilities; the others give probability 1 to the class they
+        predict.
+    constant : label, optional
+        The class of strategy "constant".
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    class_prior_ : ndarray
+        The share of each class.
+
+    Examples
+    --------
+    >>> from summula.dummy import DummyClassifier
+    >>> DummyClassifier().fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]).predict([[5.0]]).tolist()
+    ['b']
+    """
+
+    _parameters: ClassVar[Parameters] = {"strategy": (one_of("prior", "most_frequent", "constant"),)}
+
+    def __init__(self, *, strategy: str = "prior", constant: Any = None) -> None:
+        self.strategy = strategy
+        self.constant = constant
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DummyClassifier:
+        """Count the classes.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Not looked at.
+        y : array-like of shape (n_samples,), or name of a column of X
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            sums = run.sum(TargetSums, ("classes", len(self.classes_)))
+            self.class_prior_ = sums.total / sums.weight
+            if self.strategy == "constant" and self.constant not in self.classes_.tolist():
+                raise ParameterError(
+                    f"DummyClassifier(constant={self.constant!r}) is not a class of the target; choose from "
+                    f"{self.classes_.tolist()[:10]}."
+                )
+        return self
+
+    def _score_function(self) -> RowFunction:
+        scores = self.class_prior_
+        if self.strategy != "prior":
+            place = self.classes_.tolist().index(self.constant) if self.strategy == "constant" else scores.argmax()
+            scores = (np.arange(len(scores)) == place).astype(np.float64)
+        return partial(_repeated, scores[None, :])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = tags.input_tags.allow_nan = True
+        return tags
+
+    @staticmethod
+    def _probabilities(scores: Array) -> Array:
+        return scores
+
+    @staticmethod
+    def _log_probabilities(scores: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(scores))
+
+
+@schema.saved(n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
+class BaselineRegressor(Regressor):
+    """The mean of the target; kept for files of earlier versions."""
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaselineRegressor:
@@ -82,20 +265,7 @@ class BaselineRegressor(Regressor):
     shares_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
 )
 class BaselineClassifier(ProbabilisticClassifier):
-    """The most frequent class, whatever the row.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-    shares_ : ndarray
-        How frequent each class is.
-
-    Examples
-    --------
-    >>> from summula.dummy import BaselineClassifier
-    >>> BaselineClassifier().fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]).predict([[5.0]]).tolist()
-    ['b']
-    """
+    """The most frequent class; kept for files of earlier versions."""
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaselineClassifier:

@@ -12,6 +12,7 @@ import pandas as pd
 from summula.cli.baseline import BaselineClassifier, BaselineRegressor
 from summula.decomposition import PCA, FactorAnalysis
 from summula.dummy import BaselineClassifier, BaselineRegressor
+from summula.dummy import BaselineClassifier, BaselineRegressor, DummyClassifier, DummyRegressor
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
@@ -295,6 +296,8 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     "Nystroem": [lambda: _with_names(Nystroem(n_components=5, random_state=0))],
     "RBFSampler": [lambda: _arrays(RBFSampler(n_components=5, random_state=0))],
     "PolynomialCountSketch": [lambda: _arrays(PolynomialCountSketch(n_components=5, random_state=0))],
+    "DummyRegressor": [lambda: _arrays(DummyRegressor())],
+    "DummyClassifier": [lambda: _arrays(DummyClassifier(), "words")],
     "BaselineRegressor": [lambda: _arrays(BaselineRegressor())],
     "BaselineClassifier": [lambda: _arrays(BaselineClassifier(), "words")],
 }

@@ -28,6 +28,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -224,6 +225,8 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
                     "warm_start=True goes on from; give the same classes, or set warm_start=False."
                 )
             check_one_target(run, y)
+            if not self._labelled:
+                check_one_target(self, run, y)
             validation = (X_val, y_val, sample_weight_val) if given else None
             self._boost(run, validation, warm=warm)
         return self

@@ -85,12 +85,12 @@ _PATH = {"l1_ratios": (1.0,), "Cs": _CS, "cv": 3, "scoring": "neg_log_loss", "us
 _SMALL = {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 8}  # for a few hundred rows
 
 CANDIDATES = (
-    Candidate("baseline", "summula.dummy:BaselineClassifier", "classes"),
+    Candidate("baseline", "summula.dummy:DummyClassifier", "classes"),
     Candidate("logistic", "summula.linear_model:LogisticRegression", "classes", turn=2),
     Candidate("logistic_l1", "summula.linear_model:LogisticRegressionCV", "classes", _PATH, turn=6, many_passes=True),
     Candidate("boosting", f"{_BOOSTING}Classifier", "classes", codes=True, turn=1, stops_early=True),
     Candidate("boosting_small", f"{_BOOSTING}Classifier", "classes", _SMALL, codes=True, turn=7, stops_early=True),
-    Candidate("baseline", "summula.dummy:BaselineRegressor", "numbers"),
+    Candidate("baseline", "summula.dummy:DummyRegressor", "numbers"),
     Candidate("linear", "summula.linear_model:LinearRegression", "numbers", turn=2),
     Candidate("ridge", "summula.linear_model:RidgeCV", "numbers", {"alphas": _ALPHAS}, turn=3),
     Candidate("lasso", "summula.linear_model:LassoCV", "numbers", {"select": "1se"}, turn=5),

@@ -135,7 +135,7 @@ def _by_group(groups: Array, share: float, seed: int) -> tuple[NDArray[np.int8],
     if len(sizes) < _MIN_GROUPS:
         raise DataError(f"There are {len(sizes)} groups; holding some out needs at least {_MIN_GROUPS}.")
     order = np.argsort(_hashes(len(sizes), seed, "hold-out"), kind="stable")
-    held = max(1, int(np.searchsorted(np.cumsum(sizes[order]), share * len(groups))))
+    held = 1 + int(np.searchsorted(np.cumsum(sizes[order]), share * len(groups)))
     held = min(held, len(sizes) - 2)
     rest = order[held:]
     n_folds = min(_n_folds(len(groups)), len(rest))

@@ -6,13 +6,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
+from summula.core.errors import DataError, warn
 from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEstimator
+from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import r2
 
-__all__ = ["Regressor"]
+__all__ = ["Regressor", "check_one_target"]
 
 Array = NDArray[Any]
 
@@ -77,3 +80,16 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         t = self._n_outputs()
         default = ("prediction",) if t == 1 else tuple(f"prediction{j}" for j in range(t))
         return self._named_targets() or default
+
+
+def check_one_target(estimator: Any, run: Run, y: Any) -> None:
+    """Raise for a target of several columns, and warn of one column with a second dimension."""
+    if run.source.n_targets != 1:
+        several = f"{type(estimator).__name__} has one target, not {run.source.n_targets}."
+        raise DataError(f"y should be a 1d array: {several}")
+    if not run.source.one_target and getattr(y, "ndim", 1) == 2:
+        warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
+            "for example using ravel().",
+            DataConversionWarning,
+        )

@@ -1,0 +1,64 @@
+"""Columns that look like target leakage, and columns that do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from summula.training.leaks import leaks
+
+N = 500
+RNG = np.random.default_rng(0)
+NUMBERS = np.exp(RNG.normal(size=N))
+CLASSES = np.where(RNG.random(N) < 0.6, "yes", "no").astype(object)
+YES = CLASSES == "yes"
+
+
+def found(column: object, y: np.ndarray) -> str:
+    table = pa.table({"x": RNG.normal(size=N), "c": pa.array(column, from_pandas=True)})
+    evidence = leaks(table, y, y.dtype == object)
+    assert evidence.keys() <= {"c"}
+    return evidence.get("c", "")
+
+
+def test_missing_just_where_the_target_has_one_value() -> None:
+    wage = np.where(YES, RNG.normal(size=N), np.nan)
+    assert found(wage, CLASSES) == "it is missing where the target is no, and nowhere else"
+    zeros = np.where(RNG.random(N) < 0.4, 0.0, NUMBERS)
+    assert found(np.where(zeros == 0, np.nan, RNG.normal(size=N)), zeros).startswith(
+        "it is missing where the target is 0"
+    )
+
+
+@pytest.mark.parametrize("transform", [np.log, np.sqrt, lambda y: -y, lambda y: y**3])
+def test_a_monotone_function_of_the_target(transform: object) -> None:
+    assert "monotone function" in found(transform(NUMBERS), NUMBERS)  # type: ignore[operator]
+
+
+def test_an_order_that_separates_the_classes_but_for_a_row() -> None:
+    score = RNG.random(N) + 2.0 * YES
+    score[np.flatnonzero(YES)[0]] = 0.97
+    assert "separates the classes" in found(score, CLASSES)
+
+
+def test_text_that_names_the_classes() -> None:
+    assert found(np.where(YES, "Y", "N"), CLASSES) == "rows with equal values have equal targets"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.where(RNG.random(N) < 0.4, np.nan, RNG.normal(size=N)),  # missing at random
+        RNG.normal(size=N) + 3.0 * YES,  # a good feature
+        np.where(YES ^ (RNG.random(N) < 0.05), "Y", "N"),  # a very good one
+        [f"row {i}" for i in range(N)],  # an identifier
+        np.full(N, 1.0),
+    ],
+)
+def test_honest_columns_are_left_alone(column: object) -> None:
+    assert not found(column, CLASSES)
+
+
+def test_a_good_predictor_of_numbers_is_left_alone() -> None:
+    assert not found(NUMBERS + 0.1 * RNG.normal(size=N), NUMBERS)
