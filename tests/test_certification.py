@@ -414,11 +414,20 @@ def test_equal_rows_are_no_proof() -> None:
     assert share_seen(many, many[:1]) == 1 / 500
 
 
-def test_training_rows_are_refused() -> None:
+def test_training_rows_are_dropped_and_counted() -> None:
     X, y = classes(300, seed=29)
     model = LogisticRegression().fit(X[:200], y[:200])
-    with pytest.raises(DataError, match=r"50.00% of these rows were in the training data of LogisticRegression"):
-        certify(model, X[100:], y[100:])
+    mixed, fresh = certify(model, X[100:], y[100:]), certify(model, X[200:], y[200:])
+    assert (mixed.n, mixed.n_dropped) == (100, 100)
+    assert (mixed.estimate, mixed.lower, mixed.upper) == (fresh.estimate, fresh.lower, fresh.upper)
+    assert "100 rows of the training data dropped" in str(mixed)
+    assert "100 rows that were in the training data were dropped" in mixed.assumptions[2]
+    assert mixed.verify(X[100:], y[100:])
+    again = RiskCertificate.from_json(mixed.to_json(), model)
+    assert again == mixed
+    # A row that is there twice does not let the others in.
+    twice = certify(model, np.concatenate([X[100:], X[-1:]]), np.concatenate([y[100:], y[-1:]]))
+    assert (twice.n, twice.n_dropped) == (101, 100)
     with pytest.raises(DataError, match="certify on rows held out of the fit"):
         certify_best([model], X[:200], y[:200])
     certify(model, X[200:], y[200:])
@@ -546,3 +555,22 @@ def test_foreign_models_are_certified_alike() -> None:
     hashes = row_hashes(losses[:, None], np.zeros(100))
     expected = betting_bounds(losses[betting_order(hashes, model_hash(Echo()), data_hash(hashes))])
     assert (bet.lower, bet.upper) == tuple(expected)
+
+
+def test_groups_are_the_independent_units() -> None:
+    X, y = classes(600, seed=31)
+    model = LogisticRegression().fit(X[:200], y[:200])
+    X, y, groups = X[200:], y[200:], np.arange(400) // 8
+    certificate = certify(model, X, y, groups=groups)
+    wrong = (model.predict(X) != y).reshape(50, 8).mean(axis=1)
+    assert certificate.estimate == pytest.approx(wrong.mean(), rel=1e-12)
+    assert (certificate.n, certificate.n_groups, certificate.sampling) == (400, 50, "groups")
+    assert certificate.upper > certify(model, X, y).upper  # fifty draws say less than four hundred
+    assert certificate.verify(X, y, groups=groups)
+    assert certificate.verify(X[::-1], y[::-1], groups=groups[::-1])
+    assert not certificate.verify(X, y, groups=np.arange(400) % 50)
+    assert RiskCertificate.from_json(certificate.to_json(), model) == certificate
+    with pytest.raises(ParameterError, match="is about groups of rows"):
+        certificate.verify(X, y)
+    with pytest.raises(DataError, match=r"groups has the shape \(3,\), and there are 400 rows"):
+        certify(model, X, y, groups=[1, 2, 3])

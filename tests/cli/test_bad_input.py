@@ -159,7 +159,7 @@ main()
 def test_on_a_full_disk_nothing_half_written_is_left(species: Trained, tmp_path: Path) -> None:
     out = tmp_path / "p.csv"
     out.write_text("what was there")
-    words = ["predict", str(species.folder), str(species.fresh), "-o", str(out)]
+    words = ["predict", str(species.folder), str(species.fresh), "-o", str(out), "--force"]
     done = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 5, done.stderr
     assert "nothing half-written is left: make room" in done.stderr
@@ -252,7 +252,7 @@ def test_columns_to_leave_out_have_to_be_there(tmp_path: Path) -> None:
     table = "price,z,y\n" + "\n".join(f"{i / 7},{i % 3},{'ab'[i % 2]}" for i in range(40)) + "\n"
     assert "did you mean 'price'?" in trained_on(table, tmp_path, "y", "--drop", "prise")
     assert "'y' is the target, and cannot be left out" in trained_on(table, tmp_path, "y", "--drop", "y")
-    assert "leaves no column to predict from" in trained_on(table, tmp_path, "y", "--drop", "price,z")
+    assert "No column is left to predict from" in trained_on(table, tmp_path, "y", "--drop", "price,z")
 
 
 def test_tracebacks_come_with_debug_only(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ import pytest
 from pyarrow import csv, parquet
 
 import summula
+from summula.core.errors import DataError
 from summula.theory import plan_holdout
+from summula.training.split import split_rows
 from tests.cli.commands import document, failure, run, write
 from tests.cli.conftest import Trained
 
@@ -85,10 +87,38 @@ def test_a_delta_that_is_no_probability_is_refused_before_anything_is_read(tmp_p
     assert "delta must be a number" in failure(3, "train", "none.csv", "-t", "y", "-o", tmp_path, "--delta", "0")
 
 
-def test_rows_of_the_training_data_are_refused(species: Trained, mass: Trained) -> None:
+def test_rows_of_the_training_data_are_dropped_and_counted(species: Trained, mass: Trained, tmp_path: Path) -> None:
     for trained in (species, mass):
-        said = failure(3, "certify", trained.folder, trained.table)
-        assert said.startswith("About 80% of these rows were in the training data of this model")
+        said = document("certify", trained.folder, trained.table)
+        assert said["rows"] == trained.said["rows held out"]
+        assert said["estimate"] == pytest.approx(trained.said["estimate"], rel=1e-12)
+        assert said["rows of the training data dropped"] > 3 * said["rows"]
+        remark = run("certify", trained.folder, trained.table).stderr
+        assert f"{said['rows of the training data dropped']} rows that were in the training data" in remark
+    learned = csv.read_csv(species.table, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    model = summula.load(species.folder / "model.summula")
+    aside = split_rows(np.ones(learned.num_rows, bool), None, 0.2, 0).held_out
+    with pytest.raises(DataError, match="138 of these 138 rows were in the training data of TableModel"):
+        summula.certify(model, learned.filter(pa.array(~aside)), "species")
+
+
+def test_nothing_is_overwritten_unasked(species: Trained, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_bytes(species.fresh.read_bytes())
+    before = table.read_bytes()
+    for more in ((), ("--force",)):
+        said = failure(5, "predict", species.folder, table, "-o", table, *more)
+        assert said == f"{table} is an input of this command and would be overwritten; give another name."
+    assert table.read_bytes() == before
+    out = tmp_path / "p.csv"
+    out.write_text("mine")
+    for words in (("predict", species.folder, table), ("certify", species.folder, table)):
+        assert (
+            failure(5, *words, "-o", out) == f"{out} exists already; give another name, or overwrite it with --force."
+        )
+    assert out.read_text() == "mine"
+    run("predict", species.folder, table, "-o", out, "--force")
+    assert out.read_text() != "mine"
 
 
 def test_a_target_of_another_kind_is_refused(species: Trained, tmp_path: Path) -> None:
