@@ -46,3 +46,5 @@ from summula.core.estimator.additive import combine as combine
 from summula.core.model_files.persistence import load as load
 from summula.core.model_files.persistence import save as save
 from summula.training import train as train
+
+_MODULES: tuple[str, ...]

@@ -242,7 +242,7 @@ class DummyClassifier(ProbabilisticClassifier):
             return np.asarray(np.log(scores))
 
 
-@schema.saved(n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
+@schema.saved("cli.BaselineRegressor", n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
 class BaselineRegressor(Regressor):
     """The mean of the target; kept for files of earlier versions."""
 
@@ -260,6 +260,7 @@ class BaselineRegressor(Regressor):
 
 
 @schema.saved(
+    "cli.BaselineClassifier",
     n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes"),
     shares_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
