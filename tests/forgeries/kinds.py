@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from summula.cli.baseline import BaselineClassifier, BaselineRegressor
 from summula.decomposition import PCA, FactorAnalysis
-from summula.dummy import BaselineClassifier, BaselineRegressor
 from summula.dummy import BaselineClassifier, BaselineRegressor, DummyClassifier, DummyRegressor
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from summula.features import PolynomialLift
