@@ -21,8 +21,8 @@ from summula import preprocessing as preprocessing
 from summula import stats as stats
 from summula import svm as svm
 from summula import theory as theory
-from summula import tree as tree
 from summula import training as training
+from summula import tree as tree
 from summula._version import __version__ as __version__
 from summula.certification import RiskMonitor as RiskMonitor
 from summula.certification import certify as certify

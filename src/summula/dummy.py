@@ -130,7 +130,7 @@ class DummyRegressor(Regressor):
         self
         """
         with self._fitting(X, y, sample_weight) as run:
-            check_one_target(self, run, y)
+            check_one_target(run, y)
             self.constant_ = np.array([[self._number(run)]])
         return self
 

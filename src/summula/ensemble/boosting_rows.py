@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
 
 from summula.core.data.chunks import Part
 from summula.core.data.files import release_memory
-from summula.core.errors import DataError, warn
+from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.tree.binning import SAMPLE_ROWS, BinMap, counted
 
-__all__ = ["MANY_ROWS", "Survey", "binned", "check_one_target", "check_weights", "survey"]
+__all__ = ["MANY_ROWS", "Survey", "binned", "check_weights", "survey"]
 
 Array = NDArray[Any]
 
@@ -104,21 +103,6 @@ def _refuse_missing(run: Run, y: Array) -> None:
         f"({'NaN' if missing else 'inf'}; first at row {row}); {type(run.estimator).__name__} needs complete targets: "
         "impute or drop them."
     )
-
-
-def check_one_target(run: Run, y: Any) -> None:
-    """Refuse several columns of targets, and warn of one that is a column vector."""
-    name, source = type(run.estimator).__name__, run.source
-    if run.estimator._labelled:
-        return
-    if source.n_targets != 1:
-        raise DataError(f"y should be a 1d array: {name} has one target, not {source.n_targets}.")
-    if not source.one_target and getattr(y, "ndim", 1) == 2:
-        warn(
-            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
-            "for example using ravel().",
-            DataConversionWarning,
-        )
 
 
 def check_weights(y: Array, weight: Array | None, *, labelled: bool) -> None:

@@ -34,7 +34,7 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.boosting import Booster, Rows
 from summula.ensemble.boosting_losses import Loss
-from summula.ensemble.boosting_rows import Survey, binned, check_one_target, check_weights, survey
+from summula.ensemble.boosting_rows import Survey, binned, check_weights, survey
 from summula.ensemble.stopping import Watcher, held_out_rows
 from summula.tree.binning import BinMap, learn_bins
 from summula.tree.categorical_columns import CategoricalColumns
@@ -225,8 +225,6 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
                     "warm_start=True goes on from; give the same classes, or set warm_start=False."
                 )
             check_one_target(run, y)
-            if not self._labelled:
-                check_one_target(self, run, y)
             validation = (X_val, y_val, sample_weight_val) if given else None
             self._boost(run, validation, warm=warm)
         return self

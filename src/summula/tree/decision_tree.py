@@ -16,6 +16,7 @@ from summula.core.engine.engine import check_watch
 from summula.core.engine.random import stream_key
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, integer, none, one_of, random_state, real
+from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -118,8 +119,6 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         return 0
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        from summula.ensemble.boosting_rows import check_one_target
-
         with self._fitting(X, y, sample_weight) as run:
             check_one_target(run, y)
             tree = self._grow(run)

@@ -82,12 +82,14 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         return self._named_targets() or default
 
 
-def check_one_target(estimator: Any, run: Run, y: Any) -> None:
-    """Raise for a target of several columns, and warn of one column with a second dimension."""
-    if run.source.n_targets != 1:
-        several = f"{type(estimator).__name__} has one target, not {run.source.n_targets}."
-        raise DataError(f"y should be a 1d array: {several}")
-    if not run.source.one_target and getattr(y, "ndim", 1) == 2:
+def check_one_target(run: Run, y: Any) -> None:
+    """Refuse several columns of targets, and warn of one that is a column vector; labels are checked elsewhere."""
+    name, source = type(run.estimator).__name__, run.source
+    if run.estimator._labelled:
+        return
+    if source.n_targets != 1:
+        raise DataError(f"y should be a 1d array: {name} has one target, not {source.n_targets}.")
+    if not source.one_target and getattr(y, "ndim", 1) == 2:
         warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
             "for example using ravel().",
