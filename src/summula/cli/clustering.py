@@ -8,10 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.cli.console import Console
-from summula.cli.files import write_whole
-from summula.cli.rows import located_in
-from summula.cli.tables import open_table, read_table
-from summula.cli.training import versions
 from summula.cluster import KMeans
 from summula.core.data.frames import no_such_column
 from summula.core.data.output import write_batches
@@ -19,6 +15,10 @@ from summula.core.errors import DataError, ParameterError
 from summula.preprocessing import TableEncoder
 from summula.report import Content, Figure, Table, render
 from summula.report.charts import Line, bars, lines, points
+from summula.training.pipeline import versions
+from summula.training.results_folder import write_whole
+from summula.training.row_numbers import located_in
+from summula.training.tables import open_table, read_table
 
 __all__ = ["ClusterRequest", "cluster_file"]
 
