@@ -90,7 +90,9 @@ def test_teardown_comes_after_an_error_too(case: Case) -> None:
         words, target = "row 5", case.missing_target(y)
     with pytest.raises(ValueError, match=words):
         model.fit(bad, target)
-    assert recorder.told[-1] == ("teardown", "fit")
+    # (Labels are looked at before a fit begins.)
+    before = case.infinite and case.kind == "classifier"
+    assert recorder.told[-1:] == ([] if before else [("teardown", "fit")])
     assert not fitted_attributes(model)
     assert_same_bits(fitted_attributes(case.model()), fitted_attributes(model.fit(X, y)))
 

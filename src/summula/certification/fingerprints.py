@@ -160,8 +160,10 @@ def _bits(values: Any) -> Hashes:
         pass
     known: dict[Any, int] = {}
     out = np.empty(len(values), np.uint64)
+    is_moment = values.dtype.kind == "M"
     for i, value in enumerate(values.tolist()):
-        text = str(value)
+        # (A date is text in a CSV file: 2024-12-31, not 2024-12-31 00:00:00.)
+        text = str(value).removesuffix(" 00:00:00") if is_moment else str(value)
         if text not in known:
             known[text] = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
         out[i] = known[text]
