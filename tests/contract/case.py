@@ -79,6 +79,7 @@ class Case:
     single : whether float32 rows give float32 results.
     one_class : whether a classifier accepts targets of a single class.
     needs_spread : whether a single row is refused.
+    late : fitted attributes that come last, which a model that was interrupted before does not have.
     trees : whether the model is trees, whose size depends on the rows.
     counts : whether columns have to be whole numbers from 0 on.
     """
@@ -110,6 +111,7 @@ class Case:
     single: bool = True
     one_class: bool = False
     needs_spread: bool = False
+    late: tuple[str, ...] = ()
     trees: bool = False
     counts: bool = False
 

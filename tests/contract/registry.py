@@ -95,6 +95,7 @@ DISCRETE: dict[str, Any] = {
     },
 }
 DISCRIMINANT: dict[str, Any] = {
+    "needs_spread": True,
     "scale_free": True,
     "centres": True,
     "additive": True,
@@ -157,6 +158,7 @@ FACTORS: dict[str, Any] = {
 }
 # A start is found from all rows, whatever their order; EM then stops at a tolerance.
 MIXTURE: dict[str, Any] = {
+    "needs_spread": True,
     "numbers": ("means_", "weights_"),
     "grid": {"n_components": [1, 2]},
     "single": False,
@@ -320,6 +322,7 @@ CASES = [
             "tol": (100.0,),
         },
         idle=("verbose",),
+        late=("inertia_", "labels_"),
     ),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),

@@ -184,8 +184,9 @@ def test_unscaled_columns_reach_the_exact_optimum(case: Case, size: str) -> None
     unscaled = X * np.logspace(-6, 6, X.shape[1])
     model = case.fit(unscaled, y, weight)
     certificate = model.certificate_
-    # An L1 penalty's dual point is scaled by its worst slope, and slopes of the longest columns have errors of 1e-10.
-    assert certificate.gap <= (1e-9 if case.l1 else 1e-10) * certificate.primal
+    # An L1 penalty's dual point is scaled by its worst slope, and slopes of the longest columns at rounded coefficients
+    # have errors of 1e-8.
+    assert certificate.gap <= (1e-7 if case.l1 else 1e-10) * certificate.primal
     assert certificate.verify(unscaled, y, weight)
 
 

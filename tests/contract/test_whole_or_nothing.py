@@ -197,7 +197,7 @@ def test_an_interruption_anywhere_leaves_a_whole_model_or_none(case: Case, size:
                 model.fit(X, y)
                 whole = True
             if fitted_attributes(model):
-                assert fitted_attributes(model).keys() == names
+                assert names - set(case.late) <= fitted_attributes(model).keys() <= names
                 assert len(case.output(model, X)) == len(X)
                 assert not case.certified or model.certificate_.verify(X, y)
         if whole:  # over before the n-th look: no later one comes

@@ -95,6 +95,7 @@ default="k-means++"
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,), int32
     inertia_ : float
+        Both with `compute_labels`; a fit that Ctrl-C ended before has neither.
     n_iter_ : int
         Epochs begun.
     n_steps_ : int
