@@ -263,7 +263,7 @@ def test_wide_integers_have_the_fingerprint_of_usual_ones() -> None:
     frame = in_frame(pl.Series("a", INTEGERS, dtype=pl.Int128))
     labels = np.where(x > 0, "yes", "no")
     model = LogisticRegression().fit(in_frame(pl.Series("a", INTEGERS)), labels)
-    with pytest.raises(summula.DataError, match=r"100.00% of these rows were in the training data"):
+    with pytest.raises(summula.DataError, match=r"20 of these 20 rows were in the training data"):
         summula.certify(model, frame, labels)
 
 

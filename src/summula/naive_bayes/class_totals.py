@@ -84,7 +84,7 @@ class Counts:
         """Sums with those of a chunk added in place."""
         rows: Any = chunk.X if chunk.is_sparse else chunk.block(np.float64)
         values: Any = rows.data if chunk.is_sparse else rows
-        if values.size and values.min() < 0:
+        if values.size and -np.inf < values.min() < 0:  # (infinities are located from the sums)
             where = np.flatnonzero((rows < 0).sum(axis=1) if chunk.is_sparse else (rows < 0).any(axis=1))
             raise RowError(
                 f"Negative values in data passed to {self.name} (input X): the first is",
