@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula import em
+from summula.core.data.blocks import aligned
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run
@@ -104,6 +105,7 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
 
     def _from(self, rows: Array, R: Array) -> Gaussians:
         """The M-step from responsibilities R (m, k) of the sampled rows, but for what was given."""
+        rows, R = aligned(rows), aligned(R)
         n = R.sum(axis=0)
         empty = n <= 0
         total = n.sum()
@@ -123,9 +125,9 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
 
     def _factors(self, rows: Array, R: Array, n: Array, means: Array) -> Array:
         """Spreads about the means; that of all components together where one alone has none."""
-        centred = [rows - mean for mean in means]
+        centred = [aligned(rows - mean) for mean in means]
         if self.kind in ("diag", "spherical"):
-            squares = np.stack([r @ Z**2 for r, Z in zip(R.T, centred, strict=True)])
+            squares = np.stack([aligned(r) @ aligned(Z**2) for r, Z in zip(R.T, centred, strict=True)])
             pooled = squares.sum(axis=0) / n.sum()
             variances = np.where(n[:, None] > 0, squares / np.where(n > 0, n, 1.0)[:, None], 0.0)
             variances = np.where(variances > 0, variances, pooled) + self.reg_covar
@@ -134,7 +136,7 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
             if not (variances > 0).all():
                 raise collapse(np.flatnonzero(~(variances > 0).all(axis=1)))
             return np.sqrt(variances)
-        products = np.stack([(Z * r[:, None]).T @ Z for r, Z in zip(R.T, centred, strict=True)])
+        products = np.stack([aligned(Z * r[:, None]).T @ Z for r, Z in zip(R.T, centred, strict=True)])
         pooled = products.sum(axis=0)[None] / n.sum()
         if self.kind == "tied":
             return cholesky_factors(pooled, self.reg_covar)

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
 from summula.core.errors import RowError
 from summula.core.model_files import schema
@@ -118,4 +119,4 @@ def as_flags(chunk: Chunk, threshold: float | None) -> Any:
         flags = X.astype(np.float64)
         flags.data = np.where(np.isfinite(flags.data), flags.data > threshold, flags.data)
         return flags
-    return np.where(np.isfinite(X), threshold < X, X)
+    return aligned(np.where(np.isfinite(X), threshold < X, X))

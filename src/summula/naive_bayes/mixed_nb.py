@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError
@@ -96,8 +97,9 @@ class _Mixed:
         origin = np.ascontiguousarray(np.broadcast_to(params, (n_groups, numbers.shape[1])))
         filled = np.where(seen, numbers, origin[np.maximum(codes, 0)])
         total, square = group_totals(np.ascontiguousarray(filled), codes, chunk.weight, origin)
-        of_rows = np.asarray(memberships(codes, None, n_groups) @ seen.astype(np.float64)).astype(np.int64)
-        weights = np.asarray(memberships(codes, chunk.weight, n_groups) @ seen.astype(np.float64))
+        known = aligned(seen, np.float64)
+        of_rows = np.asarray(memberships(codes, None, n_groups) @ known).astype(np.int64)
+        weights = np.asarray(memberships(codes, chunk.weight, n_groups) @ known)
         return MixedSums(Moments(of_rows, weights, origin, total, square), counts)
 
     def _place(self, j: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
 from summula.core.numerics.sums import Groups
 
@@ -111,8 +112,8 @@ def group_totals(block: Array, codes: Array, weight: Array | None, origin: Array
         add_moments(block, codes, w, origin, total, square)
         return total, square
     members = memberships(codes, weight, len(origin))
-    shifted = block - origin[codes]
-    return np.asarray(members @ shifted), np.asarray(members @ (shifted * shifted))
+    shifted = aligned(block - origin[codes])
+    return np.asarray(members @ shifted), np.asarray(members @ aligned(shifted * shifted))
 
 
 def memberships(codes: Array, weight: Array | None, n_groups: int) -> Any:
