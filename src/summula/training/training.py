@@ -88,7 +88,7 @@ def train(
     --------
     >>> import summula
     >>> penguins = summula.datasets.load("penguins")
-    >>> result = summula.train(penguins, "species", models=["logistic"], time=10)
+    >>> result = summula.train(penguins, "species", models=["logistic"], time=600)
     >>> result.model.predict(penguins.slice(0, 2)).tolist()
     ['Adelie', 'Adelie']
     >>> result.certificate.upper < result.baseline
