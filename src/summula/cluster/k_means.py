@@ -56,7 +56,7 @@ function = Allowed(callable, "a callable")
 PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "n_clusters": (integer(1),),
     "init": (one_of(*_INITS), function, array_like),
-    "n_init": (one_of("auto"), integer(1)),
+    "n_init": (one_of("auto"), integer(1, 10_000)),
     "max_iter": (integer(1),),
     "tol": (real(0.0),),
     "verbose": (integer(0), boolean),

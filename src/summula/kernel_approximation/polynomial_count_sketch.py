@@ -30,7 +30,19 @@ __all__ = ["PolynomialCountSketch"]
 Array = NDArray[Any]
 
 
+_MOST_COMPONENTS = 2**20  # every row becomes as many numbers
+
+
+def _places_fit(sketch: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: every place is one of the components."""
+    places = getattr(sketch, "indexHash_", None)
+    if places is not None and places.size and int(places.max()) >= sketch.n_components:
+        return f"indexHash_ has places beyond the {sketch.n_components} components"
+    return None
+
+
 @schema.saved(
+    _places_fit,
     n_features_in_=schema.Integer(1, size="n_features"),
     indexHash_=schema.Array("int64", "n_factors", "n_terms", low=0),
     bitHash_=schema.Array("int64", "n_factors", "n_terms", low=-1, high=1),
@@ -67,7 +79,7 @@ class PolynomialCountSketch(RandomFeatures):
         "gamma": (real(0.0),),
         "degree": (integer(1),),
         "coef0": (real(0.0),),
-        "n_components": (integer(1),),
+        "n_components": (integer(1, _MOST_COMPONENTS),),
         "random_state": (random_state,),
     }
 

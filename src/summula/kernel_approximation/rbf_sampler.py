@@ -30,7 +30,16 @@ __all__ = ["RBFSampler"]
 Array = NDArray[Any]
 
 
+def _width_fits(sampler: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: there are as many weights as components."""
+    weights = getattr(sampler, "random_weights_", None)
+    if weights is not None and weights.shape[1] != sampler.n_components:
+        return f"random_weights_ has {weights.shape[1]} columns and n_components is {sampler.n_components}"
+    return None
+
+
 @schema.saved(
+    _width_fits,
     n_features_in_=schema.Integer(1, size="n_features"),
     random_weights_=schema.Array("float", "n_features", "n_components"),
     random_offset_=schema.Array("float", "n_components"),

@@ -33,7 +33,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "n_components": (integer(1),),
     "tol": (real(0.0),),
     "max_iter": (integer(0),),
-    "n_init": (integer(1),),
+    "n_init": (integer(1, 10_000),),
     "weights_init": (none, array_like),
     "random_state": (random_state,),
     "warm_start": (boolean,),
