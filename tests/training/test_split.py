@@ -51,7 +51,6 @@ def test_groups_are_never_on_both_sides() -> None:
     assert sizes.max() < 1.3 * sizes.min()
     assert split.groups is not None
     assert np.array_equal(split.groups, groups[split.held_out])
-    assert "groups" in split.assumption
 
 
 def test_the_latest_rows_are_held_out_and_folds_look_back() -> None:

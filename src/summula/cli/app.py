@@ -230,6 +230,7 @@ def cluster(
     report: Annotated[str, typer.Option(help="HTML file for the report.")] = "clusters.html",
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draws the first centres.")] = 0,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -242,9 +243,9 @@ def cluster(
     def work(console: Console) -> None:
         from summula.cli.clustering import ClusterRequest, cluster_file
 
-        names = () if drop is None else tuple(name.strip() for name in drop.split(",") if name.strip())
+        names = () if drop is None else tuple(_names(drop))
         command = " ".join(["summula", *sys.argv[1:]])
-        cluster_file(ClusterRequest(table, k, select, out, report, seed, names, command), console)
+        cluster_file(ClusterRequest(table, k, select, out, report, seed, names, force, command), console)
 
     _run(work, as_json, quiet, debug)
 

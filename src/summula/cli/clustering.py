@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.cli.console import Console
+from summula.cli.predicting import check_output, files_of
 from summula.cluster import KMeans
 from summula.core.data.frames import no_such_column
 from summula.core.data.output import write_batches
@@ -38,6 +39,7 @@ class ClusterRequest(NamedTuple):
     report: str
     seed: int
     drop: tuple[str, ...]
+    force: bool
     command: str
 
 
@@ -55,6 +57,8 @@ def cluster_file(request: ClusterRequest, console: Console) -> None:
     if (request.k is None) == (not request.select):
         raise ParameterError("Say how many clusters with --k 5, or let --select choose; one of the two.")
     table = open_table(request.table, console.remark)
+    for path in (request.out, request.report):
+        check_output(path, files_of(table), request.force)
     for name in request.drop:
         if name not in table.columns:
             raise DataError(no_such_column(name, table.columns))

@@ -26,7 +26,7 @@ from summula.training.row_numbers import located_in, numbered
 from summula.training.tables import open_table
 from summula.training.verdicts import certified_sentence
 
-__all__ = ["certify_file", "load_model", "predict_file"]
+__all__ = ["certify_file", "check_output", "files_of", "load_model", "predict_file"]
 
 Array = NDArray[Any]
 
@@ -73,7 +73,7 @@ def check_output(out: str, inputs: Sequence[str], force: bool) -> None:
         raise OutputError(f"{out} exists already; give another name, or overwrite it with --force.")
 
 
-def _files_of(table: Scan) -> list[str]:
+def files_of(table: Scan) -> list[str]:
     """The files that the rows of a table come from."""
     found = [getattr(one, "rewritten_from", None) or getattr(one, "path", None) for one in table.tables]
     return [os.fspath(path) for path in found if path is not None]
@@ -84,7 +84,7 @@ def predict_file(
 ) -> None:
     """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
     model, table = load_model(model_path), open_table(table_path, console.remark)
-    check_output(out, [model_path, *_files_of(table)], force)
+    check_output(out, [model_path, *files_of(table)], force)
     if not table.n_rows:
         raise DataError(f"The table {table_path} has no rows; there is nothing to predict.")
     _used_columns(model, table)
@@ -108,7 +108,7 @@ def certify_file(
     check_delta(delta)
     model, table = load_model(model_path), open_table(table_path, console.remark)
     if out is not None:
-        check_output(out, [model_path, *_files_of(table)], force)
+        check_output(out, [model_path, *files_of(table)], force)
     names = _used_columns(model, table)
     if model.target not in table.columns:
         raise DataError(

@@ -17,13 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.blocks import product
-from summula.core.data.chunks import Chunk
 from summula.core.estimator.additive import AdditiveEstimator
-from summula.core.estimator.clusterer import LogDensity
-from summula.core.estimator.run import Run
+from summula.core.estimator.clusterer import LogDensityScores
 from summula.core.estimator.transformer import Transformer
 
 __all__ = ["Gaussian", "LatentVariables", "seed_of"]
@@ -77,15 +74,11 @@ class Gaussian(NamedTuple):
         return np.asarray(inverse)
 
 
-class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, AdditiveEstimator):
+class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, LogDensityScores, AdditiveEstimator):
     """A transformer to hidden variables that is also a density. An author writes `_log_density` of a chunk."""
 
     _needs_y = False
     components_: Array
-
-    def _log_density(self, chunk: Chunk) -> Array:
-        """The log density at the rows of a chunk."""
-        raise NotImplementedError
 
     @property
     def _n_features_out(self) -> int:
@@ -93,41 +86,6 @@ class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, AdditiveEsti
 
     def _n_outputs(self) -> int:
         return len(self.components_)
-
-    def score_samples(self, X: Any) -> Any:
-        """The logarithm of the density at each row.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,); batches for a scan, a Dask array for a Dask collection
-        """
-        check_is_fitted(self)
-        return self._by_row(X, self._log_density)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The mean of the logarithm of the density over the rows.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        source = self._source(X, None, sample_weight, needs_y=False)
-        try:
-            sums = Run(self, source, quiet=True).sum(LogDensity, self._log_density, "score")
-        finally:
-            source.release()
-        return sums.total / sums.weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -210,8 +210,6 @@ class Judge:
         All classes of the target, sorted.
     costs : ndarray of shape (n_classes, n_classes), optional
         What it costs to take a true class (row) for another (column).
-    positive : bool
-        Whether the target of a Poisson deviance has been checked to be non-negative.
     """
 
     def __init__(self, metric: Metric, classes: Array | None, costs: Array | None = None) -> None:

@@ -217,7 +217,7 @@ class _Training:
         model = table_model(encoders[best.candidate.codes], fitted, request.target, judge, y[split.training])
         model.threshold = best.threshold if judge.chooses_threshold else None
         model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
-        certificate = self._certificate(model, rows, split, target)
+        certificate = self._certificate(model, rows, split)
         self._judge_on_holdout(board, model, rows, encoders, judge)
         X, answers = rows.sample(_SHOWN)
         guess = constant_prediction(y[split.training], target.task.kind)
@@ -226,7 +226,7 @@ class _Training:
             model=model,
             certificate=certificate,
             baseline=risk_of(metric.name, aside, np.full(len(aside), guess, dtype=aside.dtype)),
-            beats_baseline=self._beats_baseline(board, model, rows, encoders, judge),
+            beats_baseline=self._beats_baseline(board, model, rows, encoders),
             leaks=leaks,
             remarks=self.remarks,
             n_rows=self.table.n_rows,
@@ -332,10 +332,11 @@ class _Training:
             )
         if board.interrupted:
             self.remark("Stopped by Ctrl-C: going on with what is finished.")
-        fit = lambda one, left, count: rows.fit(one, left, everything, count)  # noqa: E731
-        return board, last_fit(board, folds[0].n_rows, budget, fit)
+        return board, last_fit(
+            board, folds[0].n_rows, budget, lambda one, left, count: rows.fit(one, left, everything, count)
+        )
 
-    def _certificate(self, model: TableModel, rows: Rows, split: Split, target: Target) -> Any:
+    def _certificate(self, model: TableModel, rows: Rows, split: Split) -> Any:
         X, y = rows.holdout()
         places = np.flatnonzero(split.held_out)
         with quietly(), numbered(places.__getitem__):
@@ -360,7 +361,7 @@ class _Training:
                 entry.holdout = judge.interval(_Clipped(final, model), encoded[codes], y, threshold)
 
     def _beats_baseline(
-        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder], judge: Judge
+        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder]
     ) -> bool:
         """Whether held-out rows show that the model is better than the baseline, at the confidence wanted."""
         baseline = next((one.model for one in board.entries if one.name == "baseline"), None)

@@ -5,8 +5,6 @@ Rows are drawn by hashes of (seed, row), so that the split does not depend on ho
     random    the rows with the smallest hashes are held out; folds have equal shares of each class
     groups    the same for whole groups, so that rows of a group are never on both sides
     time      the latest rows are held out; a model is judged on a later stretch than those it was fitted on
-
-Each comes with the assumption that a bound from the held-out rows rests on.
 """
 
 from __future__ import annotations
@@ -42,14 +40,11 @@ class Split(NamedTuple):
         The folds that are fitted on, and the one that is judged, in each round of a comparison.
     groups : ndarray or None
         The group of each held-out row.
-    assumption : str
-        What makes a bound from the held-out rows valid.
     """
 
     folds: NDArray[np.int8]
     rounds: Rounds
     groups: Array | None
-    assumption: str
 
     @property
     def training(self) -> NDArray[np.bool_]:
@@ -94,15 +89,15 @@ def split_rows(
     if n < MIN_ROWS:
         raise DataError(f"Only {n} rows have a value of the target; give at least {MIN_ROWS}.")
     if groups is not None:
-        of_known, rounds, assumption = _by_group(groups[known], share, seed)
+        of_known, rounds = _by_group(groups[known], share, seed)
     elif times is not None:
-        of_known, rounds, assumption = _by_time(times[known], share)
+        of_known, rounds = _by_time(times[known], share)
     else:
-        of_known, rounds, assumption = _at_random(n, classes, share, seed)
+        of_known, rounds = _at_random(n, classes, share, seed)
     folds = np.full(len(known), LEFT_OUT, np.int8)
     folds[known] = of_known
     held = None if groups is None else groups[folds == HELD_OUT]
-    return Split(folds, rounds, held, assumption)
+    return Split(folds, rounds, held)
 
 
 def _n_folds(rows: int) -> int:
@@ -113,7 +108,7 @@ def _each_once(n_folds: int) -> Rounds:
     return [([other for other in range(n_folds) if other != fold], fold) for fold in range(n_folds)]
 
 
-def _at_random(n: int, classes: Array | None, share: float, seed: int) -> tuple[NDArray[np.int8], Rounds, str]:
+def _at_random(n: int, classes: Array | None, share: float, seed: int) -> tuple[NDArray[np.int8], Rounds]:
     folds = np.full(n, HELD_OUT, np.int8)
     count = max(1, round(share * n))
     aside = np.argpartition(_hashes(n, seed, "hold-out"), count - 1)[:count]
@@ -127,10 +122,10 @@ def _at_random(n: int, classes: Array | None, share: float, seed: int) -> tuple[
         order = order[np.argsort(codes[order], kind="stable")]
     # Neighbours in this order go to different folds, so that each fold has its share of each class.
     folds[left[order]] = np.arange(len(left)) % n_folds
-    return folds, _each_once(n_folds), "The held-out rows are independent draws from the population."
+    return folds, _each_once(n_folds)
 
 
-def _by_group(groups: Array, share: float, seed: int) -> tuple[NDArray[np.int8], Rounds, str]:
+def _by_group(groups: Array, share: float, seed: int) -> tuple[NDArray[np.int8], Rounds]:
     codes, sizes = _coded(groups)
     if len(sizes) < _MIN_GROUPS:
         raise DataError(f"There are {len(sizes)} groups; holding some out needs at least {_MIN_GROUPS}.")
@@ -145,10 +140,10 @@ def _by_group(groups: Array, share: float, seed: int) -> tuple[NDArray[np.int8],
         fold = int(filled.argmin())
         of_group[group] = fold
         filled[fold] += sizes[group]
-    return of_group[codes], _each_once(n_folds), "The held-out groups are independent draws from the population."
+    return of_group[codes], _each_once(n_folds)
 
 
-def _by_time(times: Array, share: float) -> tuple[NDArray[np.int8], Rounds, str]:
+def _by_time(times: Array, share: float) -> tuple[NDArray[np.int8], Rounds]:
     moments, places = np.unique(times, return_inverse=True)
     if len(moments) < _MIN_GROUPS:
         raise DataError(f"The time column has {len(moments)} different values; give one with at least {_MIN_GROUPS}.")
@@ -165,8 +160,7 @@ def _by_time(times: Array, share: float) -> tuple[NDArray[np.int8], Rounds, str]
     of_moment[:first] = block
     rounds: Rounds = [(list(range(k)), k) for k in range(1, int(block.max()) + 1)]
     rounds.reverse()  # the longest past first: it is most like the last fit
-    said = "Rows to come are like the latest rows, which were held out, and those are independent given the past."
-    return of_moment[places], rounds, said
+    return of_moment[places], rounds
 
 
 def _coded(groups: Array) -> tuple[NDArray[np.intp], NDArray[np.int64]]:

@@ -15,7 +15,7 @@ from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEs
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 
-__all__ = ["Clusterer", "Density"]
+__all__ = ["Clusterer", "Density", "LogDensityScores"]
 
 Array = NDArray[Any]
 
@@ -62,8 +62,8 @@ def _nearest(distances: Array) -> Array:
     return np.asarray(distances.argmin(axis=1))
 
 
-class Density(DensityMixin, RowwiseEstimator):
-    """A probability density of rows. An author writes `_log_density`, a method of a chunk."""
+class LogDensityScores(RowwiseEstimator):
+    """Scores of rows by a probability density. An author writes `_log_density`, a method of a chunk."""
 
     def _log_density(self, chunk: Chunk) -> Array:
         """The logarithm of the density at the rows of a chunk, shape (n,)."""
@@ -103,6 +103,10 @@ class Density(DensityMixin, RowwiseEstimator):
         finally:
             source.release()
         return sums.total / sums.weight
+
+
+class Density(DensityMixin, LogDensityScores):
+    """A probability density of rows."""
 
 
 @dataclass(frozen=True)
