@@ -108,6 +108,8 @@ class LogDensityScores(RowwiseEstimator):
 class Density(DensityMixin, LogDensityScores):
     """A probability density of rows."""
 
+    score = LogDensityScores.score  # (that of the mixin does nothing, and would come first)
+
 
 @dataclass(frozen=True)
 class LogDensity(Sum):
