@@ -10,7 +10,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import summula
-from summula.core.data.dialects import Dialect, dialect_of
+from summula.core.data.readers.dialects import Dialect, dialect_of
 from tests.cli.commands import document, failure, run
 
 PLAIN = "name,amount,since,answer\n" + "".join(

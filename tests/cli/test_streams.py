@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import summula
-from summula.core.data.files import ParquetTable
+from summula.core.data.readers.binary_tables import ParquetTable
 from summula.preprocessing.table_encoder_blocks import BLOCK_ROWS
 from tests.cli.commands import document, run
 from tests.cli.mixed_table import mixed_table

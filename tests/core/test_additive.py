@@ -22,7 +22,7 @@ from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
 
 import summula
-from summula.core.data.files import Table
+from summula.core.data.readers.table import Table
 from summula.features import PolynomialLift
 from summula.linear_model import LinearRegression, PolynomialRegression, Ridge
 from summula.preprocessing import StandardScaler

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from summula.core.data.arrow_columns import ArrowColumns, arrow_columns
+from summula.core.data.readers.arrow_columns import ArrowColumns, arrow_columns
 
 
 def batch() -> pa.RecordBatch:

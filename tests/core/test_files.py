@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from pyarrow import csv, feather, parquet
 
 import summula
-from summula.core.data import files
-from summula.core.data.files import CsvTable, open_table
+from summula.core.data.readers import csv_table
+from summula.core.data.readers.csv_table import CsvTable
+from summula.core.data.readers.opening import open_table
+from summula.core.data.readers.table import Table
 from tests.faults.sentences import one_sentence
 
 N = 50
@@ -65,7 +67,7 @@ WRITERS: dict[str, Callable[[Path, Any], Path]] = {
 every_format = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS.keys())
 
 
-def read(table: files.Table, start: int = 0, stop: int | None = None, names: list[str] | None = None) -> list[Any]:
+def read(table: Table, start: int = 0, stop: int | None = None, names: list[str] | None = None) -> list[Any]:
     """Rows of some columns, batches joined."""
     names = list(table.kinds) if names is None else names
     batches = list(table.read(start, table.n_rows if stop is None else stop, names))
@@ -225,9 +227,9 @@ def test_other_arrays_are_refused(array: Any, words: str, tmp_path: Path) -> Non
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few lines a block and a few bytes looked at, so that small files have many of both."""
-    monkeypatch.setattr(files, "_BLOCK_LINES", 4)
-    monkeypatch.setattr(files, "_COUNTED_BYTES", 11)
-    monkeypatch.setattr(files, "_SNIFFED_BYTES", 64)
+    monkeypatch.setattr(csv_table, "_BLOCK_LINES", 4)
+    monkeypatch.setattr(csv_table, "_COUNTED_BYTES", 11)
+    monkeypatch.setattr(csv_table, "_SNIFFED_BYTES", 64)
 
 
 def lines(n: int, end: str = "\n", last: str = "\n") -> str:
@@ -260,7 +262,7 @@ def test_every_float_comes_back_to_the_bit(
 ) -> None:
     cut = cut % len(values)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_COUNTED_BYTES", counted)
+        patch.setattr(csv_table, "_COUNTED_BYTES", counted)
         content = "x,y\n" + "\n".join(f"{v!r},1" for v in values) + ("\n" if ended else "")
         table = open_table(str(text(tmp_path / "rows.csv", content)))
         assert table.n_rows == len(values)

@@ -15,8 +15,9 @@ import pytest
 from pyarrow import feather, parquet
 
 import summula
-from summula.core.data import files
-from summula.core.data.files import ParquetTable, Table
+from summula.core.data.readers import binary_tables, csv_table
+from summula.core.data.readers.binary_tables import ParquetTable
+from summula.core.data.readers.table import Table
 from summula.linear_model import LinearRegression
 from tests.contract.compare import assert_same_bits, fitted_attributes
 from tests.faults.sentences import one_sentence, refused
@@ -96,7 +97,7 @@ def test_truncated_arrow_and_array_files_are_named(keep: float, tmp_path: Path) 
 def test_a_damaged_page_is_named_with_the_file_and_leaves_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_BATCH_ROWS", 100)
+    monkeypatch.setattr(binary_tables, "BATCH_ROWS", 100)
     path = write(tmp_path / "rows.parquet", compression="zstd")
     content = bytearray(path.read_bytes())
     start = parquet.ParquetFile(path).metadata.row_group(5).column(0).data_page_offset
@@ -205,7 +206,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(ParquetTable, "_open", denied)
-    monkeypatch.setattr(files, "open", denied, raising=False)
+    monkeypatch.setattr(csv_table, "open", denied, raising=False)
     for name in ("rows.parquet", "rows.csv"):
         refused_scan(tmp_path / name, name, "may not be read")
     refused(str(path), "cannot be read near row 0", "Permission denied", by=LinearRegression(), X=scan, y="y")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Part
-from summula.core.data.files import release_memory
+from summula.core.data.readers.table import release_memory
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.tree.binning import SAMPLE_ROWS, BinMap, counted

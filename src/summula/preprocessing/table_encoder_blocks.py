@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.files import decoded
 from summula.core.data.frames import column_numbers, frame_library, is_frame, opened
 from summula.core.data.numbers import Origin, real_numbers, refuse_silent_conversions
+from summula.core.data.readers.table import decoded
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.files import spells_number
+from summula.core.data.readers.table import spells_number
 from summula.core.errors import RowError
 from summula.core.model_files import schema
 from summula.preprocessing.table_encoder_blocks import texts_with_places

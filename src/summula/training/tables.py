@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.dialects import open_texts
 from summula.core.data.frames import is_frame, opened
+from summula.core.data.readers.dialects import open_texts
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, ParameterError
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks

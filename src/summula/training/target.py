@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.files import spells_number
 from summula.core.data.frames import no_such_column
+from summula.core.data.readers.table import spells_number
 from summula.core.errors import DataError, RowError
 
 __all__ = ["Task", "as_labels", "check_target", "constant_prediction", "inferred_task", "target_values"]

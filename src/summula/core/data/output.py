@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.files import decoded_type
+from summula.core.data.readers.table import decoded_type
 from summula.core.engine.engine import reading_ahead
 from summula.core.errors import DataError
 

@@ -21,11 +21,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.arrow_columns import ArrowColumns
 from summula.core.data.chunks import BatchRows, Chunk, ColumnPieces, Part
-from summula.core.data.files import Columns, CsvTable, Table, open_table
 from summula.core.data.frames import no_such_column
 from summula.core.data.labels import Labels, distinct, group_numbers, merged
+from summula.core.data.readers.arrow_columns import ArrowColumns
+from summula.core.data.readers.csv_table import CsvTable
+from summula.core.data.readers.opening import open_table
+from summula.core.data.readers.table import Columns, Table
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
 
@@ -64,7 +66,7 @@ def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
     array([2.])
     """
     if hasattr(path, "__arrow_c_stream__"):
-        from summula.core.data.spool import spooled
+        from summula.core.data.readers.spool import spooled
 
         return Scan([spooled(path)], columns)
     names = _files(path)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.factors import Factors, FactorSource, numbers_for_categories
-from summula.core.data.files import spells_number
 from summula.core.data.frames import (
     column_numbers,
     frame_columns,
@@ -36,6 +35,7 @@ from summula.core.data.numbers import (
     refuse_silent_conversions,
     text_error,
 )
+from summula.core.data.readers.table import spells_number
 from summula.core.data.scan import Scan, ScanSource
 from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse

@@ -13,7 +13,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from summula.core.data.files import IpcTable, decoded, decoded_type, first_words
+from summula.core.data.readers.binary_tables import IpcTable
+from summula.core.data.readers.table import decoded, decoded_type, first_words
 from summula.core.errors import DataError
 
 __all__ = ["spooled"]

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from summula.core.data.readers.spool import spooled
 from summula.core.data.scan import Scan, _files, scan
-from summula.core.data.spool import spooled
 from summula.core.errors import DataError
 
 __all__ = ["Dialect", "dialect_of", "open_texts"]

@@ -1,0 +1,134 @@
+"""Files that know their columns and rows: Parquet, Arrow IPC and .npy."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.readers.table import BATCH_ROWS, Columns, Table, category_columns, column_kinds
+from summula.core.errors import DataError
+
+__all__ = ["IpcTable", "NpyTable", "ParquetTable"]
+
+Array = NDArray[Any]
+
+_WIDTHS = {"float64": 8, "float32": 4}  # bytes of a number
+_PLAIN = 0.9  # columns that take less of their width than this are encoded
+
+
+def _cut(batches: Iterator[Any], skip: int, rows: int) -> Iterator[Any]:
+    """Record batches without the first `skip` rows, `rows` in all."""
+    for batch in batches:
+        if skip >= batch.num_rows:
+            skip -= batch.num_rows
+            continue
+        piece = batch.slice(skip, min(batch.num_rows - skip, rows))
+        skip, rows = 0, rows - piece.num_rows
+        yield piece
+        if not rows:
+            return
+
+
+class ParquetTable(Table):
+    """Parquet, a row group at a time."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        file = self._open()
+        self.kinds, self.categories = column_kinds(file.schema_arrow, path), category_columns(file.schema_arrow)
+        self.metadata = file.metadata
+        counts = (file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
+        self.starts = [0, *accumulate(counts)]
+        file.close()
+
+    def _open(self, metadata: Any = None) -> Any:
+        from pyarrow import parquet
+
+        coded = [name for name, kind in self.kinds.items() if kind == "text"] if self.texts_in_arrow else None
+        # Small buffered reads, one buffer a column: the defaults hold whole row groups, several times over.
+        return parquet.ParquetFile(
+            self.path, metadata=metadata, pre_buffer=False, buffer_size=1 << 16, read_dictionary=coded
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "metadata": None}
+
+    def plain(self, columns: Sequence[str]) -> bool:
+        """Whether the first row group is neither compressed nor, to speak of, encoded."""
+        if not self.n_rows or any(self.kinds[name] not in _WIDTHS for name in columns):
+            return False
+        with self._open(self.metadata) as file:
+            group = file.metadata.row_group(0)
+        wanted = [c for c in map(group.column, range(group.num_columns)) if c.path_in_schema in columns]
+        if any(column.compression != "UNCOMPRESSED" for column in wanted):
+            return False
+        full = group.num_rows * sum(_WIDTHS[self.kinds[name]] for name in columns)
+        return bool(sum(column.total_uncompressed_size for column in wanted) >= _PLAIN * full)
+
+    def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
+        first = bisect_right(self.starts, start) - 1
+        last = bisect_right(self.starts, stop - 1) - 1
+        with self._open(self.metadata) as file:
+            # The threads of a fit each read row groups of their own; a single one is decoded by columns.
+            alone, groups = len(self.starts) == 2, range(first, last + 1)
+            rows = self.batch_rows or BATCH_ROWS
+            batches = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=alone)
+            yield from self._columns(_cut(batches, start - self.starts[first], stop - start), columns)
+
+
+class IpcTable(Table):
+    """Arrow IPC (Feather) files, memory-mapped."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        with self._open() as reader:
+            self.kinds, self.categories = column_kinds(reader.schema, path), category_columns(reader.schema)
+            counts = (reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
+            self.starts = [0, *accumulate(counts)]
+
+    def _open(self) -> Any:
+        import pyarrow as pa
+
+        return pa.ipc.open_file(pa.memory_map(self.path))
+
+    def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
+        first = bisect_right(self.starts, start) - 1
+        with self._open() as reader:
+            batches = (reader.get_batch(i) for i in range(first, reader.num_record_batches))
+            yield from self._columns(_cut(batches, start - self.starts[first], stop - start), columns)
+
+
+class NpyTable(Table):
+    """A 1-D or 2-D array in a .npy file, memory-mapped; its columns are called x0, x1, ..."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        array = self._array()
+        kind = {"float64": "float64", "float32": "float32"}.get(str(array.dtype), "number")
+        if array.dtype.kind not in "fiub":
+            kind = "text" if array.dtype.kind in "USO" else str(array.dtype)
+        self.kinds = {f"x{j}": kind for j in range(array.shape[1])}
+        # Any row is as near as any other; these are places to begin for threads.
+        self.starts = [*range(0, len(array), BATCH_ROWS * 32), len(array)] if len(array) else [0]
+
+    def plain(self, columns: Sequence[str]) -> bool:
+        """They always are."""
+        return all(self.kinds[name] in _WIDTHS for name in columns)
+
+    def _array(self) -> Array:
+        array: Array = np.lib.format.open_memmap(self.path, mode="r")
+        if array.ndim not in (1, 2):
+            raise DataError(f"The array in {self.path} has {array.ndim} dimensions; scan reads rows and columns.")
+        return array[:, None] if array.ndim == 1 else array
+
+    def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
+        array = self._array()
+        chosen = [int(name[1:]) for name in columns]
+        for a in range(start, stop, BATCH_ROWS):
+            b = min(a + BATCH_ROWS, stop)
+            yield tuple(array[a:b, j] for j in chosen)

@@ -1,0 +1,218 @@
+"""A file as a table: what columns it has, how many rows, and its rows from any place to any other.
+
+Reading is serial and holds a batch at a time: threads each read their own rows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.readers.arrow_columns import arrow_columns
+from summula.core.errors import DataError
+
+__all__ = [
+    "BATCH_ROWS",
+    "Columns",
+    "Table",
+    "category_columns",
+    "column_kinds",
+    "decoded",
+    "decoded_type",
+    "first_words",
+    "kind_of",
+    "release_memory",
+    "spells_number",
+]
+
+Array = NDArray[Any]
+Columns = Sequence[Array]  # one array a column
+
+BATCH_ROWS = 16_384  # decoded at once; more would only need more memory
+
+
+class Table(ABC):
+    """A file with named columns.
+
+    Attributes
+    ----------
+    path : str
+    kinds : dict of str to str
+        "float64", "float32", "number" (read as float64), "text" or what else a column holds, by name, in order.
+    categories : frozenset of str
+        The columns that the file itself calls categorical, whatever they hold.
+    starts : list of int
+        Rows where reading begins without decoding what comes before; then the number of rows.
+    """
+
+    # The text file that this one was rewritten from, if it was.
+    rewritten_from: str | None = None
+    # How `in_arrow` asks for rows: text as it is in Arrow, not as objects, and so many rows at once.
+    texts_in_arrow = False
+    batch_rows: int | None = None
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.stamp = self._stamp()
+        self.kinds: dict[str, str] = {}
+        self.categories: frozenset[str] = frozenset()
+        self.starts: list[int] = [0]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows."""
+        return self.starts[-1]
+
+    def plain(self, columns: Sequence[str]) -> bool:
+        """Whether these columns are numbers as they are in memory, so that decoding is little more than copying."""
+        return False
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            raise DataError(f"The file {self.path} is gone; it has to stay in place until the fit is over.") from None
+        return status.st_size, status.st_mtime_ns
+
+    def place(self, row: int) -> str:
+        """Where a row, counted from 0, is to whoever looks at the file."""
+        if self.rewritten_from is not None:
+            return f"row {row + 2} of {self.rewritten_from} (the header is row 1)"
+        return f"row {row + 1} of {self.path} (the first is row 1)"
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
+        """Rows `start` to `stop` of some columns, a batch at a time."""
+        if self._stamp() != self.stamp:
+            raise DataError(f"The file {self.path} changed while it was being read; start again.")
+        seen = start
+        try:
+            for batch in self._read(start, stop, columns):
+                seen += len(batch[0])
+                yield batch
+        except (OSError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"The file {self.path} cannot be read near row {seen}: {first_words(error)}.") from error
+        if seen != stop:
+            raise DataError(f"The file {self.path} ended at row {seen} of {stop}; it is cut short or was changed.")
+
+    def in_arrow(self, batch_rows: int) -> Self:
+        """The same table read in batches of so many rows, text as Arrow arrays, coded where the file has it so."""
+        other = object.__new__(type(self))  # no copy: a pickled table leaves things behind
+        other.__dict__.update(self.__dict__, texts_in_arrow=True, batch_rows=batch_rows, _first=self)
+        return other
+
+    @abstractmethod
+    def _read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]: ...
+
+    def _columns(self, batches: Iterable[Any], names: Sequence[str]) -> Iterator[Columns]:
+        """The columns of record batches in this order."""
+        return arrow_columns(batches, names, self._as_array)
+
+    def _as_array(self, values: Any, name: str) -> Any:
+        as_it_is = self.texts_in_arrow and self.kinds[name] == "text"
+        return values if as_it_is else _column(values, self.kinds[name])
+
+
+def release_memory() -> None:
+    """Give back what Arrow has read into and keeps for reading on: to be called when a fit has read its last rows."""
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+
+
+def first_words(error: BaseException) -> str:
+    """The first sentence of what a library says, without its full stop."""
+    return " ".join(str(error).split()).split(". ")[0].rstrip(".")
+
+
+def column_kinds(fields: Iterable[Any], path: str) -> dict[str, str]:
+    """The kind of each column of a schema, by name; names have to be different."""
+    kinds: dict[str, str] = {}
+    for field in fields:
+        if field.name in kinds:
+            raise DataError(f"{path} has more than one column named {field.name!r}; give each a name of its own.")
+        kinds[field.name] = kind_of(field.type)
+    return kinds
+
+
+def category_columns(schema: Any) -> frozenset[str]:
+    """The columns a schema calls categorical: by their type, or (Parquet has none for numbers) in a note by pandas."""
+    import pyarrow as pa
+
+    noted = (schema.pandas_metadata or {}).get("columns", ())
+    by_type = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    return frozenset(by_type + [str(c.get("name")) for c in noted if c.get("pandas_type") == "categorical"])
+
+
+# --------------------------------------------------------------------------------------------------- Arrow to columns
+
+
+def kind_of(dtype: Any) -> str:
+    """What a column of an Arrow type holds, in the words of `Table.kinds`."""
+    import pyarrow as pa
+
+    if pa.types.is_float64(dtype) or pa.types.is_float32(dtype):
+        return str({"double": "float64", "float": "float32"}[str(dtype)])
+    if pa.types.is_integer(dtype) or pa.types.is_boolean(dtype) or pa.types.is_decimal(dtype):
+        return "number"
+    if pa.types.is_float16(dtype) or pa.types.is_null(dtype):
+        return "number"
+    if pa.types.is_dictionary(dtype):
+        return kind_of(dtype.value_type)
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype):
+        return "text"
+    return str(dtype)
+
+
+def _column(values: Any, kind: str) -> Array:
+    """An Arrow array as NumPy: numbers as floats with NaN for null, text as objects."""
+    import pyarrow as pa
+
+    values = decoded(values)
+    if kind not in ("float64", "float32", "number"):
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    if kind == "number":
+        if values.null_count == 0 and pa.types.is_integer(values.type):
+            return np.asarray(values.to_numpy(zero_copy_only=True))
+        values = values.cast(pa.float64(), safe=False)  # whole numbers above 2^53 are rounded, as in arrays
+    return np.asarray(values.to_numpy(zero_copy_only=values.null_count == 0))
+
+
+def decoded(values: Any) -> Any:
+    """An Arrow array without its dictionary."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        return values
+    words = values.dictionary.cast(decoded_type(values.type))
+    return pa.DictionaryArray.from_arrays(values.indices, words).dictionary_decode()
+
+
+def decoded_type(dtype: Any) -> Any:
+    """The type of an Arrow array without its dictionary."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(dtype):
+        return dtype
+    # Values cannot be taken from views.
+    return pa.large_string() if pa.types.is_string_view(dtype.value_type) else dtype.value_type
+
+
+def spells_number(text: str) -> bool:
+    """Whether a column of a CSV file may hold this text and still be one of numbers.
+
+    The reader's own rules: unlike Python's they have no 1_000 and no digits of other scripts.
+    """
+    import pyarrow as pa
+
+    try:
+        pa.scalar(text.strip(" \t")).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
