@@ -155,3 +155,13 @@ def test_bad_observations() -> None:
     never = umbrella(likelihoods={s: {"grey": 1.0, "blue": 0.0} for s in PRIORS})
     with pytest.raises(DataError, match="probability 0 in every state"):
         never.posterior(["blue"])
+
+
+def test_densities_are_functions_of_arrays_or_of_single_numbers() -> None:
+    def slow(x: float) -> float:
+        return math.exp(-x)
+
+    for first in (slow, lambda x: np.exp(-x)):
+        problem = DecisionProblem([0.5, 0.5], [first, lambda x: 2 * np.exp(-2 * x)])
+        found = problem.posterior([0.5, 1])
+        assert found[0] == pytest.approx(1 / (1 + 4 * math.exp(-1.5)), rel=1e-14)

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import bernoulli, multivariate_normal, norm, poisson
+from scipy.stats import bernoulli, cauchy, multivariate_normal, norm, poisson
+from scipy.stats import t as student
 
 from summula.bayes import SPRT, BayesClassifier, DecisionProblem, bayes_risk, decision_risk, likelihood_ratio_test
 from summula.core.errors import DataError, ParameterError
 from summula.stats import MultivariateNormal
 
 ZERO, ONE = norm(0, 1), norm(1, 1)
+NARROW = norm(1e4, 1e-3)
 
 
 class TestLikelihoodRatio:
@@ -130,10 +132,41 @@ class TestRisk:
         assert found.value == pytest.approx(norm.cdf(-0.5), abs=1e-9)
 
     @pytest.mark.parametrize(
+        ("densities", "risk"),
+        [
+            ([ZERO.pdf, ONE.pdf], norm.cdf(-0.5)),
+            ([lambda x: math.exp(-x) if x > 0 else 0.0, lambda x: 2 * math.exp(-2 * x) if x > 0 else 0.0], 0.375),
+            ([lambda x: np.exp(-x) * (x > 0), lambda x: 2 * np.exp(-2 * x) * (x > 0)], 0.375),
+            ([lambda x: (x >= 0) & (x <= 1), lambda x: 0.5 * ((x >= 0.5) & (x <= 2.5))], 0.125),
+        ],
+    )
+    def test_plain_functions_of_arrays_or_of_single_numbers(self, densities: Any, risk: float) -> None:
+        found = bayes_risk([0.5, 0.5], densities)
+        assert found.method == "quadrature"
+        assert found.value == pytest.approx(risk, abs=1e-11)
+        assert found.lower <= risk <= found.upper
+
+    @pytest.mark.parametrize(
+        ("densities", "risk"),
+        [
+            ([cauchy(0), cauchy(2)], 0.25),
+            ([student(2), student(2, loc=1)], student(2).cdf(-0.5)),
+            ([norm(0, 1e-3), norm(0, 1e3)], None),
+        ],
+    )
+    def test_heavy_tails_and_very_different_scales(self, densities: Any, risk: float | None) -> None:
+        if risk is None:  # where the narrow density is the larger one
+            x = 1e-3 * math.sqrt(2 * math.log(1e6) / (1 - 1e-12))
+            risk = norm.cdf(-x / 1e-3) + 0.5 * (1 - 2 * norm.cdf(-x / 1e3))
+        found = bayes_risk([0.5, 0.5], densities)
+        assert found.value == pytest.approx(risk, rel=1e-9)
+        assert found.lower <= risk <= found.upper
+
+    @pytest.mark.parametrize(
         ("make", "error", "words"),
         [
-            (lambda: bayes_risk([0.5, 0.5], [ZERO.pdf, ONE.pdf], method="quadrature"), ParameterError, "support="),
-            (lambda: bayes_risk([0.5, 0.5], [ZERO.pdf, ONE.pdf]), ParameterError, "distributions to draw from"),
+            (lambda: bayes_risk([0.5, 0.5], [NARROW.pdf, ONE.pdf], method="quadrature"), ParameterError, "support="),
+            (lambda: bayes_risk([0.5, 0.5], [NARROW.pdf, ONE.pdf]), ParameterError, "distributions to draw from"),
             (lambda: bayes_risk([0.5, 0.5], [ZERO, ONE], method="exact"), ParameterError, "method must be one of"),
             (lambda: bayes_risk([0.5, 0.5], [ZERO, ONE], support=(1, 0)), ParameterError, "the smaller first"),
             (lambda: decision_risk(lambda x: x * 0 + 7, [0.5, 0.5], [ZERO, ONE]), DataError, "has no costs"),

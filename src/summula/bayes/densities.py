@@ -3,7 +3,7 @@
 {"grey": 0.7, "blue": 0.3}      probabilities by name                       a discrete observation
 [0.7, 0.3]                      probabilities of the observations 0, 1, ...
 scipy.stats.norm(0, 1)          anything with `logpdf` or `logpmf`
-lambda x: ...                   a density: p(x) for every x of an array
+lambda x: ...                   a density: p(x), of an array of observations or of a single one
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
 
-__all__ = ["Density", "check_probabilities", "density_of"]
+__all__ = ["Density", "check_probabilities", "density_of", "evaluate"]
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def density_of(given: Any, name: str) -> Density:
     if hasattr(given, "logpdf"):
         return Density(given, None, lambda xs: np.asarray(given.logpdf(xs), np.float64))
     if callable(given):
-        return Density(given, None, lambda xs: _log(np.asarray(given(xs), np.float64), name))
+        return Density(given, None, lambda xs: _log(evaluate(given, xs), name))
     if isinstance(given, Sequence | np.ndarray):
         return density_of(dict(enumerate(np.asarray(given, np.float64).tolist())), name)
     raise ParameterError(
@@ -110,6 +110,19 @@ def _looked_up(table: Mapping[Any, float], xs: Any, name: str) -> Array:
         )
     with np.errstate(divide="ignore"):
         return np.log(np.array([table[x] for x in values], np.float64))
+
+
+def evaluate(function: Callable[[Any], Any], xs: Any) -> Array:
+    """A density at every observation: from one call where it accepts an array, else from one call each."""
+    x = np.asarray(xs)
+    if x.dtype.kind in "biuf":
+        try:
+            p = np.asarray(function(x), np.float64)
+        except (TypeError, ValueError):  # as `math.exp(x)` and `x > 0 and ...` do
+            p = np.empty(0)
+        if p.shape in ((), x.shape[:1]):
+            return np.broadcast_to(p, x.shape[:1])
+    return np.array([float(function(one)) for one in xs])
 
 
 def _log(p: Array, name: str) -> Array:

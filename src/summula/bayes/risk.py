@@ -12,19 +12,18 @@ between two points of a grid, the border is found by bisection, and pieces are i
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import integrate
+from scipy import special
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from summula.bayes.decision_problem import DecisionProblem
-from summula.bayes.densities import Density
+from summula.bayes.densities import Density, evaluate
 from summula.core.errors import DataError, ParameterError
 from summula.stats.bounds import check_delta
 from summula.stats.bounds_betting import betting_bounds
@@ -37,7 +36,16 @@ Array = NDArray[np.float64]
 _METHODS = ("auto", "sum", "quadrature", "monte_carlo")
 _GRID = 4_001  # points at which a rule on numbers is asked
 _TAIL = 1e-13  # probability left out at each end of an unbounded support
-_PIECES = 10  # pieces of a smooth density that are integrated one by one
+_PIECES = 20  # pieces of each density that are integrated one by one
+_LEVELS = special.expit(np.linspace(-1, 1, 801) * special.logit(1 - _TAIL))  # probabilities of the points of a grid
+_LEGENDRE = np.polynomial.Legendre.basis(12)
+_COARSE_NODES = np.concatenate([[-1.0], _LEGENDRE.deriv().roots(), [1.0]])  # Lobatto: a jump at an end is noticed
+_COARSE_WEIGHTS = 2 / (12 * 13 * _LEGENDRE(_COARSE_NODES) ** 2)
+_FINE_NODES, _FINE_WEIGHTS = np.polynomial.legendre.leggauss(20)
+_NODES, _COARSE = np.concatenate([_COARSE_NODES, _FINE_NODES]), len(_COARSE_NODES)
+_HALVINGS = 60  # of pieces on which a density is not smooth
+_WIDE_GRID = 40_001  # points at which a plain function is evaluated to find where it is positive
+_MASS_ERROR = 0.01  # by which the sum over that grid may miss 1
 
 
 class DecisionRisk(NamedTuple):
@@ -169,7 +177,8 @@ def decision_risk(
     method : {"auto", "sum", "quadrature", "monte_carlo"}, default="auto"
         Sums for discrete observations, quadrature for a number, else Monte Carlo.
     support : pair of float, optional
-        Where densities of a number that are plain functions are positive; needed for quadrature of these.
+        Interval outside of which densities are 0. Needed for quadrature of plain functions only where it cannot be
+        found: a narrow density far from 0.
     n_samples : int, default=100_000
         Draws of Monte Carlo.
     delta : float, default=0.05
@@ -290,14 +299,11 @@ def _risk(
     if method not in _METHODS:
         raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
     densities = problem._densities
-    if method == "auto":
-        method = (
-            "sum" if densities[0].is_discrete else "quadrature" if _is_number(densities, support) else "monte_carlo"
-        )
-    if method == "sum":
+    if method == "sum" or (method == "auto" and densities[0].is_discrete):
         return _summed(problem, decide)
-    if method == "quadrature":
-        return _integrated(problem, decide, _support(densities, support))
+    grid = None if method == "monte_carlo" else _grid(densities, support)
+    if method == "quadrature" or grid is not None:
+        return _integrate(problem, decide, grid)
     return _sampled(problem, decide, n_samples, delta, random_state)
 
 
@@ -320,58 +326,106 @@ def _outcomes(densities: tuple[Density, ...]) -> Any:
     return np.arange(int(np.floor(np.min(ends))), int(np.ceil(np.max(ends))) + 1)
 
 
-def _is_number(densities: tuple[Density, ...], support: Any) -> bool:
-    """Whether observations are single numbers with known ends."""
-    return support is not None or all(_ends(density) is not None for density in densities)
-
-
-def _ends(density: Density) -> tuple[float, float] | None:
-    """Where nearly all of a distribution of numbers lies; None where that is not known."""
+def _quantiles(density: Density, support: tuple[float, float] | None) -> Array | None:
+    """Points that follow the density, tails included; None where observations are not single numbers."""
     given = density.given
     if isinstance(given, MultivariateNormal):
-        reach = 7.5 * math.sqrt(given.cov[0, 0])
-        return (float(given.mean[0]) - reach, float(given.mean[0]) + reach) if given.dimension == 1 else None
+        if given.dimension != 1:
+            return None
+        return np.asarray(given.mean[0] + math.sqrt(given.cov[0, 0]) * special.ndtri(_LEVELS), np.float64)
     if hasattr(given, "ppf"):
-        low, high = given.ppf([_TAIL, 1 - _TAIL])
-        return float(low), float(high)
-    return None
+        return np.asarray(given.ppf(_LEVELS), np.float64)
+    if hasattr(given, "logpdf") or density.is_discrete:
+        return None
+    return _quantiles_of_function(density, support)
 
 
-def _support(densities: tuple[Density, ...], support: Any) -> tuple[float, float]:
+def _quantiles_of_function(density: Density, support: tuple[float, float] | None) -> Array | None:
+    """Quantiles of a plain function from sums over a grid; None where it does not integrate to 1 there."""
+    x = np.sinh(np.linspace(-25.0, 25.0, _WIDE_GRID)) if support is None else np.linspace(*support, _WIDE_GRID)
+    try:
+        with np.errstate(all="ignore"):
+            p = np.nan_to_num(evaluate(density.given, x), nan=0.0, posinf=0.0)  # as exp(-x) * (x > 0) is at -1e9
+    except (TypeError, ValueError, IndexError, OverflowError):  # a function of vectors
+        return None
+    with np.errstate(over="ignore"):
+        mass = np.concatenate([[0.0], np.cumsum((p[1:] + p[:-1]) / 2 * np.diff(x))])
+    if support is None and abs(mass[-1] - 1) > _MASS_ERROR:
+        return None
+    positive = np.flatnonzero(p > 0)
+    if not len(positive):
+        return None
+    first, last = max(positive[0] - 1, 0), min(positive[-1] + 2, len(x))
+    return np.asarray(np.interp(_LEVELS * mass[-1], mass[first:last], x[first:last]), np.float64)
+
+
+def _grid(densities: tuple[Density, ...], support: Any) -> tuple[Array, Array] | None:
+    """Points at which a rule is evaluated, and borders of the pieces of an integral; None without single numbers.
+
+    Both follow the quantiles of every density: distributions of very different scales, or with heavy tails, have no
+    common grid of equal steps.
+    """
+    ends = _check_support(support)
+    quantiles = [_quantiles(density, ends) for density in densities]
+    if any(points is None or not np.isfinite(points).all() for points in quantiles):
+        return None
+    points = np.concatenate([points for points in quantiles if points is not None])
+    low, high = ends if ends is not None else (points.min(), points.max())
+    fine = np.concatenate([points, np.linspace(low, high, _GRID)])
+    pieces = np.concatenate([points[:: len(_LEVELS) // _PIECES] for points in quantiles if points is not None])
+    return _between(fine, low, high), _between(pieces, low, high)
+
+
+def _between(points: Array, low: float, high: float) -> Array:
+    return np.unique(np.concatenate([[low], np.clip(points, low, high), [high]]))
+
+
+def _check_support(support: Any) -> tuple[float, float] | None:
     if support is None:
-        ends = [_ends(density) for density in densities]
-        if any(one is None for one in ends):
-            raise ParameterError(
-                "Quadrature needs to know where the densities are positive: give support=(low, high), or distributions "
-                "of one number with `ppf`."
-            )
-        low, high = min(one[0] for one in ends if one), max(one[1] for one in ends if one)
-    else:
-        low, high = (float(end) for end in support)
+        return None
+    low, high = (float(end) for end in support)
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"support must be two finite numbers, the smaller first; got {support!r}.")
     return low, high
 
 
-def _integrated(problem: DecisionProblem, decide: Rule, support: tuple[float, float]) -> DecisionRisk:
-    edges = _edges(decide, *support)
-    value, error, calls = 0.0, 0.0, 0
-    for low, high in itertools.pairwise(edges):
-        action = int(decide(np.array([(low + high) / 2]))[0])
-
-        def paid(x: float, action: int = action) -> float:
-            return float(np.exp(_log_joint(problem, np.array([x])))[0] @ problem.costs[action])
-
-        pieces = np.linspace(low, high, _PIECES + 1)
-        for a, b in itertools.pairwise(pieces):
-            part, uncertain, info = integrate.quad(paid, a, b, epsabs=1e-13, epsrel=1e-11, limit=200, full_output=1)[:3]
-            value, error, calls = value + part, error + uncertain, calls + info["neval"]
+def _integrate(problem: DecisionProblem, decide: Rule, grid: tuple[Array, Array] | None) -> DecisionRisk:
+    if grid is None:
+        raise ParameterError(
+            "Quadrature needs densities of one number that integrate to 1: give distributions with `ppf` "
+            "(scipy.stats), or support=(low, high), outside of which the densities are 0."
+        )
+    fine, pieces = grid
+    edges = np.unique(np.concatenate([_changes(decide, fine), pieces]))
+    low, high = edges[:-1], edges[1:]
+    value, error, calls = 0.0, 2 * _TAIL * float(np.abs(problem.costs).max()), 0
+    for _ in range(_HALVINGS):
+        parts, uncertain = _gauss(problem, decide, low, high)
+        calls += len(low) * len(_NODES)
+        left = uncertain > 1e-14 + 1e-11 * np.abs(parts)
+        value, error = value + math.fsum(parts[~left]), error + math.fsum(uncertain[~left])
+        low, high, parts, uncertain = low[left], high[left], parts[left], uncertain[left]
+        if not len(low):
+            break
+        middle = (low + high) / 2
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    value, error = value + math.fsum(parts), error + math.fsum(uncertain)
     return DecisionRisk(value, value - error, value + error, "quadrature", calls)
 
 
-def _edges(decide: Rule, low: float, high: float) -> Array:
-    """Ends of the support, and where between them the rule changes its action."""
-    grid = np.linspace(low, high, _GRID)
+def _gauss(problem: DecisionProblem, decide: Rule, low: Array, high: Array) -> tuple[Array, Array]:
+    """Integrals over pieces without a change of action, and the difference between a Gauss and a Lobatto rule."""
+    half, middle = (high - low) / 2, (high + low) / 2
+    x = middle[:, None] + half[:, None] * _NODES
+    with np.errstate(over="ignore"):
+        joint = np.exp(_log_joint(problem, x.ravel())).reshape(*x.shape, -1)
+    paid = np.einsum("pns,ps->pn", joint, problem.costs[decide(middle)])
+    parts, coarse = half * (paid[:, _COARSE:] @ _FINE_WEIGHTS), half * (paid[:, :_COARSE] @ _COARSE_WEIGHTS)
+    return parts, np.abs(parts - coarse)
+
+
+def _changes(decide: Rule, grid: Array) -> Array:
+    """Where between points of a grid the rule changes its action, by bisection."""
     actions = decide(grid)
     changes = np.flatnonzero(actions[1:] != actions[:-1])
     left, right, before = grid[changes], grid[changes + 1], actions[changes]
@@ -379,7 +433,7 @@ def _edges(decide: Rule, low: float, high: float) -> Array:
         middle = (left + right) / 2
         same = decide(middle) == before
         left, right = np.where(same, middle, left), np.where(same, right, middle)
-    return np.concatenate([[low], (left + right) / 2, [high]])
+    return np.asarray((left + right) / 2)
 
 
 def _sampled(problem: DecisionProblem, decide: Rule, n: int, delta: float, random_state: int) -> DecisionRisk:
