@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import kernel, summing_kernel
+from summula.core.numerics.compile import internal_kernel, internal_summing_kernel, kernel
 
 __all__ = [
     "add_rows",
@@ -38,7 +38,7 @@ _TILE = 512  # rows
 _SHRINK = np.float32(1.0 - 2.0**-21)  # covers the rounding of a bound in single precision
 
 
-@summing_kernel
+@internal_summing_kernel
 def square_distance(x: Any, c: Any) -> float:
     """Return D of a row and a centre, equation (1)."""
     s = 0.0
@@ -59,7 +59,7 @@ def squared_distances(X: Any, C: Any, out: Any) -> None:
 # --------------------------------------------------------------------------------------------------------- assignment
 
 
-@summing_kernel
+@internal_summing_kernel
 def _write_scored(x: Any, origin: Any, out: Any) -> float:
     """Write a row less the origin, then the constant 1, in single precision; returns its length."""
     d, s = len(origin), 0.0
@@ -107,7 +107,7 @@ def open_rows(X: Any, C: Any, origin: Any, bounds: Any, state: Any, out: Any) ->
 
 # (Results go to other arrays than those they come from: a store that may leave a value as it is becomes a branch, and
 # is not vectorised.)
-@kernel
+@internal_kernel
 def _lower(scores: Any, low: Any, out: Any) -> None:
     """Write the lower of two scores of each row."""
     for r in range(len(scores)):
@@ -115,7 +115,7 @@ def _lower(scores: Any, low: Any, out: Any) -> None:
         out[r] = v if v < m else m
 
 
-@kernel
+@internal_kernel
 def _second(scores: Any, low: Any, second: Any, out: Any) -> None:
     """Write the second lowest of scores of which the lowest two so far are given."""
     for r in range(len(scores)):
@@ -124,14 +124,14 @@ def _second(scores: Any, low: Any, second: Any, out: Any) -> None:
         out[r] = h if h < a else a
 
 
-@kernel
+@internal_kernel
 def _chosen(scores: Any, j: Any, low: Any, chosen: Any, out: Any) -> None:
     """Write the centre with the lowest score so far."""
     for r in range(len(scores)):
         out[r] = j if scores[r] < low[r] else chosen[r]
 
 
-@kernel
+@internal_kernel
 def _lowest_of_tile(scores: Any, ends: Any, lowest: Any, chosen: Any, t: int, u: int) -> None:
     """The same for the rows from t up to u, so few that the scores of one centre stay in the first-level cache."""
     last = len(ends) - 1
@@ -153,7 +153,7 @@ def _lowest_of_tile(scores: Any, ends: Any, lowest: Any, chosen: Any, t: int, u:
             likely, next_likely = next_likely, likely
 
 
-@kernel
+@internal_kernel
 def _lowest_scores(scores: Any, ends: Any, lowest: Any, chosen: Any) -> None:
     """Find the best two scores of the centres of each group, and the centre with the best score, for every row.
 
@@ -166,7 +166,7 @@ def _lowest_scores(scores: Any, ends: Any, lowest: Any, chosen: Any) -> None:
         _lowest_of_tile(scores, ends, lowest, chosen, t, min(t + _TILE, n))
 
 
-@kernel
+@internal_kernel
 def _nearest(X: Any, i: int, C: Any, order: Any, scores: Any, r: int, limit: float) -> Any:
     """Return the nearest centre among those with a score up to `limit`, and D; -1 if there is none."""
     chosen, D = -1, np.inf
@@ -246,7 +246,7 @@ def add_rows(X: Any, C: Any, weights: Any, labels: Any, own: Any, total: Any, we
 # ------------------------------------------------------------------------------------------------------------- seeding
 
 
-@kernel
+@internal_kernel
 def _whole(w: float, D: float, scale: float) -> int:
     """The potential w D of a row as a whole number of units: sums of these do not depend on their order."""
     return np.int64(w * D * scale)  # type: ignore[return-value]

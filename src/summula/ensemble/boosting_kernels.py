@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import kernel, summing_kernel
+from summula.core.numerics.compile import internal_kernel, summing_kernel
 from summula.core.numerics.exponential32_kernels import exp32, log1p32
 
 __all__ = ["binary_slopes", "softmax_slopes", "warmup"]
@@ -25,13 +25,13 @@ _ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 _ROWS = 256  # whose exponentials of all classes are at hand at once
 
 
-@kernel
+@internal_kernel
 def _bits(x: Any) -> Any:
     """A number that is larger where x >= 0 is; the largest of such is found for several rows at once."""
     return np.float32(x).view(np.int32)
 
 
-@kernel
+@internal_kernel
 def _number(bits: Any) -> Any:
     """The x with these bits."""
     whole = np.int32(bits)
@@ -93,7 +93,7 @@ def softmax_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any, begin: int, end:
     return loss
 
 
-@kernel
+@internal_kernel
 def _exponentials(z: Any, start: int, m: int, top: Any, total: Any, out: Any) -> None:
     """e^(z_k - max z) of m rows, and their sums."""
     for i in range(m):
@@ -113,7 +113,7 @@ def _exponentials(z: Any, start: int, m: int, top: Any, total: Any, out: Any) ->
             total[i] += np.float64(e[i])
 
 
-@kernel
+@internal_kernel
 def _slopes_of_class(e: Any, total: Any, part: Any, number: Any, k: Any, slopes: Any, spreads: Any) -> Any:
     """Slopes in the score of one class; 1 - p is a sum of the others, without cancellation where p is nearly 1."""
     most, widest = _NONE, _NONE
@@ -126,7 +126,7 @@ def _slopes_of_class(e: Any, total: Any, part: Any, number: Any, k: Any, slopes:
     return _number(most), _number(widest)
 
 
-@kernel
+@internal_kernel
 def _weighted(weight: Any, slopes: Any, spreads: Any) -> Any:
     """The same times the weights of the rows."""
     most, widest = _NONE, _NONE

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel
 
 __all__ = ["curvature_of_score", "loss_of_score", "slope_of_score"]
 
 
-@kernel
+@internal_kernel
 def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
     """The loss of a score; y is -1 or 1 for losses of the margin, any number for the rest."""
     z, size = y * p, abs(p - y)
@@ -33,7 +33,7 @@ def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
     return over if loss == 6 else over * over
 
 
-@kernel
+@internal_kernel
 def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
     """The derivative of the loss in p."""
     if loss <= 3:
@@ -57,7 +57,7 @@ def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
     return np.sign(r) if loss == 6 else 2.0 * (r - bend * np.sign(r))
 
 
-@kernel
+@internal_kernel
 def curvature_of_score(loss: int, bend: float, y: float, p: float) -> Any:
     """The second derivative of the loss in p; at a kink that of one side."""
     z, size = y * p, abs(p - y)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import kernel, summing_kernel
+from summula.core.numerics.compile import internal_kernel, internal_summing_kernel, kernel
 from summula.core.numerics.exponential_kernels import _exp
 
 __all__ = [
@@ -53,7 +53,7 @@ class Patterns(NamedTuple):
 # ------------------------------------------------------------------------------------------------- covariance matrices
 
 
-@summing_kernel
+@internal_summing_kernel
 def _whiten(X: Array, n: int, W: Array, shift: Array, Y: Array, square: Array) -> None:
     """Y[1 + j] = sum over m <= j of W_jm X[m] - shift_j for n rows of the data, and the sum of squares over j."""
     square[:n] = 0.0
@@ -71,7 +71,7 @@ def _whiten(X: Array, n: int, W: Array, shift: Array, Y: Array, square: Array) -
             square[i] += Y[1 + j, i] * Y[1 + j, i]
 
 
-@summing_kernel
+@internal_summing_kernel
 def _add_products(P: Array, n: int, G: Array) -> None:
     """G += P P' over n columns of P, which has an even number of rows: pairs of rows with pairs, the lower half."""
     for a in range(0, len(G), 2):
@@ -88,7 +88,7 @@ def _add_products(P: Array, n: int, G: Array) -> None:
             G[a + 1, b + 1] += qt
 
 
-@kernel
+@internal_kernel
 def _pack(Y: Array, r: Array, n: int, P: Array, places: NDArray[np.int64]) -> int:
     """The rows with a responsibility that counts, times its root, which stands first; returns how many there are."""
     count = 0
@@ -103,7 +103,7 @@ def _pack(Y: Array, r: Array, n: int, P: Array, places: NDArray[np.int64]) -> in
     return count
 
 
-@kernel
+@internal_kernel
 def _transpose(Z: Array, start: int, n: int, X: Array) -> None:
     for i in range(n):
         for j in range(Z.shape[1]):
@@ -180,7 +180,7 @@ def responsibilities(lines: Array, K: int, weight: Array) -> float:
 # ------------------------------------------------------------------------------------ diagonal covariances, NaN allowed
 
 
-@kernel
+@internal_kernel
 def _add_densities(X: Array, n: int, mean: Array, scale: Array, out: Array) -> None:
     """Add -t^2 / 2 with t = (x - mean) scale; for a missing value, take the constant of its column off instead."""
     for j in range(len(mean)):
@@ -190,7 +190,7 @@ def _add_densities(X: Array, n: int, mean: Array, scale: Array, out: Array) -> N
             out[i] += missing if np.isnan(t) else -0.5 * t * t
 
 
-@summing_kernel
+@internal_summing_kernel
 def _add_moments(X: Array, n: int, mean: Array, scale: Array, r: Array, first: Array, second: Array) -> None:
     """Add the sums of r t and of r t^2; a missing value has t = 0 and t^2 = 1."""
     for j in range(len(mean)):
@@ -248,7 +248,7 @@ def diagonal_sums(
 # ----------------------------------------------------------------------------- rows with missing values, any covariance
 
 
-@kernel
+@internal_kernel
 def _condition(S: Array, seen: Array, n_seen: int, L: Array, gain: Array) -> float:
     """For one covariance S and the columns `seen` (the observed ones first, then the missing ones), write the Cholesky
     factor L of the observed block and the gain: row j, for a missing column, is S_jo S_oo^-1. Returns log det L.
@@ -327,7 +327,7 @@ def incomplete_sums(Z: Array, patterns: Patterns, mean: Array, S: Array, r: Arra
                     second[k, seen[m], seen[q]] += count * total
 
 
-@kernel
+@internal_kernel
 def _add_outer(e: Array, r: float, first: Array, second: Array) -> None:
     for j in range(len(e)):
         by = r * e[j]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 from summula.core.numerics.intrinsics import maximum, minimum
 
 __all__ = ["accumulate", "accumulate_cached", "descend_pairs", "descend_singles", "warmup"]
@@ -31,7 +31,7 @@ _FLAT = 1e-12  # the least curvature: kernels that are not positive semidefinite
 _INF = np.inf
 
 
-@kernel
+@internal_kernel
 def _least(f: Array, penalty: Array) -> int:
     """The place of the least f + penalty; -1 where all are infinite."""
     best, place = _INF, -1
@@ -48,7 +48,7 @@ def _least(f: Array, penalty: Array) -> int:
     return -1
 
 
-@kernel
+@internal_kernel
 def _partner(
     f: Array, penalty: Array, row: Array, diagonal: Array, fi: float, kii: float, gain: Array
 ) -> tuple[int, float]:
@@ -71,13 +71,13 @@ def _partner(
     return -1, top
 
 
-@kernel
+@internal_kernel
 def _move(f: Array, ri: Array, rj: Array, step: float) -> None:
     for t in range(len(f)):
         f[t] += step * (ri[t] - rj[t])
 
 
-@kernel
+@internal_kernel
 def _closed(beta: float, bound: float) -> float:
     """The penalty of a variable that is at a bound: infinite."""
     return _INF if beta == bound else 0.0

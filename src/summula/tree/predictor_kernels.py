@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 
 __all__ = ["add_scores", "add_scores_of_bins", "find_leaves", "warmup"]
 
 _TOGETHER = 64  # rows that go down a tree side by side
 
 
-@kernel
+@internal_kernel
 def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> None:
     """The leaves of some rows in one tree, into `at`.
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 
 __all__ = ["MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "warmup"]
 
@@ -104,7 +104,7 @@ def _number_leaves(nodes: Any, keep: Any, leaf: Any) -> None:
             at += 1
 
 
-@kernel
+@internal_kernel
 def _ask(x: Any, m: int, threshold: Any, missing_left: int, keep: Any, full: Any, bits: Any) -> None:
     """Equation (1) for m rows; a comparison with a missing value is false."""
     if missing_left:
@@ -115,7 +115,7 @@ def _ask(x: Any, m: int, threshold: Any, missing_left: int, keep: Any, full: Any
             bits[i] &= full if x[i] <= threshold else keep
 
 
-@kernel
+@internal_kernel
 def _ask_category(x: Any, m: int, lefts: Any, missing_left: int, keep: Any, bits: Any) -> None:
     for i in range(m):
         left = missing_left if x[i] != x[i] else lefts[np.int64(x[i])]

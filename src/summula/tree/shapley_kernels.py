@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 
 __all__ = ["add_shapley", "warmup"]
 
 
-@kernel
+@internal_kernel
 def _goes_left(x: float, node: int, nodes: Any) -> bool:
     chosen = nodes.category[node]
     if chosen >= 0 and x == x:
@@ -29,7 +29,7 @@ def _goes_left(x: float, node: int, nodes: Any) -> bool:
     return x <= nodes.threshold[node] or (x != x and nodes.missing_left[node] != 0)
 
 
-@kernel
+@internal_kernel
 def _extend(weights: Any, size: int, z: float, o: float) -> None:
     """Add a column to the weighted sums over subsets of each size."""
     weights[size] = 1.0 if size == 0 else 0.0
@@ -38,7 +38,7 @@ def _extend(weights: Any, size: int, z: float, o: float) -> None:
         weights[i] = z * weights[i] * (size - i) / (size + 1)
 
 
-@kernel
+@internal_kernel
 def _without(weights: Any, last: int, z: float, o: float) -> float:
     """The sum in (1): the weights with one column taken out again."""
     total, next_one = 0.0, weights[last]

@@ -9,7 +9,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 
 __all__ = ["column_addresses", "copy_columns", "warmup"]
 
@@ -104,7 +104,7 @@ def column_addresses(array: int, places: Any, out: Any) -> bool:
     return True
 
 
-@kernel
+@internal_kernel
 def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first: int, last: int) -> None:
     """Copy rows `first` to `last` of one column, less its shift."""
     source, target = address + np.uint64(step * first), out + np.uint64(row_bytes * first)

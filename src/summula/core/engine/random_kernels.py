@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from summula.core.engine import random
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 
 __all__ = ["choice", "integer", "mix64", "normal", "permutation", "random_bits", "uniform", "warmup"]
 
@@ -43,7 +43,7 @@ def integer(key: int, row: int, high: int) -> int:
     return np.int64(((random_bits(key, row) >> np.uint64(32)) * np.uint64(high)) >> np.uint64(32))  # type: ignore[return-value]
 
 
-@kernel
+@internal_kernel
 def _sift_down(keys: Any, order: Any, start: int, stop: int) -> None:
     """Restore the heap below `start`: no entry is larger than its parent."""
     root = start

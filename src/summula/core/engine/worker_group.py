@@ -26,7 +26,7 @@ import numpy as np
 
 from summula.core.engine.engine import check_watch
 from summula.core.engine.threads import inside_pool, pool, thread_count
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 from summula.core.numerics.intrinsics import (
     compare_exchange,
     cpu_relax,
@@ -63,7 +63,7 @@ _latest: weakref.ref[WorkerGroup] | None = None
 # ------------------------------------------------------------------------------------------------------------- kernels
 
 
-@kernel
+@internal_kernel
 def _back_off(polls: int) -> None:
     """Wait before polling again: spin at first, then yield, then sleep."""
     if polls <= _SPINS:
@@ -74,7 +74,7 @@ def _back_off(polls: int) -> None:
         sleep_microseconds(_SLEEP)
 
 
-@kernel
+@internal_kernel
 def barrier_wait(table: Any, member: int) -> None:
     """Wait until every member has called this as often as the caller has."""
     members = len(table) - 1
@@ -92,13 +92,13 @@ def barrier_wait(table: Any, member: int) -> None:
                 raise RuntimeError("another thread of the worker group has failed")
 
 
-@kernel
+@internal_kernel
 def is_cancelled(table: Any) -> bool:
     """Whether the members should leave the kernel."""
     return load_acquire(table.reshape(-1), (len(table) - 1) * LINE + _CANCELLED) > 0  # type: ignore[no-any-return]
 
 
-@kernel
+@internal_kernel
 def wait_for_round(table: Any, member: int) -> bool:
     """Wait for the next round; return whether there is one for this member. Member 0 never waits."""
     if member == 0:

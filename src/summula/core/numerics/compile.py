@@ -14,11 +14,21 @@ from numba import njit, types
 from numba.core.datamodel import models, register_default
 
 from summula.core.numerics.kernel_cache import enable_cache
+from summula.core.numerics.kernel_libraries import InternalCompiler, InternalSummingCompiler
 
-__all__ = ["compiled", "inlined", "internal_kernel", "kernel", "non_allocating_kernel", "summing_kernel"]
+__all__ = [
+    "compiled",
+    "inlined",
+    "internal_kernel",
+    "internal_summing_kernel",
+    "kernel",
+    "non_allocating_kernel",
+    "summing_kernel",
+]
 
 # Division by zero gives infinity or NaN, as in NumPy; nothing passes kernels as C callbacks.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
+_SUMMING = {"fastmath": {"reassoc", "contract"}}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -35,7 +45,7 @@ def summing_kernel(function: Callable[..., Any]) -> Any:
 
     The order is fixed when it is compiled, so equal rows give equal bits; NaN and infinities keep their meaning.
     """
-    return compiled(function, fastmath={"reassoc", "contract"})
+    return compiled(function, **_SUMMING)
 
 
 def non_allocating_kernel(function: Callable[..., Any]) -> Any:
@@ -49,25 +59,33 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def internal_kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel that only kernels call, without the code that converts Python objects; saves half the time.
+    """Compile a kernel that only kernels call: to LLVM code, which is linked into that of its callers.
 
     It may not create arrays. Called from Python, as in tests, it is compiled as an ordinary kernel first.
     """
-    return _InternalKernel(function)
+    return _InternalKernel(function, InternalCompiler, {})
+
+
+def internal_summing_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel that only kernels call, and whose sums may be added in any order, the same in all callers."""
+    return _InternalKernel(function, InternalSummingCompiler, _SUMMING)
 
 
 class _InternalKernel:
     """Behaves like a compiled function inside kernels (`_numba_type_` is Numba's protocol for that)."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.py_func = function
-        self._dispatcher = compiled(function, no_cpython_wrapper=True, _nrt=False)
+    def __init__(self, function: Callable[..., Any], compiler: Any, options: dict[str, Any]) -> None:
+        self.py_func, self._options = function, options
+        # Not cached: what callers need of it is in their own code.
+        decorate = njit(**_OPTIONS, **options, no_cpython_wrapper=True, _nrt=False, pipeline_class=compiler)
+        self._dispatcher = decorate(function)
+        self.targetoptions = self._dispatcher.targetoptions
         self._numba_type_ = _KernelType(self._dispatcher)  # a weak reference
         self._callable: Any = None
 
     def __call__(self, *args: Any) -> Any:
         if self._callable is None:
-            self._callable = compiled(self.py_func)
+            self._callable = compiled(self.py_func, **self._options)
         return self._callable(*args)
 
 

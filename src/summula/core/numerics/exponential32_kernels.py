@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel
 
 __all__ = ["exp32", "log1p32"]
 
@@ -25,7 +25,7 @@ _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np
 _MIDDLE = np.float32(0.41421356)
 
 
-@kernel
+@internal_kernel
 def exp32(x: Any) -> Any:
     """e^x for -80 <= x <= 0."""
     shifted = x * _PER_LOG_2 + _ROUND
@@ -38,7 +38,7 @@ def exp32(x: Any) -> Any:
     return total * exponent.view(np.float32)
 
 
-@kernel
+@internal_kernel
 def log1p32(e: Any) -> Any:
     """log(1 + e) for 0 <= e <= 1."""
     large = e > _MIDDLE

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import kernel
+from summula.core.numerics.compile import internal_kernel, kernel
 
 __all__ = ["exponentials", "sigmoids", "warmup"]
 
@@ -22,7 +22,7 @@ _EXP = tuple(1.0 / math.factorial(n) for n in range(14))
 _ARTANH = tuple(1.0 / (2 * n + 1) for n in range(11))
 
 
-@kernel
+@internal_kernel
 def _exp(x: float) -> float:
     """Equation (1), for |x| <= 600."""
     shifted = x * _PER_LOG_2 + _ROUND
@@ -35,7 +35,7 @@ def _exp(x: float) -> float:
     return total * np.int64(exponent).view(np.float64)
 
 
-@kernel
+@internal_kernel
 def _log1p(e: float) -> float:
     """Equation (2), for 0 <= e <= 1."""
     large = e > 0.41421356

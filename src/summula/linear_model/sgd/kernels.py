@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import kernel, summing_kernel
+from summula.core.numerics.compile import internal_kernel, internal_summing_kernel, kernel
 from summula.core.numerics.intrinsics import prefetch
 from summula.linear_model.sgd.rule import DUE, SCALE, SCALES, Rule, State
 from summula.losses.kernels import loss_of_score, slope_of_score
@@ -44,7 +44,7 @@ _SMALLEST_SCALE = 1e-9
 _AHEAD = 8  # rows that are asked for before they are needed
 
 
-@kernel
+@internal_kernel
 def _prefetch_row(data: Array, first: int, last: int) -> None:
     """Request the cache lines (of 64 bytes) of a row."""
     for k in range(first, last, 64 // data.itemsize):
@@ -56,7 +56,7 @@ def _prefetch_row(data: Array, first: int, last: int) -> None:
 # is a reference, and counting two a row costs as much as a dozen entries.
 
 
-@summing_kernel
+@internal_summing_kernel
 def _dot(data: Array, v: Array) -> float:
     total = 0.0
     for k in range(len(data)):
@@ -64,7 +64,7 @@ def _dot(data: Array, v: Array) -> float:
     return total
 
 
-@summing_kernel
+@internal_summing_kernel
 def _sparse_dot(data: Array, indices: Array, first: int, last: int, v: Array) -> float:
     total = 0.0
     for k in range(np.uint64(first), np.uint64(last)):
@@ -72,14 +72,14 @@ def _sparse_dot(data: Array, indices: Array, first: int, last: int, v: Array) ->
     return total
 
 
-@summing_kernel
+@internal_summing_kernel
 def _sparse_add(data: Array, indices: Array, first: int, last: int, step: float, v: Array) -> None:
     """v += step x, and nothing else."""
     for k in range(np.uint64(first), np.uint64(last)):
         v[np.uint64(indices[k])] += step * data[k]
 
 
-@summing_kernel
+@internal_summing_kernel
 def _square(data: Array) -> float:
     total = 0.0
     for k in range(len(data)):
@@ -87,7 +87,7 @@ def _square(data: Array) -> float:
     return total
 
 
-@summing_kernel
+@internal_summing_kernel
 def _add(data: Array, indices: Array | None, step: float, before: float, v: Array, a: Array, judged: int) -> float:
     """v += step x, and (4); returns by how much |v|^2 has grown, where that is asked for."""
     grown = 0.0
@@ -116,7 +116,7 @@ def _add(data: Array, indices: Array | None, step: float, before: float, v: Arra
     return grown
 
 
-@kernel
+@internal_kernel
 def _pay(
     count: int, indices: Array | None, due: float, scale: float, before: float, v: Array, a: Array, q: Array
 ) -> float:

@@ -12,10 +12,11 @@ import numpy as np
 
 from summula.core.engine.random_kernels import random_bits
 from summula.core.numerics.compile import internal_kernel, non_allocating_kernel
-from summula.tree.exact.records import ABSOLUTE, ENTROPY, GINI, POISSON, SQUARED
+from summula.core.numerics.late_binding import KernelSignature
+from summula.tree.exact.records import ABSOLUTE, ENTROPY, GINI, POISSON, SQUARED, example_inputs
 from summula.tree.exact.scan_kernels import find_threshold
 
-__all__ = ["grow"]
+__all__ = ["find_categories", "grow"]
 
 _MISSING = 255  # the category of missing values
 _EPSILON = 2.0**-52
@@ -81,6 +82,15 @@ def _median_impurity(data: Any, order: Any, start: int, stop: int, weight: float
 # --------------------------------------------------------------------------------------------------------- categories
 
 
+def _example_categories() -> tuple[Any, ...]:
+    rows, *rest = example_inputs()
+    return rows, 0, (0, 0, 0), *rest
+
+
+_CATEGORIES = KernelSignature(_example_categories)
+_call_categories = _CATEGORIES.call
+
+
 @internal_kernel
 def _rank_categories(data: Any, f: int, order: Any, start: int, stop: int, target: int, scratch: Any) -> None:
     """Rank the categories of a column by the mean of y, or the share of class `target`: `scratch.category_rank`."""
@@ -126,8 +136,8 @@ def _order_by_category(data: Any, f: int, order: Any, start: int, stop: int, scr
         counts[0, rank_of_row] += 1
 
 
-@internal_kernel
-def _find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, split: Any, scratch: Any) -> bool:
+@_CATEGORIES.kernel
+def find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, split: Any, scratch: Any) -> None:
     """Find the best set of categories of a column, if it beats `split`: a leading part of them in some order.
 
     By the mean of y, or the share of the second of two classes, some leading part is the best of all sets (Fisher 1958)
@@ -136,21 +146,20 @@ def _find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any,
     start, stop, _ = place
     order, n_classes = data.orders[len(data.orders) - 1], len(total) - 1
     n_orders = 1 if parameters.criterion >= SQUARED or n_classes == 2 else n_classes
-    varies = False
+    parameters.varies = 0
     for k in range(n_orders):
         target = -1 if parameters.criterion >= SQUARED else (1 if n_classes == 2 else k)
         _rank_categories(data, f, order, start, stop, target, scratch)
         _order_by_category(data, f, order, start, stop, scratch)
         before = split.score
         if find_threshold((scratch.order, scratch.rank_column), place, data, total, parameters, split, scratch):
-            varies = True
+            parameters.varies = 1
         if split.score > before:
             split.feature, split.is_categorical = f, 1
             for b in range(256):
                 rank = scratch.category_rank[b]
                 scratch.goes_left[b] = rank >= 0 and rank <= split.threshold
             split.missing_left = scratch.goes_left[_MISSING] if scratch.category_rank[_MISSING] >= 0 else -1
-    return varies
 
 
 # ------------------------------------------------------------------------------------------------------------- search
@@ -179,7 +188,9 @@ def _find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any,
         f, before = features[visited], split.score
         place = (node.start, node.stop, counter + 1)
         if data.is_categorical[f]:
-            varies = _find_categories(data, f, place, total, parameters, split, scratch)
+            arguments = (data, f, place, total, parameters, split, scratch)
+            _call_categories(parameters.find_categories, arguments)
+            varies = parameters.varies > 0
         else:
             varies = find_threshold((data.orders[f], data.values[f]), place, data, total, parameters, split, scratch)
             if split.score > before:

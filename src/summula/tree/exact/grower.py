@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.engine.threads import inside_pool, thread_count, together
-from summula.tree.exact.grow_kernels import grow
+from summula.tree.exact.grow_kernels import find_categories, grow
 from summula.tree.exact.records import ABSOLUTE, CRITERIA, ENTROPY, NODE, PARAMETERS, SQUARED, ExactRows, Scratch
+from summula.tree.exact.scan_kernels import scan_address
 from summula.tree.predictor import Nodes
 
 __all__ = ["ExactParameters", "ExactTree", "grow_exact", "warmup"]
@@ -93,16 +94,18 @@ def grow_exact(
     nodes, sums, open_nodes = np.zeros(most, NODE), np.empty((most, n_sums)), np.empty(most, np.int64)
     flags = np.zeros((most if is_categorical.any() else 1, 256), np.uint8)
     scratch = Scratch.of(n, d, n_sums, has_categories=bool(is_categorical.any()), has_medians=criterion == ABSOLUTE)
-    state = _state(parameters, d)
+    state = _state(parameters, d, has_categories=bool(is_categorical.any()))
     while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
         check()
     found = int(state[0]["n_nodes"])
     return _read(nodes[:found], sums[:found], flags, shift, n_classes)
 
 
-def _state(parameters: ExactParameters, d: int) -> Array:
+def _state(parameters: ExactParameters, d: int, *, has_categories: bool) -> Array:
     state = np.zeros(1, PARAMETERS)
     state["criterion"] = CRITERIA[parameters.criterion]
+    state["scan"] = scan_address(CRITERIA[parameters.criterion])
+    state["find_categories"] = find_categories.address() if has_categories else 0
     state["max_depth"] = _UNLIMITED if parameters.max_depth is None else parameters.max_depth
     state["max_leaves"] = parameters.max_leaf_nodes or _UNLIMITED
     state["best_first"] = parameters.max_leaf_nodes is not None
@@ -155,6 +158,7 @@ def _read(nodes: Array, sums: Array, flags: Array, shift: float, n_classes: int)
 
 
 def warmup() -> None:
-    """Compile for the types people use; the criterion is a number to the kernels."""
+    """Compile for every kind of criterion."""
     X, y = np.zeros((2, 1)), np.zeros(2)
-    grow_exact(X, y, None, 0, ExactParameters("squared_error"), np.zeros(1, bool), lambda: None)
+    for criterion, n_classes in (("gini", 1), ("squared_error", 0), ("absolute_error", 0)):
+        grow_exact(X, y, None, n_classes, ExactParameters(criterion), np.ones(1, bool), lambda: None)

@@ -18,6 +18,7 @@ __all__ = [
     "SQUARED",
     "ExactRows",
     "Scratch",
+    "example_inputs",
 ]
 
 _INT, _FLOAT = np.int64, np.float64
@@ -68,10 +69,13 @@ PARAMETERS = np.dtype(
         ("max_features", _INT),
         ("random_threshold", _INT),  # 1: one threshold per column, drawn; 0: the best one
         ("key", _INT),  # of random numbers
+        ("scan", _INT),  # addresses of kernels; see `scan_kernels`
+        ("find_categories", _INT),
         ("weight", _FLOAT),  # of all rows
         ("n_nodes", _INT),  # state: nodes, leaves that may be split, leaves
         ("n_open", _INT),
         ("n_leaves", _INT),
+        ("varies", _INT),  # whether the column of categories looked at last is not constant
     ]
 )
 
@@ -122,3 +126,10 @@ class Scratch(NamedTuple):
             np.zeros(by_target, np.int64),
             np.zeros(by_target),
         )
+
+
+def example_inputs() -> tuple[Any, ...]:
+    """Return arguments of the types that kernels have: rows, sums, parameters, a split and scratch."""
+    column, scratch = np.zeros(1), Scratch.of(1, 1, 1, has_categories=False, has_medians=False)
+    rows = ExactRows(np.zeros((1, 1)), np.zeros((1, 1), np.uint32), np.zeros(1, np.uint8), column, column)
+    return rows, column, np.zeros(1, PARAMETERS)[0], np.zeros(1, SPLIT)[0], scratch

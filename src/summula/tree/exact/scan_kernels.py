@@ -10,6 +10,8 @@ With W, n and the sums of a criterion over the rows on each side of a threshold 
 
 which differs from minus the weighted impurity of both sides by what is the same for every split of the node. Missing
 values are last in the order; they are tried on either side.
+
+Each criterion has a kernel of its own, which is compiled when a tree is first grown by it.
 """
 
 from __future__ import annotations
@@ -20,9 +22,19 @@ import numpy as np
 
 from summula.core.engine.random_kernels import random_bits
 from summula.core.numerics.compile import inlined, internal_kernel
-from summula.tree.exact.records import ENTROPY, POISSON, SQUARED
+from summula.core.numerics.late_binding import KernelSignature
+from summula.tree.exact.records import ENTROPY, POISSON, SQUARED, example_inputs
 
-__all__ = ["find_threshold", "scan_absolute", "scan_classes", "scan_numbers"]
+__all__ = ["find_threshold", "scan_address"]
+
+
+def _example_scan() -> tuple[Any, ...]:
+    rows, sums, parameters, split, scratch = example_inputs()
+    return (np.zeros(1, np.uint32), np.zeros(1)), (0, 0, 0), rows, sums, parameters, 0.0, split, scratch
+
+
+_SCAN = KernelSignature(_example_scan)
+_call_scan = _SCAN.call
 
 
 @inlined
@@ -61,8 +73,8 @@ def _term(criterion: int, weight: float) -> float:
     return weight * weight
 
 
-@internal_kernel
-def scan_classes(
+@_SCAN.kernel
+def _scan_classes(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
     """Find the best threshold by (1) or (2), if it beats `split`."""
@@ -114,8 +126,8 @@ def scan_classes(
                 _record(split, score, value, high, drawn, missing_left)
 
 
-@internal_kernel
-def scan_numbers(
+@_SCAN.kernel
+def _scan_numbers(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
     """Find the best threshold by (3) or (4), if it beats `split`."""
@@ -181,8 +193,8 @@ def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float) 
     return median * below - sum_below + (total - sum_below) - median * (weight - below)  # type: ignore[no-any-return]
 
 
-@internal_kernel
-def scan_absolute(
+@_SCAN.kernel
+def _scan_absolute(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
     """Find the best threshold by (5), if it beats `split`."""
@@ -243,10 +255,11 @@ def find_threshold(column: Any, place: Any, data: Any, total: Any, parameters: A
         high = x[order[_first_missing(order, x, start, stop) - 1]]
         drawn = low + np.float64(random_bits(parameters.key, counter) >> np.uint64(11)) * 2.0**-53 * (high - low)
         drawn = low if drawn >= high else drawn
-    if parameters.criterion < SQUARED:
-        scan_classes(column, place, data, total, parameters, drawn, split, scratch)
-    elif parameters.criterion <= POISSON:
-        scan_numbers(column, place, data, total, parameters, drawn, split, scratch)
-    else:
-        scan_absolute(column, place, data, total, parameters, drawn, split, scratch)
+    _call_scan(parameters.scan, (column, place, data, total, parameters, drawn, split, scratch))
     return True
+
+
+def scan_address(criterion: int) -> int:
+    """Return the address of the kernel that finds the best threshold by a criterion."""
+    scan = _scan_classes if criterion < SQUARED else _scan_numbers if criterion <= POISSON else _scan_absolute
+    return scan.address()
