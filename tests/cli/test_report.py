@@ -22,10 +22,14 @@ def test_a_report_is_small_whole_and_has_every_section(which: str, request: pyte
     said = " ".join(" ".join(Page(text).text).split())
     assert len(text.encode()) < 3_000_000
     assert trained.said["verdict"] in said
-    for heading in ("Candidates", "On the rows held out", "What the model looks at", "The data", "How it was made"):
+    for heading in ("Candidates", "On the rows held out", "What the model depends on", "The data", "How it was made"):
         assert f"<h2>{heading}</h2>" in text
     assert "Assumed: The held-out rows are independent draws" in said
     assert f"summula {summula.__version__}" in said
+    assert "Permutation importance" in said
+    assert "Partial dependence" in said
+    assert "Contributions to single predictions" in said
+    assert re.search(r"held-out data \(SHA-256\) [0-9a-f]{64} ", said)
     for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         assert 0.0 <= coordinates(drawing).min() <= coordinates(drawing).max() <= 1.0
 
@@ -33,8 +37,9 @@ def test_a_report_is_small_whole_and_has_every_section(which: str, request: pyte
 def test_classes_get_curves_calibration_and_a_table_of_confusions(species: Trained) -> None:
     text = text_of(species)
     assert "<h3>ROC</h3>" in text
+    assert "<h3>Precision and recall</h3>" in text
     assert "<h3>Calibration</h3>" in text
-    assert "Which class is taken for which" in text
+    assert "<h3>Confusion matrix</h3>" in text
     assert "they have no valid standard errors" in text  # the model is penalised
     assert "island" in text
     assert "sex[" in text  # coefficients have the names of columns and levels
@@ -43,7 +48,9 @@ def test_classes_get_curves_calibration_and_a_table_of_confusions(species: Train
 def test_numbers_get_residuals(mass: Trained) -> None:
     text = text_of(mass)
     assert "<h3>Residuals</h3>" in text
-    assert "Predictions are held within the range of the training target" in text
+    assert "Predictions are clipped to the range of the training target" in text
+    for score in ("R2", "RMSE", "MAE"):
+        assert f"<td>{score}</td>" in text
 
 
 def test_least_squares_has_standard_errors(mass: Trained, tmp_path: object) -> None:

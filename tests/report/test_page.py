@@ -11,8 +11,10 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from summula.report import Content, Figure, Table, render
-from summula.report.charts import Line, bars, histogram, intervals, lines, points
+from summula.report import Content, Figure, Gallery, Table, render
+from summula.report.axes import number_text
+from summula.report.charts import Line, bars, histogram, intervals, lines, points, waterfall
+from summula.report.matrix_charts import matrix
 
 VOID = {"meta", "br", "link", "img", "input"}
 
@@ -66,9 +68,13 @@ def test_names_of_all_kinds_are_escaped() -> None:
         lines([Line(evil, np.arange(3.0), np.arange(3.0))] * 2, evil, evil),
         points(np.arange(3.0), np.arange(3.0), evil, evil),
         histogram(np.arange(9.0), evil),
+        histogram([np.arange(9.0), np.arange(3.0)], evil, names=[evil, evil]),
+        waterfall([evil, evil], [1.0, -2.0], 3.0, evil),
+        matrix(np.eye(2), [evil] * 2, [evil] * 2, evil, texts=[[evil] * 2] * 2, titles=(evil, evil)),
     ]
     text = page(
         *(Figure(evil, one, evil) for one in drawn),
+        Gallery(evil, [Figure(evil, drawn[0], evil)], evil),
         Table(evil, [evil], [[evil]], evil),
         title=evil,
         verdict=evil,
@@ -110,9 +116,37 @@ def test_drawings_stay_within_their_frame(scale: float) -> None:
         bars(["a", "b"], [-scale, 2 * scale], "l"),
         intervals(["a"], [scale], [0.5 * scale], [3 * scale], "l"),
         points(np.full(3, scale), np.full(3, scale), "x", "y"),
+        waterfall(["a", "b"], [2 * scale, -3 * scale], scale, "l"),
+        histogram([x[:100], x[100:]], "x", names=["a" * 30, "b" * 30]),
+        lines([Line("c" * 40, np.sort(x[:9]), y[:9])] * 7, "x", "y"),
+        matrix(np.array([[1.0, -0.5, np.nan]]), ["r" * 30], ["c" * 30] * 3, "l"),
     ):
         places = coordinates(svg)
         assert np.isfinite(places).all()
         assert places.min() >= 0.0
         assert places.max() <= 1.0
     assert points(x, y, "x", "y").count("<circle") <= 1_500
+
+
+def test_a_waterfall_ends_at_the_total() -> None:
+    svg = waterfall(["up", "down"], [4.0, -1.0], 10.0, "l")
+    (left, width), (second, narrow) = (
+        map(float, one) for one in re.findall(r'<rect class="bar s\d" x="(\S+)" .*?width="(\S+)"', svg)
+    )
+    assert narrow == pytest.approx(width / 4, abs=0.2)
+    assert second + narrow == pytest.approx(left + width, abs=0.2)
+    assert re.findall(r'class="bar (s\d)"', svg) == ["s0", "s1"]
+
+
+def test_stacked_histograms_count_every_row() -> None:
+    values = np.array([0.0, 0, 0, 1, 2, 2, 5])
+    svg = histogram([values[:4], values[4:]], "x", names=["a", "b"], whole=True)
+    heights = np.array(re.findall(r'<rect class="bar.*?height="(\S+)"', svg), float)
+    assert heights.sum() / heights.min() == pytest.approx(len(values), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (1e-14, "0"), (1234.0, "1234"), (12_000.0, "12k"), (2.5e6, "2.5M"), (-3e9, "-3G")]
+)
+def test_tick_labels(value: float, text: str) -> None:
+    assert number_text(value) == text

@@ -62,3 +62,20 @@ def test_honest_columns_are_left_alone(column: object) -> None:
 
 def test_a_good_predictor_of_numbers_is_left_alone() -> None:
     assert not found(NUMBERS + 0.1 * RNG.normal(size=N), NUMBERS)
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_wide_tables_have_the_same_suspicious_columns_as_their_columns_alone(classes: bool) -> None:
+    rng = np.random.default_rng(0)
+    n = 30
+    y = np.where(np.arange(n) < 12, "no", "yes") if classes else np.arange(n) * 1.5
+    wide = {f"v{j}": rng.normal(size=n) for j in range(60)}
+    wide["order"] = np.exp(np.arange(n) / 3.0)
+    wide["reversed"] = -np.arange(float(n))
+    wide["tied"] = np.repeat(np.arange(6.0), 5)
+    wide["two"] = (np.arange(n) >= 12).astype(float)
+    wide["gone"] = np.where(np.arange(n) < 12, np.nan, rng.normal(size=n))
+    alone = {name: found for name in wide for found in leaks(pa.table({name: wide[name]}), y, classes).values()}
+    assert leaks(pa.table(wide), y, classes) == alone
+    assert {"order", "reversed"} <= set(alone)
+    assert ("two" in alone) == ("gone" in alone) == classes

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.frames import is_frame, opened
+from summula.core.data.frames import is_frame, opened, plain_doubles
 from summula.core.data.numbers import array_of, column_values
 from summula.core.data.sparse_format import check_sparse
 from summula.core.engine.random import GOLDEN, mix64
@@ -126,6 +126,9 @@ def row_hashes(X: Any, y: Any = None) -> Hashes:
 
 def _columns(X: Any) -> list[Any]:
     if is_frame(X):
+        plain = plain_doubles(X)
+        if plain and len(plain) == X.num_columns:
+            return list(plain.values())
         return [column_values(column) for column in opened(X).iter_columns()]
     values = np.asarray(X)
     return [values] if values.ndim == 1 else [values[:, j] for j in range(values.shape[1])]

@@ -219,10 +219,12 @@ def compare(
     return comparison_of(first, second, rows, meant, delta)
 
 
-def comparison_of(first: Any, second: Any, rows: Measured, meant: Loss, delta: float) -> Comparison:
+def comparison_of(
+    first: Any, second: Any, rows: Measured, meant: Loss, delta: float, hashes: tuple[str, str] | None = None
+) -> Comparison:
     """The comparison of two models on rows that are known to be held out, which have been measured."""
     a, b = rows.losses.T
-    hashes = (model_hash(first), model_hash(second))
+    hashes = (model_hash(first), model_hash(second)) if hashes is None else hashes
     data = data_hash(rows.hashes)
     width = meant.high - meant.low
     # A difference lies between -width and width. The order is the same whichever model comes first.

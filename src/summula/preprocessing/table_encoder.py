@@ -25,7 +25,7 @@ from summula.core.estimator.parameters import Allowed, boolean, check_parameters
 from summula.core.estimator.validation import _weights, collection_reader
 from summula.core.model_files import schema
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
-from summula.preprocessing.table_encoder_plans import ColumnPlan, plan_column
+from summula.preprocessing.table_encoder_plans import ColumnPlan, encode_numbers, plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
 __all__ = ["TableEncoder", "column_sums", "merged", "weight_of"]
@@ -251,18 +251,48 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def encoded(self, blocks: Blocks, work: Callable[[Array], Array] | None = None) -> Iterator[Array]:
         """The encoded rows of blocks, or a function of them, block by block."""
         used = [column for column in self.columns_ if column.kind != "dropped"]
-        options = self.get_params()
-        ends = list(accumulate(len(column.names(self.categories == "codes")) for column in used))
-        places, width = [slice(a, b) for a, b in pairwise([0, *ends])], ends[-1]
+        options, places = self.get_params(), list(self.places().values())
 
         def encode(columns: dict[str, Any], start: int) -> Array:
-            rows: Array = np.empty((len(next(iter(columns.values()))), width))
+            rows: Array = np.empty((len(next(iter(columns.values()))), places[-1].stop))
+            done = encode_numbers(used, places, columns, options, rows) if len(rows) < len(used) else set()
             for plan, place in zip(used, places, strict=True):
-                plan.encode(columns[plan.name], start, options, rows[:, place])
+                if plan.name not in done:
+                    plan.encode(columns[plan.name], start, options, rows[:, place])
             return rows if work is None else work(rows)
 
         with closing(blocks_in_order(blocks, encode, to_user=blocks.streams)) as batches:  # type: ignore[type-var]
             yield from batches
+
+    def places(self) -> dict[str, slice]:
+        """The encoded columns that each column becomes, for columns that are not left out."""
+        check_is_fitted(self)
+        codes = self.categories == "codes"
+        used = {column.name: len(column.names(codes)) for column in self.columns_ if column.kind != "dropped"}
+        ends = [0, *accumulate(used.values())]
+        return {name: slice(a, b) for name, (a, b) in zip(used, pairwise(ends), strict=True)}
+
+    def encode_column(self, name: str, values: Any) -> Array:
+        """Encode values of one column.
+
+        Parameters
+        ----------
+        name : str
+        values : pyarrow array
+
+        Returns
+        -------
+        ndarray of shape (n_values, n_columns)
+            The columns that `places` names.
+        """
+        import pyarrow as pa
+
+        check_is_fitted(self)
+        plan = next(column for column in self.columns_ if column.name == name)
+        column = table_blocks(pa.table({name: values})).read(0, len(values))[name]
+        rows = np.empty((len(values), len(plan.names(self.categories == "codes"))))
+        plan.encode(column, 0, self.get_params(), rows)
+        return rows
 
     def _checked(self, X: Any, *, fitting: bool) -> tuple[Any, list[str] | None]:
         """The data, and the names of the columns to read; complains of columns that are not there."""
@@ -283,7 +313,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _wanted(self, there: list[str], *, by_place: bool = False) -> list[str]:
         used = [column.name for column in self.columns_ if column.kind != "dropped"]
-        lacking = [name for name in used if name not in there]
+        known = set(there)
+        lacking = [name for name in used if name not in known]
         if lacking and by_place:
             raise DataError(f"TableEncoder was fitted on an array; give columns {', '.join(map(repr, lacking))}.")
         if lacking:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.frames import column_numbers, frame_library, is_frame, opened
+from summula.core.data.frames import column_numbers, frame_library, is_frame, opened, plain_doubles
 from summula.core.data.numbers import Origin, real_numbers, refuse_silent_conversions
 from summula.core.data.readers.table import decoded
 from summula.core.data.scan import Scan
@@ -94,7 +94,8 @@ def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = Fa
         frame = opened(X)
         named = {str(name): name for name in frame.columns}  # names of pandas may be numbers
         columns = list(named) if names is None else names
-        read = {name: _of_series(frame.get_column(named[name])) for name in columns}
+        plain = plain_doubles(X)
+        read = {name: plain[name] if name in plain else _of_series(frame.get_column(named[name])) for name in columns}
         return Blocks(columns, len(frame), _slicer(read), False)
     values = np.asarray(X)
     columns = [f"x{j}" for j in range(values.shape[1])] if names is None else names

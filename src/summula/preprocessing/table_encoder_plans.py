@@ -188,6 +188,33 @@ def _write(columns: list[Array], out: Array) -> None:
         out[:, j] = column
 
 
+def encode_numbers(
+    plans: list[ColumnPlan], places: list[slice], columns: dict[str, Any], options: dict[str, Any], out: Array
+) -> set[str]:
+    """Encode all numbers of a block that has more columns than rows at once; the names of those that are done."""
+    chosen = [
+        (plan, place.start)
+        for plan, place in zip(plans, places, strict=True)
+        if plan.kind == "number" and isinstance(columns[plan.name], np.ndarray) and columns[plan.name].dtype.kind == "f"
+    ]
+    if not chosen:
+        return set()
+    values = np.column_stack([columns[plan.name] for plan, _ in chosen])
+    if np.isinf(values).any():
+        return set()  # column by column, to say where
+    starts = np.array([start for _, start in chosen])
+    if options["categories"] != "codes":
+        missing = np.isnan(values)
+        mean, scale = (np.array([getattr(plan, name) for plan, _ in chosen]) for name in ("mean", "scale"))
+        values = np.where(missing, mean, values)
+        if options["standardize"]:
+            values = (values - mean) / scale
+        marked = np.array([plan.missing for plan, _ in chosen])
+        out[:, starts[marked] + 1] = missing[:, marked]
+    out[:, starts] = values
+    return {plan.name for plan, _ in chosen}
+
+
 def _first_there(values: Any, wanted: str) -> tuple[int, Any]:
     """The first value that is of the wrong kind."""
     if isinstance(values, np.ndarray):

@@ -1,11 +1,11 @@
-"""What a report tells, without how it looks."""
+"""The content of a report, without its layout."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Content", "Figure", "Table"]
+__all__ = ["Content", "Figure", "Gallery", "Item", "Table"]
 
 
 class Table(NamedTuple):
@@ -32,6 +32,17 @@ class Figure(NamedTuple):
     note: str = ""
 
 
+class Gallery(NamedTuple):
+    """Small figures side by side, with a title and a sentence about all of them."""
+
+    title: str
+    figures: Sequence[Figure]
+    note: str = ""
+
+
+Item = Figure | Gallery | Table
+
+
 class Content(NamedTuple):
     """A whole report.
 
@@ -45,7 +56,7 @@ class Content(NamedTuple):
     facts : sequence of pairs of str
         Shown beside the verdict.
     sections : sequence of pairs
-        A heading, and its figures and tables.
+        A heading, and its figures, galleries and tables.
     command : str
         What was typed.
     versions : mapping
@@ -57,7 +68,7 @@ class Content(NamedTuple):
     verdict: str
     promises: Sequence[str]
     facts: Sequence[tuple[str, str]]
-    sections: Sequence[tuple[str, Sequence[Figure | Table]]]
+    sections: Sequence[tuple[str, Sequence[Item]]]
     command: str
     versions: dict[str, str]
     warnings: Sequence[str] = ()

@@ -6,7 +6,7 @@ import math
 from importlib.resources import files
 from typing import Any
 
-from summula.report.content import Content, Figure
+from summula.report.content import Content, Figure, Gallery
 
 __all__ = ["render"]
 
@@ -35,6 +35,7 @@ def render(content: Content) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["cell"] = cell
     environment.tests["figure"] = lambda item: isinstance(item, Figure)
+    environment.tests["gallery"] = lambda item: isinstance(item, Gallery)
     environment.tests["numeric"] = _is_number
     # Drawings are made by charts.py, which escapes the names in them.
     environment.filters["drawing"] = Markup

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places
 
@@ -27,6 +26,7 @@ Array = NDArray[Any]
 
 _ROWS = 50_000  # looked at
 _NEARLY = 0.999
+_CLEARLY = 0.99  # share of the largest sum of products of ranks below which an order is not suspicious
 _MIN_ROWS = 10
 _MIN_OF_CLASS = 5  # rows of a class, missing values, and rows per value of a pure column
 
@@ -51,11 +51,33 @@ def leaks(table: Any, y: Array, classes: bool) -> dict[str, str]:
     found = {}
     codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)[1]
     blocks = table_blocks(table)
-    for name, column in blocks.read(0, blocks.n_rows).items():
-        evidence = _of_column(column, y, codes, classes)
+    columns = blocks.read(0, blocks.n_rows)
+    clear = _clear_columns(columns, codes) if len(columns) > blocks.n_rows else set()
+    for name, column in columns.items():
+        evidence = "" if name in clear else _of_column(column, y, codes, classes)
         if evidence:
             found[name] = evidence
     return found
+
+
+def _clear_columns(columns: dict[str, Any], codes: Array) -> set[str]:
+    """Columns of a table with more columns than rows that are not suspicious, found in one pass over all of them.
+
+    They have no missing value, more different values than purity can be told from, and an order that is not nearly that
+    of the target: the sum of products of ranks, which AUC and rank correlation grow with, is not extreme.
+    """
+    names = [name for name, one in columns.items() if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
+    if not names:
+        return set()
+    X = np.column_stack([columns[name] for name in names])
+    order = np.argsort(X, axis=0, kind="stable")
+    ordered = np.take_along_axis(X, order, axis=0)
+    distinct = 1 + (ordered[1:] > ordered[:-1]).sum(axis=0)
+    target = _ranks(codes)[order] - (len(codes) + 1) / 2
+    steps = np.arange(len(codes)) - (len(codes) - 1) / 2
+    best = float(np.sort(target[:, 0]) @ steps)
+    clear = (distinct == len(codes)) & (np.abs(steps @ target) < _CLEARLY * best) & ~np.isnan(X).any(axis=0)
+    return {name for name, one in zip(names, clear.tolist(), strict=True) if one}
 
 
 def _of_column(column: Any, y: Array, codes: Array, classes: bool) -> str:
@@ -75,9 +97,9 @@ def _of_column(column: Any, y: Array, codes: Array, classes: bool) -> str:
     if x is None or np.ptp(x[known]) == 0:
         return ""
     if classes:
-        auc = _auc(x[known], codes[known])
+        auc = _auc(places[known], codes[known])
         return f"its order separates the classes (AUC {auc:.4g})" if auc >= _NEARLY else ""
-    rho = _rank_correlation(x[known], np.asarray(y[known], np.float64))
+    rho = _rank_correlation(places[known], np.unique(y[known], return_inverse=True)[1])
     return f"it is nearly a monotone function of the target (rank correlation {rho:.4f})" if abs(rho) >= _NEARLY else ""
 
 
@@ -116,22 +138,28 @@ def _is_pure(places: Array, codes: Array) -> bool:
     return bool(most.sum() - constant >= _NEARLY * (len(codes) - constant))
 
 
-def _auc(x: Array, codes: Array) -> float:
-    """How well the order of x separates two classes, in either direction; 0.5 for other numbers of classes."""
+def _ranks(places: Array) -> Array:
+    """Ranks from 1 on, equal values sharing their mean rank; `places` are those of the values among sorted ones."""
+    counts = np.bincount(places)
+    return np.asarray((np.cumsum(counts) - 0.5 * (counts - 1))[places])
+
+
+def _auc(places: Array, codes: Array) -> float:
+    """How well an order separates two classes, in either direction; 0.5 for other numbers of classes."""
     counts = np.bincount(codes)
     present = np.flatnonzero(counts)
     if len(present) != 2 or counts[present].min() < _MIN_OF_CLASS:
         return 0.5
     first, second = counts[present]
-    total = float(rankdata(x)[codes == present[1]].sum())
+    total = float(_ranks(places)[codes == present[1]].sum())
     auc = (total - second * (second + 1) / 2) / (first * second)
     return float(max(auc, 1.0 - auc))
 
 
-def _rank_correlation(x: Array, y: Array) -> float:
-    if np.ptp(y) == 0:
-        return 0.0
-    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+def _rank_correlation(places: Array, others: Array) -> float:
+    x, y = (ranks - ranks.mean() for ranks in (_ranks(places), _ranks(others)))
+    size = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / size if size > 0.0 else 0.0
 
 
 def leaks_of_training(table: Any, y: Array, classes: bool, dropped: Iterable[str]) -> dict[str, str]:

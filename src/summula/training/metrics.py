@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.certification.fingerprints import model_hash
 from summula.certification.holdout import certificate_of, comparison_of
 from summula.certification.rows import loss_named, measure
 from summula.core.errors import ParameterError
@@ -28,13 +29,13 @@ from summula.stats.bounds import check_delta
 __all__ = [
     "METRICS",
     "CappedLoss",
+    "HoldoutJudgement",
     "Interval",
     "Judge",
     "Judgement",
     "Metric",
     "certified_loss",
-    "certified_on_holdout",
-    "compared_on_holdout",
+    "judged_on_holdout",
     "metric_for",
     "risk_of",
 ]
@@ -338,13 +339,33 @@ def certified_loss(model: Any) -> dict[str, Any]:
     return {"loss": CappedLoss("squared" if squared else "absolute", cap), "range": (0.0, cap), "costs": None}
 
 
-def certified_on_holdout(model: Any, X: Any, y: Any, delta: float, groups: Array | None = None) -> Any:
-    """A certificate of a table model from rows that are known to be held out; `groups` are those of the rows."""
-    loss = loss_named(**certified_loss(model))
-    return certificate_of(model, measure([model], X, y, loss), loss, check_delta(delta), groups)
+class HoldoutJudgement(NamedTuple):
+    """A certificate from held-out rows, and a comparison with the baseline; None where there is none."""
+
+    certificate: Any
+    comparison: Any
 
 
-def compared_on_holdout(model: Any, other: Any, X: Any, y: Any, delta: float) -> Any:
-    """A comparison of two table models on rows that are known to be held out."""
-    loss = loss_named(**certified_loss(model))
-    return comparison_of(model, other, measure([model, other], X, y, loss), loss, check_delta(delta))
+def judged_on_holdout(
+    model: Any, baseline: Any, X: Any, y: Any, delta: float, groups: Array | None = None
+) -> HoldoutJudgement:
+    """Certify a table model on rows that are known to be held out, and compare it with a baseline.
+
+    Parameters
+    ----------
+    model : TableModel
+    baseline : TableModel or None
+    X, y
+        The held-out rows, as `certify` takes them.
+    delta : float
+    groups : ndarray, optional
+        The groups of the rows.
+    """
+    loss, delta = loss_named(**certified_loss(model)), check_delta(delta)
+    rows = measure([model] if baseline is None else [model, baseline], X, y, loss)
+    own = rows._replace(losses=rows.losses[:, :1])
+    certificate = certificate_of(model, own, loss, delta, groups)
+    if baseline is None:
+        return HoldoutJudgement(certificate, None)
+    hashes = certificate.model_hash, model_hash(baseline.model)
+    return HoldoutJudgement(certificate, comparison_of(model, baseline, rows, loss, delta, hashes))

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -38,17 +39,17 @@ from summula.training.comparison import Leaderboard
 from summula.training.costs import costs_of
 from summula.training.file_rows import FileRows
 from summula.training.leaks import leak_sentence, leaks_of_training
+from summula.training.linear_fits import LinearFit, linear_fit
 from summula.training.memory_rows import MemoryRows
 from summula.training.metrics import (
     Judge,
     Judgement,
-    certified_on_holdout,
-    compared_on_holdout,
+    judged_on_holdout,
     metric_for,
     risk_of,
 )
 from summula.training.request import Request
-from summula.training.result import Holdout, TrainingResult
+from summula.training.result import Labelled, TrainingResult
 from summula.training.row_numbers import located_in, number_in_blocks, numbered
 from summula.training.schedule import Budget, compare_candidates, last_fit
 from summula.training.split import MIN_ROWS, Split, key_values, split_rows
@@ -71,6 +72,7 @@ _TREE_LEVELS = 250
 _COPIES = 6  # how many times a table is held in memory: itself, two encodings, and what fits need
 _LOOKED_AT = 50_000  # rows of files that are searched for leakage
 _SHOWN = 100_000  # held-out rows that a report draws
+_DRAWN = 10_000  # training rows that a report draws
 
 
 class Listener(Protocol):
@@ -206,7 +208,8 @@ class _Training:
         sums = self._sums(split)
         encoders = encoders_of(sums, self.features)
         self._announce(target, sums)
-        leaks = self._leaks(split, y, target.task, encoders[False].dropped_)
+        sample = self._training_sample(split, y)
+        leaks = self._leaks(sample, target.task, encoders[False].dropped_)
         classes = np.unique(y[split.training]) if target.task.kind == "classes" else None
         costs = None if request.costs is None else costs_of(request.costs, classes)
         judge = Judge(metric, classes, costs)
@@ -217,7 +220,7 @@ class _Training:
         model = table_model(encoders[best.candidate.codes], fitted, request.target, judge, y[split.training])
         model.threshold = best.threshold if judge.chooses_threshold else None
         model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
-        certificate = self._certificate(model, rows, split)
+        certificate, beats = self._certificate(board, model, rows, encoders, split)
         self._judge_on_holdout(board, model, rows, encoders, judge)
         X, answers = rows.sample(_SHOWN)
         guess = constant_prediction(y[split.training], target.task.kind)
@@ -226,7 +229,7 @@ class _Training:
             model=model,
             certificate=certificate,
             baseline=risk_of(metric.name, aside, np.full(len(aside), guess, dtype=aside.dtype)),
-            beats_baseline=self._beats_baseline(board, model, rows, encoders),
+            beats_baseline=beats,
             leaks=leaks,
             remarks=self.remarks,
             n_rows=self.table.n_rows,
@@ -237,7 +240,10 @@ class _Training:
             _task=target.task,
             _table=self.table.name,
             _sums=sums,
-            _holdout=Holdout(X, answers),
+            _holdout=Labelled(X, answers),
+            _sample=sample.head(_DRAWN),
+            _linear=self._linear_fit(board, model, rows, encoders[False], split),
+            _finished=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             _versions=versions(),
             _streamed=self.streamed,
         )
@@ -279,7 +285,8 @@ class _Training:
         with numbered(partial(number_in_blocks, split.training)):
             return dict(column_sums(rows_of(blocks, split.training)))
 
-    def _leaks(self, split: Split, y: Array, task: Task, dropped: dict[str, str]) -> dict[str, str]:
+    def _training_sample(self, split: Split, y: Array) -> Labelled:
+        """The first training rows in memory, as they are in the table."""
         import pyarrow as pa
 
         if self.table.is_scan:
@@ -287,9 +294,10 @@ class _Training:
         else:
             few = self.table.table.select(self.features).slice(0, 2 * _LOOKED_AT)
         chosen = split.training[: few.num_rows]
-        found = leaks_of_training(
-            few.filter(pa.array(chosen)), y[: few.num_rows][chosen], task.kind == "classes", dropped
-        )
+        return Labelled(few.filter(pa.array(chosen)), y[: few.num_rows][chosen])
+
+    def _leaks(self, sample: Labelled, task: Task, dropped: dict[str, str]) -> dict[str, str]:
+        found = leaks_of_training(sample.X, sample.y, task.kind == "classes", dropped)
         for name, why in dropped.items():
             self.remark(f"Column {name!r} is left out: {why}.")
         for name, why in found.items():
@@ -336,12 +344,36 @@ class _Training:
             board, folds[0].n_rows, budget, lambda one, left, count: rows.fit(one, left, everything, count)
         )
 
-    def _certificate(self, model: TableModel, rows: Rows, split: Split) -> Any:
+    def _linear_fit(
+        self, board: Leaderboard, model: TableModel, rows: Rows, encoder: TableEncoder, split: Split
+    ) -> LinearFit | None:
+        """The best linear candidate on all training rows, for the coefficients of a report."""
+        everything = list(range(int(split.folds.max()) + 1))
+        n_rows = rows.count(everything)
+
+        def fit(candidate: Candidate, seconds: float) -> Any:
+            return rows.fit(candidate, seconds, everything, n_rows)
+
+        return linear_fit(board, model.model, encoder, n_rows, fit)
+
+    def _certificate(
+        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder], split: Split
+    ) -> tuple[Any, bool]:
+        """The certificate, and whether held-out rows show that the model is better than the baseline."""
         X, y = rows.holdout()
         places = np.flatnonzero(split.held_out)
         with quietly(), numbered(places.__getitem__):
-            found = certified_on_holdout(model, X, y, self.request.delta, split.groups)
-        return replace(found, sampling="latest rows") if self.request.time_column is not None else found
+            found = judged_on_holdout(
+                model, _baseline(board, model, encoders[False]), X, y, self.request.delta, split.groups
+            )
+        certificate, comparison = found
+        if self.request.time_column is not None:
+            certificate = replace(certificate, sampling="latest rows")
+        if comparison is None:
+            return certificate, False
+        if comparison.p_value is not None:
+            return certificate, bool(comparison.estimate < 0 and comparison.p_value <= self.request.delta)
+        return certificate, bool(comparison.upper < 0)
 
     def _judge_on_holdout(
         self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder], judge: Judge
@@ -359,29 +391,6 @@ class _Training:
             threshold = entry.threshold if judge.chooses_threshold and hasattr(final, "predict_proba") else None
             with quietly():
                 entry.holdout = judge.interval(_Clipped(final, model), encoded[codes], y, threshold)
-
-    def _beats_baseline(
-        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder]
-    ) -> bool:
-        """Whether held-out rows show that the model is better than the baseline, at the confidence wanted."""
-        baseline = next((one.model for one in board.entries if one.name == "baseline"), None)
-        if baseline is None or board.best.name == "baseline":
-            return False
-        other = TableModel(
-            encoders[False],
-            baseline,
-            model.target,
-            low=model.low,
-            high=model.high,
-            costs=model.costs,
-            metric=model.metric,
-        )
-        X, y = rows.holdout()
-        with quietly():
-            found = compared_on_holdout(model, other, X, y, self.request.delta)
-        if found.p_value is not None:
-            return bool(found.estimate < 0 and found.p_value <= self.request.delta)
-        return bool(found.upper < 0)
 
     # -------------------------------------------------------------------------------------------------------- remarks
 
@@ -419,6 +428,15 @@ def _key_remark(name: str, sums: Any) -> str:
             f"from new groups, hold out whole groups with --group {name!r} (groups={name!r} in Python)."
         )
     return ""
+
+
+def _baseline(board: Leaderboard, model: TableModel, encoder: TableEncoder) -> TableModel | None:
+    """The baseline as a table model that is judged as `model` is; None where it is the model itself."""
+    fitted = next((one.model for one in board.entries if one.name == "baseline"), None)
+    if fitted is None or board.best.name == "baseline":
+        return None
+    options = {name: getattr(model, name) for name in ("low", "high", "costs", "metric")}
+    return TableModel(encoder, fitted, model.target, **options)
 
 
 class _Clipped:

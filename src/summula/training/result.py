@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from summula.core.data.output import spreadsheet_safe
 from summula.preprocessing import TableModel
 from summula.training.comparison import Leaderboard
+from summula.training.linear_fits import LinearFit
 from summula.training.metrics import Metric
 from summula.training.request import Request
 from summula.training.target import Task
@@ -24,11 +25,15 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Holdout:
-    """Held-out rows in memory, for figures; of very many the first."""
+class Labelled:
+    """Rows of the table in memory and their targets; of very many the first."""
 
     X: Any
     y: Array
+
+    def head(self, rows: int) -> Labelled:
+        """The first rows."""
+        return Labelled(self.X.slice(0, rows), self.y[:rows])
 
 
 @dataclass
@@ -72,7 +77,10 @@ class TrainingResult:
     _task: Task = field(repr=False)
     _table: str = field(repr=False)
     _sums: dict[str, Any] = field(repr=False)
-    _holdout: Holdout = field(repr=False)
+    _holdout: Labelled = field(repr=False)
+    _sample: Labelled = field(repr=False)
+    _linear: LinearFit | None = field(repr=False)
+    _finished: str = field(repr=False)
     _versions: dict[str, str] = field(repr=False)
     _streamed: bool = field(repr=False, default=False)
 

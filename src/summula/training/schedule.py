@@ -32,6 +32,7 @@ _COMPILED = 2.0  # seconds: who takes longer for a few rows may have been compil
 _FIRST_ROWS = 200  # enough for every kernel to be called
 _LEAST_ROWS = 500  # a fit on fewer would say nothing
 _CLEARLY = 3.0  # standard errors
+_SHORT = 1.0  # seconds left for the first round from which on cheap candidates go first
 _SLACK = 1.5  # how much longer than predicted a fit may take before it is stopped
 _LEAST_LIMIT = 5.0  # seconds: short fits may be held up by anything
 _AFTER_CTRL_C = 2.0  # seconds that a last fit may take when the user wants to stop
@@ -110,7 +111,7 @@ def compare_candidates(
     entries, whole, interrupted, done = [Entry(one) for one in candidates], 0, False, 0
     try:
         for number, fold in enumerate(rounds):
-            running = _in_turn(entries) if not number else _contenders(entries, number, budget, fold)
+            running = _first_turns(entries, budget) if not number else _contenders(entries, number, budget, fold)
             if not running:
                 break
             for place, entry in enumerate(running):
@@ -140,6 +141,12 @@ def _in_turn(entries: list[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.candidate.turn)
 
 
+def _first_turns(entries: list[Entry], budget: Budget) -> list[Entry]:
+    """The order of the first round; when time is over before it begins, what is cheap goes first."""
+    over = budget.left <= _SHORT
+    return sorted(entries, key=lambda entry: (over and entry.candidate.stops_early, entry.candidate.turn))
+
+
 def _contenders(entries: list[Entry], number: int, budget: Budget, fold: Round) -> list[Entry]:
     """Who is in the next round; nobody when it cannot end in time."""
     running = [entry for entry in _in_turn(entries) if entry.finished(number)]
@@ -164,6 +171,9 @@ def _behind(entry: Entry, best: Entry, number: int) -> bool:
 def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], waiting: int, debug: bool) -> None:
     """The first fold of a candidate, on as many rows as its share of the time allows."""
     candidate, n = entry.candidate, fold.n_rows
+    if budget.left <= 0.0 and any(other.judged and other.name != "baseline" for other in entries):
+        entry.note, entry.failed = "no model in time", True
+        return
     fold.prepare(candidate)
     reserve = max(budget.last_fit_of(other, n) for other in entries)
     share = max(budget.left - reserve, 0.5) / waiting

@@ -6,6 +6,7 @@ Columns are shared, not copied, wherever the frame keeps them as plain numbers.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "is_frame",
     "no_such_column",
     "opened",
+    "plain_doubles",
     "pop_columns",
 ]
 
@@ -36,6 +38,18 @@ def is_frame(X: Any) -> bool:
     import narwhals as nw
 
     return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def plain_doubles(X: Any) -> dict[str, Array]:
+    """The columns of a pyarrow Table that hold doubles; none of other frames.
+
+    Narwhals takes about 0.1 ms for a column, which adds up in tables of many columns and few rows.
+    """
+    pa = sys.modules.get("pyarrow")
+    if pa is None or not isinstance(X, pa.Table):
+        return {}
+    double = pa.float64()
+    return {field.name: X.column(j).to_numpy() for j, field in enumerate(X.schema) if field.type == double}
 
 
 def frame_library(X: Any) -> str:

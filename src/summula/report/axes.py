@@ -1,0 +1,119 @@
+"""Frames, axes and legends of charts, as SVG text. Colours and text sizes come from the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["NORMAL", "SMALL", "Axis", "Box", "axis_of", "clipped", "frame", "legend", "number_text", "svg"]
+
+_CHARACTER = 6.6  # mean width of a character of the legend
+_LEGEND_ROW = 18.0
+
+
+class Box(NamedTuple):
+    """The size of a chart and its margins, in units of the drawing."""
+
+    width: float
+    height: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def lowered(self, by: float) -> Box:
+        """The same chart with more room above it."""
+        return self._replace(height=self.height + by, top=self.top + by)
+
+
+NORMAL = Box(440, 280, 56, 16, 12, 42)
+SMALL = Box(300, 190, 46, 14, 10, 36)
+
+
+class Axis(NamedTuple):
+    """A linear scale from numbers to coordinates."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
+
+    def ticks(self, most: int = 5) -> list[float]:
+        """Round numbers within the axis."""
+        step = 10.0 ** math.floor(math.log10((self.high - self.low) / (most - 1)))
+        step *= next(k for k in (1, 2, 5, 10) if (self.high - self.low) / (step * k) <= most)
+        first = math.ceil(self.low / step - 1e-9)
+        return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def axis_of(values: Sequence[Any], begin: float, end: float, fixed: tuple[float, float] | None = None) -> Axis:
+    """An axis over all values with a small margin, or over a fixed range."""
+    if fixed is not None:
+        return Axis(*fixed, begin, end)
+    joined = np.concatenate([np.asarray(v, float).ravel() for v in values])
+    low, high = (float(joined.min()), float(joined.max())) if len(joined) else (0.0, 1.0)
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        room = 0.5 * max(abs(low), 1.0)
+        return Axis(low - room, high + room, begin, end)
+    room = 0.03 * (high - low)
+    return Axis(low - room, high + room, begin, end)
+
+
+def number_text(value: float) -> str:
+    """A tick label; thousands and more are abbreviated."""
+    if abs(value) < 1e-12:
+        return "0"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size <= abs(value) < 1e12:
+            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
+    return f"{value:.4g}"
+
+
+def clipped(name: str, most: int) -> str:
+    """A name of at most so many characters."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def svg(body: Sequence[str], label: str, width: float, height: float) -> str:
+    """A drawing with a label for screen readers."""
+    head = f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">'
+    return "".join([head, *body, "</svg>"])
+
+
+def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, x_ticks: bool = True) -> list[str]:
+    """Grid lines, tick labels and axis titles."""
+    bottom, right, body = box.height - box.bottom, box.width - box.right, []
+    most = 5 if box.width > 400 else 4
+    for value in x.ticks(most) if x_ticks else []:
+        body.append(f'<line class="grid" x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{box.top:g}" y2="{bottom:g}"/>')
+        body.append(f'<text x="{x(value):.1f}" y="{bottom + 14:g}" text-anchor="middle">{number_text(value)}</text>')
+    for value in y.ticks(most):
+        body.append(f'<line class="grid" x1="{box.left:g}" x2="{right:g}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>')
+        body.append(f'<text x="{box.left - 6:g}" y="{y(value) + 4:.1f}" text-anchor="end">{number_text(value)}</text>')
+    across, up = (box.left + right) / 2, (box.top + bottom) / 2
+    shown_x, shown_y = clipped(x_name, int(box.width / 8)), clipped(y_name, int(box.height / 7))
+    body.append(f'<text x="{across:g}" y="{box.height - 7:g}" text-anchor="middle">{escape(shown_x)}</text>')
+    body.append(f'<text transform="translate(12 {up:g}) rotate(-90)" text-anchor="middle">{escape(shown_y)}</text>')
+    return body
+
+
+def legend(names: Sequence[str], box: Box) -> tuple[list[str], float]:
+    """Names with their colours in lines above a chart, and the height of these lines."""
+    body, left, row = [], box.left, 0
+    for k, name in enumerate(names):
+        shown = clipped(name, 34)
+        needed = 16 + _CHARACTER * len(shown) + 12
+        if left > box.left and left + needed > box.width:
+            left, row = box.left, row + 1
+        top = 4 + _LEGEND_ROW * row
+        body.append(f'<rect class="dot s{k % 6}" x="{left:g}" y="{top:g}" width="10" height="10"/>')
+        body.append(f'<text x="{left + 15:g}" y="{top + 9.5:g}">{escape(shown)}</text>')
+        left += needed
+    return body, _LEGEND_ROW * (row + 1)

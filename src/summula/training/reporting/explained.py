@@ -1,0 +1,272 @@
+"""What a model's predictions depend on, for any model: importances, partial dependence, contributions.
+
+Let f be the output of the model (probabilities of classes, or the predicted number) and l its loss per row.
+
+    importance of column j        mean of d_i = l(row i with x_j of another row) - l(row i)                        (1)
+                                  with the interval  mean +- 1.96 sd(d) / sqrt(n)
+    partial dependence at v       mean over rows of f(row with x_j = v)                                            (2)
+    contribution of column j      mean over random orders and background rows z of
+                                  f(z with the columns up to j from x) - f(z with those before j from x)           (3)
+
+(1) averages d_i over several permutations. (3) samples Shapley values (Strumbelj and Kononenko, 2014): contributions
+add up to f(x) minus the mean of f over the background rows used, exactly.
+
+Rows are encoded once; columns are exchanged among encoded rows. Columns that a model does not use (coefficients of
+zero, features without a split) have importance 0 without being tried. Importances stop at a time limit; columns that
+the model weighs most come first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.engine.random import permutation, stream_key
+from summula.preprocessing import TableModel
+
+__all__ = ["Contribution", "Dependence", "EncodedModel", "Importance", "contributions", "dependence", "importances"]
+
+Array = NDArray[Any]
+
+_REPEATS = 5
+_GRID = 24
+_LEVELS = 12
+_CELLS = 4_000_000  # numbers in a block of rows that is made up to be predicted
+_OTHER = "other columns"
+
+
+class EncodedModel:
+    """A table model as a function of encoded rows.
+
+    Parameters
+    ----------
+    model : TableModel
+
+    Attributes
+    ----------
+    places : dict of str to slice
+        The encoded columns that each column becomes.
+    """
+
+    def __init__(self, model: TableModel) -> None:
+        self.model = model
+        self.places: dict[str, slice] = model.encoder.places()
+
+    def output(self, rows: Array) -> Array:
+        """Probabilities of all classes, or numbers as one column; shape (n, K) or (n, 1)."""
+        if hasattr(self.model, "predict_proba"):
+            return np.asarray(self.model.model.predict_proba(rows), np.float64)
+        return np.asarray(self.model._predicted(rows), np.float64)[:, np.newaxis]
+
+    def relevance(self) -> dict[str, float]:
+        """How much the model weighs each column, on a scale of its own; 0 where it does not use it."""
+        fitted = self.model.model
+        if hasattr(fitted, "coef_"):
+            weights = np.abs(np.atleast_2d(np.asarray(fitted.coef_))).max(axis=0)
+        elif hasattr(fitted, "importances"):
+            weights = np.asarray(fitted.importances("gain"), np.float64)
+        else:
+            weights = np.zeros(fitted.n_features_in_)  # a baseline
+        return {name: float(weights[place].sum()) for name, place in self.places.items()}
+
+
+# ----------------------------------------------------------------------------------------------------------- importance
+
+
+class Importance(NamedTuple):
+    """The importance of a column and its 95 % interval; see (1)."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+def importances(
+    model: EncodedModel, rows: Array, loss: Callable[[Array], Array], seconds: float, seed: int = 0
+) -> list[Importance]:
+    """The importances of columns, the largest first; those not tried within the time are left out.
+
+    Parameters
+    ----------
+    model : EncodedModel
+    rows : ndarray of shape (n_rows, n_encoded)
+    loss : callable
+        From encoded rows to one loss per row.
+    seconds : float
+        Time limit.
+    seed : int
+    """
+    end = time.monotonic() + seconds
+    relevance = model.relevance()
+    used = sorted((name for name in relevance if relevance[name] > 0.0), key=lambda name: -relevance[name])
+    found = [Importance(name, 0.0, 0.0, 0.0) for name in relevance if relevance[name] == 0.0]
+    before, work = loss(rows), rows.copy()
+    sums: dict[str, Array] = {}
+    counts: dict[str, int] = {}
+    for repeat in range(_REPEATS):
+        order = permutation(stream_key(seed, repeat), len(rows))
+        for name in used:
+            if time.monotonic() > end:
+                break
+            place = model.places[name]
+            work[:, place] = rows[order, place]
+            change = loss(work) - before
+            work[:, place] = rows[:, place]
+            sums[name] = sums.get(name, 0.0) + change
+            counts[name] = counts.get(name, 0) + 1
+    for name, total in sums.items():
+        change = total / counts[name]
+        error = 1.96 * float(change.std(ddof=1)) / np.sqrt(len(change)) if len(change) > 1 else 0.0
+        value = float(change.mean())
+        found.append(Importance(name, value, value - error, value + error))
+    return sorted(found, key=lambda one: -one.value)
+
+
+# --------------------------------------------------------------------------------------------------- partial dependence
+
+
+class Dependence(NamedTuple):
+    """The mean output of a model by the value of a column; see (2).
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        That of the column: "number", "boolean", "category", "date".
+    values : list
+        Numbers (days since 1970 for dates) or levels.
+    output : ndarray of shape (n_values, n_outputs)
+    """
+
+    name: str
+    kind: str
+    values: list[Any]
+    output: Array
+
+
+def dependence(model: EncodedModel, rows: Array, name: str, column: Any) -> Dependence | None:
+    """Partial dependence on a column; `column` holds values of it, from which a grid is chosen.
+
+    Parameters
+    ----------
+    model : EncodedModel
+    rows : ndarray of shape (n_rows, n_encoded)
+        The rows to average over; of wide rows only a few are taken.
+    name : str
+    column : pyarrow array
+
+    Returns
+    -------
+    Dependence or None
+        None where there is nothing to vary.
+    """
+    plan = next(one for one in model.model.encoder.columns_ if one.name == name)
+    grid = _levels(column, plan) if plan.kind == "category" else _quantiles(column)
+    if len(grid) < 2:
+        return None
+    encoded = model.model.encoder.encode_column(name, grid)
+    few = rows[: max(_CELLS // (len(grid) * rows.shape[1]), 1)]
+    made = np.repeat(few[np.newaxis], len(grid), axis=0)
+    made[:, :, model.places[name]] = encoded[:, np.newaxis]
+    output = model.output(made.reshape(-1, few.shape[1]))
+    mean = output.reshape(len(grid), len(few), -1).mean(axis=1)
+    return Dependence(name, plan.kind, _as_numbers(grid, plan.kind), mean)
+
+
+def _levels(column: Any, plan: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(list(plan.levels[:_LEVELS]), pa.string())
+
+
+def _quantiles(column: Any) -> Any:
+    """Values of a column at equal steps of their order, without the outermost 2 %."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = column.drop_null()
+    known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
+    if not len(known):
+        return known
+    ordered = known.take(pc.sort_indices(known))
+    places = np.linspace(0.02, 0.98, _GRID) * (len(ordered) - 1)
+    return ordered.take(pa.array(np.unique(places.round().astype(np.int64)))).unique()
+
+
+def _as_numbers(grid: Any, kind: str) -> list[Any]:
+    if kind == "category":
+        return list(grid.to_pylist())
+    values = grid.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "M":
+        values = values.astype("datetime64[D]").astype(np.int64)
+    elif values.dtype.kind == "O":  # dates in text
+        values = np.array(values, "datetime64[D]").astype(np.int64)
+    return [float(value) for value in values]
+
+
+# -------------------------------------------------------------------------------------------------------- contributions
+
+
+class Contribution(NamedTuple):
+    """How a prediction differs from the mean prediction; see (3).
+
+    Attributes
+    ----------
+    names : list of str
+        Columns, the largest contributions first; the last is all other columns, where there are any.
+    values : list of float
+    base : float
+        The mean output over the background rows.
+    output : float
+        base plus all values.
+    """
+
+    names: list[str]
+    values: list[float]
+    base: float
+    output: float
+
+
+def contributions(
+    model: EncodedModel, row: Array, background: Array, columns: Sequence[str], out: int, seed: int = 0
+) -> Contribution:
+    """Contributions of columns to one output of the model for one encoded row.
+
+    Parameters
+    ----------
+    model : EncodedModel
+    row : ndarray of shape (n_encoded,)
+    background : ndarray of shape (n_rows, n_encoded)
+    columns : sequence of str
+        Columns that are shown by themselves; the others are taken together.
+    out : int
+        Which column of the output.
+    seed : int
+    """
+    masks = _players(model, columns, len(row))
+    names = list(columns) if len(masks) == len(columns) else [*columns, _OTHER]
+    samples = max(min(len(background), _CELLS // (4 * (len(masks) + 1) * len(row))), 1)
+    orders = [permutation(stream_key(seed, sample), len(masks)) for sample in range(samples)]
+    made = np.repeat(background[:samples, np.newaxis], len(masks) + 1, axis=1)
+    for sample, order in enumerate(orders):
+        for step, player in enumerate(order):
+            made[sample, step + 1 :, masks[player]] = row[masks[player], np.newaxis]
+    f = model.output(made.reshape(-1, len(row)))[:, out].reshape(samples, -1)
+    values = np.zeros(len(masks))
+    for order, steps in zip(orders, np.diff(f, axis=1), strict=True):
+        values[order] += steps / samples
+    shown = sorted(range(len(columns)), key=lambda k: -abs(values[k])) + list(range(len(columns), len(names)))
+    base = float(f[:, 0].mean())
+    return Contribution([names[k] for k in shown], [float(values[k]) for k in shown], base, float(f[0, -1]))
+
+
+def _players(model: EncodedModel, columns: Sequence[str], width: int) -> list[NDArray[np.intp]]:
+    """The encoded columns of each shown column, and of all others together."""
+    chosen = [np.arange(width)[model.places[name]] for name in columns]
+    rest = np.setdiff1d(np.arange(width), np.concatenate(chosen)) if chosen else np.arange(width)
+    return [*chosen, rest] if len(rest) else chosen

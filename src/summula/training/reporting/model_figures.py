@@ -1,0 +1,275 @@
+"""The chosen model in figures: what it depends on, coefficients of the best linear model, and its settings."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.report import Figure, Gallery, Item, Table
+from summula.report.axes import SMALL, clipped
+from summula.report.charts import Line, bars, intervals, lines, waterfall
+from summula.training.metrics import METRICS, codes_of
+from summula.training.reporting.explained import (
+    Contribution,
+    Dependence,
+    EncodedModel,
+    Importance,
+    contributions,
+    dependence,
+    importances,
+)
+from summula.training.result import TrainingResult
+
+__all__ = ["Explanation", "coefficients", "settings"]
+
+Array = NDArray[Any]
+
+_ROWS = 2_000  # held-out rows that columns are shuffled among
+_SECONDS = 2.0  # for importances, and again for dependence and contributions together
+_SHOWN = 30  # importances and coefficients
+_CURVES, _CLASSES = 6, 6  # columns of which partial dependence is drawn, and classes in it
+_PLAYERS = 10  # columns whose contributions are shown by themselves
+_EXPLAINED = 4  # rows
+_BACKGROUND = 64
+_LABEL = 21  # characters of a column and its value
+
+
+class Explanation:
+    """Importances, partial dependence and contributions of the chosen model, computed once for all figures."""
+
+    def __init__(self, result: TrainingResult) -> None:
+        self.result, self.model = result, EncodedModel(result.model)
+        rows = min(len(result._holdout.y), _ROWS)
+        self.table, self.y = result._holdout.X.slice(0, rows), result._holdout.y[:rows]
+        self.rows = np.asarray(result.model.encoder.transform(self.table), np.float64)
+        loss, self.loss_name = self._loss()
+        self.importances: list[Importance] = importances(self.model, self.rows, loss, _SECONDS, result._request.seed)
+        self.leading = [one.name for one in self.importances if one.value > 0.0]
+        self._end = time.monotonic() + _SECONDS
+
+    def _loss(self) -> tuple[Callable[[Array], Array], str]:
+        """The loss per row of the metric of the comparison; where that is no mean over rows, the log loss."""
+        result, model, metric = self.result, self.model, METRICS[self.result.metric]
+        if result._task.kind == "numbers":
+            assert metric.loss is not None
+            loss = metric.loss
+            return lambda rows: loss(self.y, result.model._predicted(rows)), f"{metric.name} error"
+        codes = codes_of(np.asarray(result.model.classes_), self.y)
+        if metric.name == "accuracy":
+            return lambda rows: np.asarray(result.model._predicted(rows) != self.y, np.float64), "error rate"
+        if metric.name == "expected_cost":
+            costs = np.asarray(result.model.costs, np.float64)
+
+            def cost(rows: Array) -> Array:
+                return np.asarray(costs[codes, (model.output(rows) @ costs).argmin(axis=1)])
+
+            return cost, "cost"
+        log_loss = METRICS["log_loss"].loss
+        assert log_loss is not None
+        return lambda rows: log_loss(codes, model.output(rows)), "log loss"
+
+    def figures(self) -> list[Item]:
+        """All figures of what the model depends on."""
+        if self.result._board.best.name == "baseline":
+            return []
+        return [self._importance_figure(), *self._dependence_gallery(), *self._contribution_gallery()]
+
+    def _importance_figure(self) -> Figure:
+        shown = self.importances[:_SHOWN]
+        drawing = intervals(
+            [one.name for one in shown],
+            [one.value for one in shown],
+            [one.low for one in shown],
+            [one.high for one in shown],
+            "permutation importance",
+        )
+        note = (
+            f"Increase of the mean {self.loss_name} on {len(self.y):,} held-out rows when the values of a column are "
+            "shuffled, with 95 % intervals over the rows."
+        )
+        tried, there = len(self.importances), len(self.model.places)
+        if tried < there:
+            note += f" Computed for {tried:,} of {there:,} columns, those that the model weighs most, to limit time."
+        return Figure("Permutation importance", drawing, note)
+
+    # ------------------------------------------------------------------------------------------------------ dependence
+
+    def _dependence_gallery(self) -> list[Item]:
+        figures = []
+        for name in self.leading[:_CURVES]:
+            if time.monotonic() > self._end:
+                break
+            found = dependence(self.model, self.rows[:500], name, self.result._sample.X[name])
+            if found is not None:
+                figures.append(Figure(name, self._dependence_chart(found)))
+        if not figures:
+            return []
+        note = f"Mean {self._output_name()} over held-out rows when a column is set to a value, all others unchanged."
+        return [Gallery("Partial dependence", figures, note)]
+
+    def _dependence_chart(self, found: Dependence) -> str:
+        classes = np.asarray(self.result.model.classes_).tolist() if found.output.shape[1] > 1 else [""]
+        shown = [1] if len(classes) == 2 else range(min(len(classes), _CLASSES))
+        if found.kind == "category":
+            if len(shown) == 1:
+                return bars(
+                    [str(one) for one in found.values], found.output[:, shown[0]].tolist(), found.name, box=SMALL
+                )
+            x, name = np.arange(float(len(found.values))), f"{', '.join(map(str, found.values))}"
+        else:
+            x, name = np.array(found.values), f"{found.name} (days since 1970)" if found.kind == "date" else found.name
+        drawn = [Line(str(classes[k]), x, found.output[:, k]) for k in shown]
+        return lines(drawn, name, "", box=SMALL, dots=found.kind != "number")
+
+    def _output_name(self) -> str:
+        result = self.result
+        if result._task.kind == "numbers":
+            return f"predicted {result._request.target}"
+        labels = np.asarray(result.model.classes_)
+        return f"probability of {labels[1]}" if len(labels) == 2 else "probability of each class"
+
+    # --------------------------------------------------------------------------------------------------- contributions
+
+    def _contribution_gallery(self) -> list[Item]:
+        background = np.asarray(self.result.model.encoder.transform(self.result._sample.X.slice(0, _BACKGROUND)))
+        figures = []
+        for row, why, out in self._chosen_rows():
+            if time.monotonic() > self._end or not self.leading:
+                break
+            found = contributions(self.model, self.rows[row], background, self.leading[:_PLAYERS], out)
+            figures.append(self._contribution_figure(found, row, why, out))
+        if not figures:
+            return []
+        note = (
+            "How the prediction for a held-out row differs from the mean prediction, column by column (sampled Shapley "
+            "values); the dashed line is the mean prediction."
+        )
+        return [Gallery("Contributions to single predictions", figures, note)]
+
+    def _chosen_rows(self) -> list[tuple[int, str, int]]:
+        """A few telling rows: extreme and middle predictions and the largest error; with the output to explain."""
+        result, output = self.result, self.model.output(self.rows)
+        if output.shape[1] == 1:
+            order, wrong = np.argsort(output[:, 0], kind="stable"), int(np.abs(output[:, 0] - self.y).argmax())
+            chosen = [(order[-1], "highest prediction", 0), (order[len(order) // 2], "median prediction", 0)]
+            chosen += [(order[0], "lowest prediction", 0), (wrong, "largest error", 0)]
+        else:
+            codes = codes_of(np.asarray(result.model.classes_), self.y)
+            wrong = int(output[np.arange(len(codes)), codes].argmin())
+            shown = [1] if output.shape[1] == 2 else range(min(output.shape[1], _EXPLAINED - 1))
+            chosen = [(output[:, k].argmax(), "highest probability", k) for k in shown]
+            if len(chosen) == 1:
+                order = np.argsort(output[:, 1], kind="stable")
+                chosen += [(order[len(order) // 2], "median probability", 1), (order[0], "lowest probability", 1)]
+            chosen.append((wrong, "largest error", 1 if output.shape[1] == 2 else int(codes[wrong])))
+        unique = {int(row): (int(row), why, int(out)) for row, why, out in reversed(chosen)}
+        return list(reversed(unique.values()))
+
+    def _contribution_figure(self, found: Contribution, row: int, why: str, out: int) -> Figure:
+        names = []
+        for name in found.names:
+            if name in self.model.places:
+                value = clipped(_value_text(self.table[name][row].as_py()), 10)
+                name = f"{clipped(name, _LABEL - 3 - len(value))} = {value}"
+            names.append(name)
+        if self.result._task.kind == "numbers":
+            said = f"predicted {found.output:.4g}, true {float(self.y[row]):.4g}"
+        else:
+            label = np.asarray(self.result.model.classes_)[out]
+            said = f"P({label}) = {found.output:.3f}, true {self.y[row]}"
+        drawing = waterfall(names, found.values, found.base, f"contributions, {why}", box=SMALL)
+        return Figure(f"{why.capitalize()}: {said}", drawing)
+
+
+def _value_text(value: Any) -> str:
+    if value is None or value != value:
+        return "missing"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# --------------------------------------------------------------------------------------------------------- coefficients
+
+
+def coefficients(result: TrainingResult) -> list[Item]:
+    """The coefficients of the best linear candidate, and standard errors of an unpenalised fit."""
+    linear = result._linear
+    if linear is None:
+        return []
+    names = [str(name) for name in linear.encoder.get_feature_names_out()]
+    coef, intercept = np.atleast_2d(np.asarray(linear.model.coef_)), np.atleast_1d(np.asarray(linear.model.intercept_))
+    order = np.argsort(-np.abs(coef).max(axis=0), kind="stable")[:_SHOWN]
+    units = "Numbers are in standard deviations about their mean; a level is compared with the most frequent one."
+    if len(order) < len(names):
+        units += f" The {len(order)} largest of {len(names):,}."
+    errors = _standard_errors(linear.unpenalised, len(names)) if len(coef) == 1 else None
+    title = f"Coefficients of {linear.name}"
+    if errors is None:
+        heads = [str(label) for label in result.model.classes_] if len(coef) > 1 else [_meaning(result, linear.model)]
+        rows = [["intercept", *intercept.tolist()], *([names[j], *coef[:, j].tolist()] for j in order)]
+        reason = "" if linear.is_penalised else "No standard errors: the rows do not determine all coefficients."
+        reason = "The penalty shrinks them, so they have no valid standard errors." if linear.is_penalised else reason
+        return [Table(title, ["term", *heads], rows, f"{units} {reason}")]
+    terms, single = ["intercept", *names], np.concatenate([intercept, coef[0]])
+    heads = ["term", _meaning(result, linear.model)]
+    if linear.is_penalised:
+        heads.append("unpenalised")
+    rows = []
+    for k in (0, *(int(j) + 1 for j in order)):
+        own = [float(single[k])] if linear.is_penalised else []
+        rows.append([terms[k], *own, *(float(column[k]) for column in errors)])
+    note = f"{units} Standard errors are classical, and take the model as chosen beforehand."
+    if linear.is_penalised:
+        note += " They, the intervals and p are of the unpenalised fit to the same rows."
+    return [Table(title, [*heads, "std error", "2.5 %", "97.5 %", "p"], rows, note)]
+
+
+def _meaning(result: TrainingResult, fitted: Any) -> str:
+    """What the coefficients of a single score move."""
+    if result._task.kind == "classes":
+        return f"log-odds of {result.model.classes_[1]}"
+    return "coefficient" if type(fitted).__name__ != "PoissonRegressor" else "log of the mean"
+
+
+def _standard_errors(fitted: Any, width: int) -> tuple[Array, ...] | None:
+    """Estimates, standard errors, bounds and p-values of an unpenalised fit, the intercept first."""
+    if fitted is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            summary = fitted.summary()
+    except ValueError:  # more columns than rows, say
+        return None
+    if len(summary.terms) != width + 1:
+        return None
+    found = (summary.estimate, summary.std_error, summary.ci_low, summary.ci_high, summary.p_value)
+    return found if np.isfinite(summary.std_error).all() else None
+
+
+# ------------------------------------------------------------------------------------------------------------- settings
+
+
+def settings(result: TrainingResult) -> list[Item]:
+    """Hyperparameters of the chosen model: its parameters, and what a fit chose among."""
+    fitted = result.model.model
+    given = {name: value for name, value in fitted.get_params().items() if str(value) != "deprecated"}
+    rows: list[list[Any]] = [[name, _setting_text(value)] for name, value in sorted(given.items())]
+    for name in ("alpha_", "C_", "l1_ratio_", "n_iter_"):
+        value = getattr(fitted, name, None)
+        if value is not None and np.size(value) == 1:
+            rows.append([f"{name} (chosen by the fit)", _setting_text(value)])
+    if result.model.threshold is not None:
+        rows.append(["threshold (chosen by cross-validation)", f"{result.model.threshold:.4g}"])
+    return [Table(f"Settings of {result._board.best.name}: {type(fitted).__name__}", ["setting", "value"], rows)]
+
+
+def _setting_text(value: Any) -> str:
+    if isinstance(value, np.ndarray | np.generic):
+        value = np.asarray(value).item() if np.size(value) == 1 else np.asarray(value).tolist()
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"

@@ -1,0 +1,118 @@
+"""The whole report: verdict, candidates, performance, explanations, data, provenance."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from summula.report import Content, Figure, Item, Table
+from summula.report.charts import intervals
+from summula.training.leaks import leak_sentence
+from summula.training.reporting.data_figures import data_figures
+from summula.training.reporting.held_out import of_classes, of_numbers
+from summula.training.reporting.model_figures import Explanation, coefficients, settings
+from summula.training.result import TrainingResult
+
+__all__ = ["content_of"]
+
+
+def content_of(result: TrainingResult) -> Content:
+    """The content of the report of a training run."""
+    predicted = np.asarray(result.model.predict(result._holdout.X))
+    classes = result._task.kind == "classes"
+    explanation = Explanation(result)
+    sections: list[tuple[str, list[Item]]] = [
+        ("Candidates", _leaderboard(result)),
+        ("On the rows held out", of_classes(result, predicted) if classes else of_numbers(result, predicted)),
+        ("What the model depends on", explanation.figures() + coefficients(result)),
+        ("The data", data_figures(result, explanation.leading)),
+        ("Settings and provenance", [*settings(result), _provenance(result)]),
+    ]
+    return Content(
+        title=f"{result._request.target}: {result._board.best.name}",
+        verdict=result.verdict,
+        warnings=[leak_sentence(name, result._request.target, why) for name, why in result.leaks.items()],
+        promises=[_range_note(result), *(f"Assumed: {one}" for one in result.certificate.assumptions)],
+        facts=_facts(result),
+        sections=[(heading, items) for heading, items in sections if items],
+        command=result._request.command,
+        versions=result._versions,
+    )
+
+
+def _facts(result: TrainingResult) -> list[tuple[str, str]]:
+    return [
+        ("table", result._table),
+        ("rows", f"{result.n_rows:,}"),
+        ("training rows", f"{result.n_training:,}"),
+        ("held-out rows", f"{result.certificate.n:,}"),
+        ("target", f"{result._request.target} ({result._task.kind})"),
+        ("compared by", result.metric),
+        ("held out by", _held_out_by(result)),
+        ("seconds", f"{result.seconds:.1f}"),
+    ]
+
+
+def _held_out_by(result: TrainingResult) -> str:
+    request = result._request
+    if request.groups is not None:
+        return f"groups of {request.groups!r}"
+    return f"time: the latest rows by {request.time_column!r}" if request.time_column is not None else "random rows"
+
+
+def _range_note(result: TrainingResult) -> str:
+    certificate = result.certificate
+    bounds = f"Mean loss: observed {certificate.estimate:.4g}, true value from {certificate.lower:.4g} to"
+    said = f"{bounds} {certificate.upper:.4g} ({certificate.loss}; {certificate.method})."
+    if result.model.low is None:
+        return said
+    span = f"{result.model.low:.4g} to {result.model.high:.4g}"
+    return f"{said} Predictions are clipped to the range of the training target, {span}."
+
+
+def _leaderboard(result: TrainingResult) -> list[Item]:
+    rows = result._board.rows()
+    ranked = [row for row in rows if row["rank"] is not None]
+    metric, better = result.metric, "larger" if result._metric.greater_is_better else "smaller"
+    drawing = intervals(
+        [row["model"] for row in ranked],
+        [row[metric] for row in ranked],
+        [row["lowest fold"] for row in ranked],
+        [row["highest fold"] for row in ranked],
+        f"{metric} of each candidate",
+    )
+    folds = f"Mean over the same {result._board.rounds} cross-validation folds, with the lowest and the highest fold."
+    items: list[Item] = [Figure(f"Compared by {metric} ({better} is better)", drawing, folds)]
+    held = [row for row in rows if row["2.5 %"] == row["2.5 %"]]
+    if held:
+        drawing = intervals(
+            [row["model"] for row in held],
+            [row[f"held-out {metric}"] for row in held],
+            [row["2.5 %"] for row in held],
+            [row["97.5 %"] for row in held],
+            f"held-out {metric} of each candidate",
+        )
+        items.append(Figure(f"Held-out {metric}", drawing, "With 95 % bootstrap intervals; not used to choose."))
+    stopped = " Stopped by Ctrl-C before the end." if result._board.interrupted else ""
+    files = " Rows were read from files, their folds drawn by hashes of row numbers." if result._streamed else ""
+    note = "Compared on training rows only; cross-validation scores choose a model, and guarantee nothing."
+    note += files + stopped
+    return [*items, Table("", list(rows[0]), [list(row.values()) for row in rows], note)]
+
+
+def _provenance(result: TrainingResult) -> Table:
+    hashes = getattr(result.model, "training_hashes_", None)
+    training = "" if hashes is None else hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
+    rows = [
+        ["date", result._finished],
+        ["table", result._table],
+        ["training data (SHA-256 of row hashes)", training],
+        ["held-out data (SHA-256)", result.certificate.data_hash],
+        ["model (SHA-256)", result.certificate.model_hash],
+        ["random state", str(result._request.seed)],
+        ["share held out", f"{result._request.holdout:g}"],
+        ["confidence", f"{1 - result._request.delta:g}"],
+        ["time limit", f"{result._request.time:g} s"],
+    ]
+    return Table("Provenance", ["", ""], rows)
