@@ -15,6 +15,7 @@ were given, and nobody can choose it. (Without c equal rows would stand together
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import pickle
 from typing import Any
@@ -44,6 +45,7 @@ SAMPLE_SIZE = 65_536  # hashes of training rows that a model keeps at most: the 
 Hashes = NDArray[np.uint64]
 
 _ROWS = 1 << 16
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, range, slice))
 # What scikit-learn keeps with an estimator that says nothing about the fit.
 _NOT_FITTED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
@@ -68,8 +70,8 @@ def model_hash(model: Any) -> str:
 def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
     """Add a value to a hash: plain values by their text, arrays by their bytes, objects by what pickle would write."""
     kind = type(value)
-    sha.update(f"<{kind.__module__}.{kind.__qualname__}>".encode())
-    if value is None or kind in (bool, int, float, complex, str, bytes, range, slice):
+    sha.update(_kind_name(kind))
+    if kind in _PLAIN:
         sha.update(repr(value).encode())
     elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":
         sha.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
@@ -84,8 +86,17 @@ def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
     else:
         parts = _parts(value)
         sha.update(f"{len(parts)}".encode())
+        inside = (*inside, id(value))
         for part in parts:
-            _feed(sha, part, (*inside, id(value)))
+            if type(part) in _PLAIN:  # (most parts are, and models of wide tables have many)
+                sha.update(_kind_name(type(part)) + repr(part).encode())
+            else:
+                _feed(sha, part, inside)
+
+
+@functools.cache
+def _kind_name(kind: type) -> bytes:
+    return f"<{kind.__module__}.{kind.__qualname__}>".encode()
 
 
 def _parts(value: Any) -> list[Any]:

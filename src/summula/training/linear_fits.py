@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from summula.core.errors import TimeLimitError
 from summula.preprocessing import TableEncoder
 from summula.training.candidates import Candidate
 from summula.training.comparison import Entry, Leaderboard
@@ -96,5 +97,5 @@ def _fitted(fit: Callable[[Candidate, float], Any], candidate: Candidate, entry:
         warnings.simplefilter("error")  # one that does not converge, or is cut short, has no standard errors
         try:
             return fit(candidate, _SECONDS)
-        except (ValueError, ArithmeticError, RuntimeError, Warning):
+        except (ValueError, ArithmeticError, RuntimeError, TimeLimitError, Warning):
             return None

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import summula
 from summula.core.data.frames import no_such_column
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, ParameterError, TimeLimitError
 from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
@@ -68,6 +68,7 @@ __all__ = ["Listener", "Rows", "check_request", "run"]
 Array = NDArray[Any]
 
 _LAST, _LONGEST_LAST = 0.1, 10.0  # share of the time, and seconds, for the certificate and the files
+_LONGEST_BEFORE = 5.0  # seconds
 _TREE_LEVELS = 250
 _COPIES = 6  # how many times a table is held in memory: itself, two encodings, and what fits need
 _LOOKED_AT = 50_000  # rows of files that are searched for leakage
@@ -329,7 +330,9 @@ class _Training:
         request = self.request
         folds = [Fold(rows, fit_on, judge_on, judge) for fit_on, judge_on in split.rounds]
         everything = list(range(int(split.folds.max()) + 1))
-        end = self.began + request.time - min(_LAST * request.time, _LONGEST_LAST)
+        # What follows the comparison takes about as long as what came before it, in wide tables most of the time.
+        before = min(time.monotonic() - self.began, _LONGEST_BEFORE)
+        end = self.began + request.time - min(_LAST * request.time, _LONGEST_LAST) - before
         budget = Budget(end, rows.count(everything))
         with self._listener.progress(len(folds) * len(candidates)) as report:
             board = compare_candidates(candidates, folds, judge.metric, budget, report, request.debug)
@@ -352,6 +355,8 @@ class _Training:
         n_rows = rows.count(everything)
 
         def fit(candidate: Candidate, seconds: float) -> Any:
+            if time.monotonic() > self.began + self.request.time:
+                raise TimeLimitError("There is no time left for a further fit.")
             return rows.fit(candidate, seconds, everything, n_rows)
 
         return linear_fit(board, model.model, encoder, n_rows, fit)

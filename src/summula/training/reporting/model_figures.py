@@ -30,7 +30,7 @@ __all__ = ["Explanation", "coefficients", "settings"]
 Array = NDArray[Any]
 
 _ROWS = 2_000  # held-out rows that columns are shuffled among
-_SECONDS = 2.0  # for importances, and again for dependence and contributions together
+_SECONDS, _SHARE = 2.0, 0.1  # most time for importances, in seconds and as a share of the limit; again for the rest
 _SHOWN = 30  # importances and coefficients
 _CURVES, _CLASSES = 6, 6  # columns of which partial dependence is drawn, and classes in it
 _PLAYERS = 10  # columns whose contributions are shown by themselves
@@ -48,9 +48,10 @@ class Explanation:
         self.table, self.y = result._holdout.X.slice(0, rows), result._holdout.y[:rows]
         self.rows = np.asarray(result.model.encoder.transform(self.table), np.float64)
         loss, self.loss_name = self._loss()
-        self.importances: list[Importance] = importances(self.model, self.rows, loss, _SECONDS, result._request.seed)
+        seconds = min(_SECONDS, _SHARE * result._request.time)
+        self.importances: list[Importance] = importances(self.model, self.rows, loss, seconds, result._request.seed)
         self.leading = [one.name for one in self.importances if one.value > 0.0]
-        self._end = time.monotonic() + _SECONDS
+        self._end = time.monotonic() + seconds
 
     def _loss(self) -> tuple[Callable[[Array], Array], str]:
         """The loss per row of the metric of the comparison; where that is no mean over rows, the log loss."""
