@@ -12,7 +12,7 @@ from summula.preprocessing import TableEncoder
 
 RNG = np.random.default_rng(0)
 COLUMNS = {f"v{j}": np.where(RNG.random(200) < 0.1 * (j % 3), np.nan, RNG.normal(j, 2, 200)) for j in range(40)}
-TABLE = pa.table({**COLUMNS, "kind": RNG.choice(["a", "b"], 200), "n": np.arange(200)})
+TABLE = pa.table({**COLUMNS, "kind": RNG.choice(["a", "b"], 200), "n": RNG.integers(0, 9, 200)})
 
 
 @pytest.mark.parametrize("options", [{"standardize": True}, {}, {"categories": "codes"}])
