@@ -15,7 +15,6 @@ were given, and nobody can choose it. (Without c equal rows would stand together
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import pickle
 from typing import Any
@@ -45,7 +44,6 @@ SAMPLE_SIZE = 65_536  # hashes of training rows that a model keeps at most: the 
 Hashes = NDArray[np.uint64]
 
 _ROWS = 1 << 16
-_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, range, slice))
 # What scikit-learn keeps with an estimator that says nothing about the fit.
 _NOT_FITTED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
@@ -89,14 +87,16 @@ def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
         inside = (*inside, id(value))
         for part in parts:
             if type(part) in _PLAIN:  # (most parts are, and models of wide tables have many)
-                sha.update(_kind_name(type(part)) + repr(part).encode())
+                sha.update(_PLAIN[type(part)] + repr(part).encode())
             else:
                 _feed(sha, part, inside)
 
 
-@functools.cache
 def _kind_name(kind: type) -> bytes:
     return f"<{kind.__module__}.{kind.__qualname__}>".encode()
+
+
+_PLAIN = {kind: _kind_name(kind) for kind in (type(None), bool, int, float, complex, str, bytes, range, slice)}
 
 
 def _parts(value: Any) -> list[Any]:

@@ -67,7 +67,7 @@ __all__ = ["Listener", "Rows", "check_request", "run"]
 
 Array = NDArray[Any]
 
-_LAST, _LONGEST_LAST = 0.1, 10.0  # share of the time, and seconds, for the certificate and the files
+_LAST, _LONGEST_LAST = 0.15, 10.0  # share of the time, and seconds, for the certificate, the report and the files
 _LONGEST_BEFORE = 5.0  # seconds
 _TREE_LEVELS = 250
 _COPIES = 6  # how many times a table is held in memory: itself, two encodings, and what fits need
@@ -355,7 +355,7 @@ class _Training:
         n_rows = rows.count(everything)
 
         def fit(candidate: Candidate, seconds: float) -> Any:
-            if time.monotonic() > self.began + self.request.time:
+            if time.monotonic() + seconds > self.began + self.request.time:
                 raise TimeLimitError("There is no time left for a further fit.")
             return rows.fit(candidate, seconds, everything, n_rows)
 

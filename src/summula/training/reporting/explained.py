@@ -32,8 +32,8 @@ __all__ = ["Contribution", "Dependence", "EncodedModel", "Importance", "contribu
 
 Array = NDArray[Any]
 
-_REPEATS = 5
-_GRID = 24
+_REPEATS = 3
+_GRID = 16
 _LEVELS = 12
 _CELLS = 4_000_000  # numbers in a block of rows that is made up to be predicted
 _OTHER = "other columns"

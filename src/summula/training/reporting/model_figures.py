@@ -35,7 +35,7 @@ _SHOWN = 30  # importances and coefficients
 _CURVES, _CLASSES = 6, 6  # columns of which partial dependence is drawn, and classes in it
 _PLAYERS = 10  # columns whose contributions are shown by themselves
 _EXPLAINED = 4  # rows
-_BACKGROUND = 64
+_AVERAGED, _BACKGROUND = 250, 64  # rows that partial dependence and contributions are averaged over
 _LABEL = 21  # characters of a column and its value
 
 
@@ -105,7 +105,7 @@ class Explanation:
         for name in self.leading[:_CURVES]:
             if time.monotonic() > self._end:
                 break
-            found = dependence(self.model, self.rows[:500], name, self.result._sample.X[name])
+            found = dependence(self.model, self.rows[:_AVERAGED], name, self.result._sample.X[name])
             if found is not None:
                 figures.append(Figure(name, self._dependence_chart(found)))
         if not figures:
