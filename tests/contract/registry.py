@@ -37,6 +37,7 @@ from summula.mixture import GaussianMixture
 from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MixedNB, MultinomialNB
 from summula.neighbors import NearestCentroid
 from summula.preprocessing import KBinsDiscretizer, StandardScaler
+from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.contract.case import SIZES, Case, Data, With, wide_sparse
 from tests.contract.objectives import half_deviance, half_mean_square, joint_likelihood, squares
 
@@ -63,6 +64,17 @@ BOOSTED: dict[str, Any] = {
     "repeats": False,
     "unordered": False,
     "stochastic": True,
+    "scale_free": True,
+    "finite": False,
+    "single": False,
+    "grid": {"max_depth": [1, 3]},
+}
+# Leaves have a least number of rows; of equally good splits the first column is taken.
+EXACT_TREE: dict[str, Any] = {
+    "numbers": (),
+    "trees": True,
+    "streams": False,
+    "repeats": False,
     "scale_free": True,
     "finite": False,
     "single": False,
@@ -323,6 +335,10 @@ CASES = [
         },
         idle=("verbose",),
         late=("inertia_", "labels_"),
+    ),
+    Case(DecisionTreeRegressor(min_samples_leaf=9, random_state=0), "regressor", **EXACT_TREE),
+    Case(
+        DecisionTreeClassifier(max_depth=4, random_state=0), "classifier", target="words", one_class=True, **EXACT_TREE
     ),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),
