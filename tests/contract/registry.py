@@ -37,7 +37,7 @@ from summula.mixture import GaussianMixture
 from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MixedNB, MultinomialNB
 from summula.neighbors import NearestCentroid
 from summula.preprocessing import KBinsDiscretizer, StandardScaler
-from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from tests.contract.case import SIZES, Case, Data, With, wide_sparse
 from tests.contract.objectives import half_deviance, half_mean_square, joint_likelihood, squares
 
@@ -69,7 +69,7 @@ BOOSTED: dict[str, Any] = {
     "single": False,
     "grid": {"max_depth": [1, 3]},
 }
-# Leaves have a least number of rows; of equally good splits the first column is taken.
+# Of equally good splits the first column is taken.
 EXACT_TREE: dict[str, Any] = {
     "numbers": (),
     "trees": True,
@@ -336,9 +336,18 @@ CASES = [
         idle=("verbose",),
         late=("inertia_", "labels_"),
     ),
-    Case(DecisionTreeRegressor(min_samples_leaf=9, random_state=0), "regressor", **EXACT_TREE),
+    Case(DecisionTreeRegressor(max_leaf_nodes=12, random_state=0), "regressor", **EXACT_TREE),
     Case(
         DecisionTreeClassifier(max_depth=4, random_state=0), "classifier", target="words", one_class=True, **EXACT_TREE
+    ),
+    Case(
+        ID3Classifier(max_depth=2),
+        "classifier",
+        target="words",
+        one_class=True,
+        counts=True,
+        **{**EXACT_TREE, "finite": True, "scale_free": False},
+        changes={"min_gain": (0.2,), "min_samples_split": (60,)},
     ),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),

@@ -44,7 +44,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "batch_size": (7,),
     "C": (0.01,),
     "categorical_features": ([1],),
-    "ccp_alpha": (0.1,),
+    "ccp_alpha": (0.1, 1.0),
     "class_weight": ("balanced", None),
     "coef0": (With(2.0, kernel="poly"),),
     "covariance_type": ("diag",),

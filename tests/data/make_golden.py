@@ -75,6 +75,21 @@ def models() -> Iterator[Golden]:
     yield Golden("GeneralizedLinearRegressor", glm.fit(X, amounts, sample_weight=w), "predict", new)
     yield from _more_models(X, y, words, counts, new)
     yield from _mixtures(X, new)
+    yield from _trees(X, y, words)
+
+
+def _trees(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:
+    from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+
+    levels = np.column_stack([X[:, 0], np.arange(len(X)) % 4, X[:, 2]])
+    levels[::7, 0] = np.nan
+    regression = DecisionTreeRegressor(max_depth=3, categorical_features=[1]).fit(levels, y)
+    yield Golden("DecisionTreeRegressor", regression, "predict", levels[:5])
+    classes = DecisionTreeClassifier(max_depth=3).fit(levels, words)
+    yield Golden("DecisionTreeClassifier", classes, "predict_proba", levels[:5])
+    few = np.round(X / [1, 10, 100])
+    few[::9, 1] = np.nan
+    yield Golden("ID3Classifier", ID3Classifier(max_depth=2).fit(few, words), "predict_proba", few[:12])
 
 
 def _mixtures(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:

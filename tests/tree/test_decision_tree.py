@@ -324,3 +324,61 @@ def test_a_stream_is_sent_to_histogram_boosting(tmp_path):
     pd.DataFrame(X, columns=["a", "b"]).assign(y=target).to_parquet(path)
     with pytest.raises(DataError, match="HistGradientBoostingRegressor"):
         DecisionTreeRegressor().fit(summula.scan(path), "y")
+
+
+# ----------------------------------------------------------------------------------------------------- monotone columns
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error", "poisson"])
+def test_predictions_follow_monotone_columns(criterion):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 3))
+    y = np.exp(0.3 * X[:, 0] - 0.5 * X[:, 1] + 0.7 * rng.normal(size=300))
+    model = DecisionTreeRegressor(criterion=criterion, monotonic_cst=[1, -1, 0]).fit(X, y)
+    free = DecisionTreeRegressor(criterion=criterion).fit(X, y)
+    steps = np.linspace(-2, 2, 40)
+    for j, sign in ((0, 1), (1, -1)):
+        moved = np.repeat(X[:50, None], len(steps), axis=1)
+        moved[:, :, j] = steps
+        change = sign * np.diff(model.predict(moved.reshape(-1, 3)).reshape(50, -1), axis=1)
+        assert (change >= 0).all()
+        assert (np.diff(free.predict(moved.reshape(-1, 3)).reshape(50, -1), axis=1) * sign < 0).any()
+
+
+@pytest.mark.parametrize("max_leaf_nodes", [None, 12])
+def test_monotone_columns_as_in_scikit_learn(max_leaf_nodes):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 4)).astype(np.float32)
+    y = X @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=400)
+    options = {"monotonic_cst": [1, -1, 0, 1], "max_depth": 5, "max_leaf_nodes": max_leaf_nodes, "random_state": 0}
+    expected = theirs.DecisionTreeRegressor(**options).fit(X, y).predict(X)
+    np.testing.assert_allclose(DecisionTreeRegressor(**options).fit(X, y).predict(X), expected, rtol=1e-10)
+    expected = theirs.DecisionTreeClassifier(**options).fit(X, y > 0).predict_proba(X)
+    ours = DecisionTreeClassifier(**options).fit(X, y > 0)
+    np.testing.assert_allclose(ours.predict_proba(X), expected, rtol=1e-10)
+
+
+def test_monotone_columns_of_several_classes_are_refused():
+    X = np.arange(9.0)[:, None]
+    with pytest.raises(ParameterError, match="not supported with multiclass"):
+        DecisionTreeClassifier(monotonic_cst=[1]).fit(X, np.arange(9) // 3)
+
+
+def test_the_tree_reads_as_scikit_learns():
+    X, y = load_iris(return_X_y=True)
+    ours = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    model = theirs.DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y).tree_
+    tree = ours.tree_
+    for name in ("node_count", "n_leaves", "max_depth"):
+        assert getattr(tree, name) == getattr(model, name), name
+    assert tree.children_left[0] == 1
+    assert sorted(tree.n_node_samples) == sorted(model.n_node_samples)
+    np.testing.assert_allclose(tree.predict(X)[:, 0], ours.predict_proba(X))
+    np.testing.assert_array_equal(tree.apply(X), ours.apply(X))
+    assert theirs.export_text(ours, max_depth=0).startswith("|--- feature_")
+
+
+def test_leaves_of_equal_targets_predict_them_exactly():
+    y = np.repeat([0.0, 1.0, 2.0], [17, 17, 16])
+    X = np.arange(50.0)[:, None]
+    assert (DecisionTreeRegressor().fit(X, y).predict(X) == y).all()

@@ -23,6 +23,7 @@ from scipy import special
 
 from summula.core.numerics.exponentials import exponential, sigmoid
 from summula.ensemble.boosting_kernels import binary_slopes, softmax_slopes
+from summula.losses import score_losses
 
 __all__ = ["LOSSES", "Binary", "Loss", "Multiclass", "Pinball", "weighted_quantile"]
 
@@ -103,9 +104,8 @@ class Pinball(Loss):
     def block(self, y: Array, z: Array) -> Block:
         """See the table."""
         assert self.level is not None
-        error = y - z[0]
-        above = error < 0
-        return Block(error * (self.level - above), (above - self.level)[None], None)
+        value, slope = score_losses("quantile", self.level, y, z[0])
+        return Block(value, slope[None], None)
 
     def start(self, y: Array, weight: Array | None) -> Array:
         """The quantile."""

@@ -77,7 +77,7 @@ def _surveyed(drawn: Array, coded: tuple[int, ...], kind: Any, part: Part) -> Su
     rows, ys, weights, categories = [], [], [], {}
     values: dict[int, list[Array]] = {j: [] for j in coded}
     for chunk in part.chunks():
-        X = chunk.X
+        X = chunk.dense(chunk.dtype)
         a, b = np.searchsorted(drawn, [chunk.start, chunk.stop])
         rows.append(X[drawn[a:b] - chunk.start] if b - a < len(chunk) else np.array(X))
         for j in coded:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
+from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import (
     Allowed,
@@ -189,11 +189,6 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
-    def _draw_seed(self) -> int:
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**32 - 1))
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
-
     def _tree_parameters(self, groups: tuple[frozenset[int], ...] | None) -> TreeParameters:
         return TreeParameters(
             max_leaves=self.max_leaf_nodes,
@@ -237,7 +232,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         if loss.scores > 1 and monotone.any():
             raise ParameterError("monotonic constraints are not supported for multiclass classification.")
         parameters = self._tree_parameters(interaction_groups(self.interaction_cst, d))
-        seed = self._seed if warm else self._draw_seed()
+        seed = self._seed if warm else draw_seed(self.random_state)
         stops = self.early_stopping if isinstance(self.early_stopping, bool) else run.source.n_rows > 10_000
         stops = bool(stops or validation is not None)
 

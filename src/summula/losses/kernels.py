@@ -29,6 +29,8 @@ def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
         return bend * size - 0.5 * bend * bend
     if loss == 8:
         return np.exp(-z)
+    if loss == 9:
+        return (1.0 - bend) * size if p > y else bend * size
     over = max(size - bend, 0.0)
     return over if loss == 6 else over * over
 
@@ -52,6 +54,8 @@ def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
         return bend * np.sign(r)
     if loss == 8:
         return -y * np.exp(-y * p)
+    if loss == 9:
+        return 1.0 - bend if r > 0.0 else -bend
     if abs(r) <= bend:
         return 0.0
     return np.sign(r) if loss == 6 else 2.0 * (r - bend * np.sign(r))

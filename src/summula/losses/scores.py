@@ -11,6 +11,7 @@ With z = y p for y = -1 or 1, and r = p - y for targets that are numbers,
     huber                         r^2 / 2 where |r| <= bend, else bend |r| - bend^2 / 2
     epsilon_insensitive           max(0, |r| - bend)
     squared_epsilon_insensitive   max(0, |r| - bend)^2
+    quantile                      (1 - bend) r where r > 0, else -bend r        (least at the quantile of level bend)
 
 At a kink the slope is one of the slopes beside it, and the curvature that of one side. `kernels.py` has the same losses
 compiled, by the numbers in `TAGS`: kernels cannot take functions and be kept on disk.
@@ -40,6 +41,7 @@ TAGS = {
     "epsilon_insensitive": 6,
     "squared_epsilon_insensitive": 7,
     "exponential": 8,
+    "quantile": 9,
 }
 
 
@@ -58,7 +60,8 @@ def score_losses(loss: str, bend: float, y: Array, p: Array) -> ScoreLosses:
     loss : str
         One of `TAGS`.
     bend : float
-        Margin of the hinge, where Huber's loss becomes linear, or the width epsilon; the other losses have none.
+        Margin of the hinge, where Huber's loss becomes linear, the width epsilon, or the level of the quantile; other
+        losses have none.
     y, p : ndarray
         Targets (-1 or 1 for losses of the margin z) and scores.
 
@@ -138,6 +141,11 @@ def _squared_epsilon_insensitive(r: Array, bend: float) -> Parts:
     return over**2, 2.0 * over * np.sign(r)
 
 
+def _quantile(r: Array, level: float) -> Parts:
+    slope = np.where(r > 0.0, 1.0 - level, -level)
+    return slope * r, slope
+
+
 _OF_MARGIN: dict[str, Callable[[Array, float], Parts]] = {
     "hinge": _hinge,
     "perceptron": _hinge,
@@ -151,4 +159,5 @@ _OF_RESIDUAL: dict[str, Callable[[Array, float], Parts]] = {
     "huber": _huber,
     "epsilon_insensitive": _epsilon_insensitive,
     "squared_epsilon_insensitive": _squared_epsilon_insensitive,
+    "quantile": _quantile,
 }

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import check_watch
-from summula.core.engine.random import stream_key
+from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, integer, none, one_of, random_state, real
+from summula.core.estimator.parameters import Allowed, array_like, integer, mapping, none, one_of, random_state, real
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
+from summula.tree.arrays import TreeArrays
 from summula.tree.binning import BinMap, learn_bins
 from summula.tree.categorical_columns import CategoricalColumns
-from summula.tree.exact.grower import ExactParameters, ExactTree, grow_exact
+from summula.tree.columns import monotone_signs
+from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
 from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import find_leaves
@@ -50,6 +51,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "max_leaf_nodes": (integer(2), none),
     "min_impurity_decrease": (real(0.0),),
     "ccp_alpha": (real(0.0),),
+    "monotonic_cst": (array_like, mapping, none),
     "categorical_features": (one_of("from_dtype"), array_like, none),
     "max_time": (none, real(0.0)),
 }
@@ -62,7 +64,7 @@ def leaf_values(nodes: Nodes, bins: BinMap, values: Array, chunk: Chunk) -> Arra
 
 def leaf_numbers(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
     """Return the number of the leaf that each row of a chunk ends in."""
-    X = bins.with_bins(chunk.X)
+    X = bins.with_bins(chunk.dense(chunk.dtype))
     out = np.empty((len(X), 1), np.int64)
     find_leaves(X, nodes, 0, 1, out)
     return out[:, 0]
@@ -92,7 +94,6 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
 class DecisionTree(CategoricalColumns, RowwiseEstimator):
     """A tree whose thresholds are found among all values."""
 
-    _accepts_sparse = False
     _allows_nan = True
     _streaming_alternative = "HistGradientBoostingClassifier or HistGradientBoostingRegressor"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
@@ -132,15 +133,20 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
 
         d = run.source.n_features
         categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
+        n_classes = self._n_classes()
+        monotone = monotone_signs(self.monotonic_cst, d, run.source.names, categorical, type(self).__name__)
+        if n_classes > 2 and monotone.any():
+            raise ParameterError(
+                "Monotonicity constraints are not supported with multiclass classification; leave out monotonic_cst."
+            )
         found = survey(run, categorical, 0)
         self._check_targets(found.y)
         weight = self._row_weights(found.y, found.weight)
         self._bins = learn_bins(found.rows[:0], None, found.categories, 255)
-        rows = run.source.chunk(0, run.source.n_rows).X
+        rows = run.source.chunk(0, run.source.n_rows).dense()
         parameters = self._exact_parameters(len(rows), d, len(rows) if weight is None else float(weight.sum()))
-        n_classes = self._n_classes()
-        X = self._bins.with_bins(rows)
-        return grow_exact(X, found.y.astype(np.float64), weight, n_classes, parameters, categorical, check_watch)
+        grower = ExactGrower(self._bins.with_bins(rows), categorical, check_watch, monotone)
+        return grower.grow(found.y, weight, n_classes, parameters)
 
     def _exact_parameters(self, n: int, d: int, weight: float) -> ExactParameters:
         """Return the limits in numbers of rows and columns."""
@@ -160,7 +166,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
             min_impurity_decrease=float(self.min_impurity_decrease),
             max_features=self.max_features_,
             random_threshold=self.splitter == "random",
-            key=stream_key(_draw_seed(self.random_state), (0,)),
+            key=stream_key(draw_seed(self.random_state), (0,)),
         )
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> PruningPath:
@@ -185,6 +191,18 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
     @property
     def _tree(self) -> ExactTree:
         return ExactTree(self._nodes, self._impurity, self._values)
+
+    @property
+    def tree_(self) -> TreeArrays:
+        """The nodes, under the names of scikit-learn's `tree_`."""
+        check_is_fitted(self)
+        return TreeArrays.of(self._nodes, self._impurity, self._values, self.n_features_in_)
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets: 1."""
+        check_is_fitted(self)
+        return 1
 
     def _score_function(self) -> Any:
         return functools.partial(leaf_values, self._nodes, self._bins, self._values)
@@ -325,9 +343,3 @@ def _number_of_features(given: Any, d: int) -> int:
             raise ParameterError(f"max_features={given} is larger than the number of columns, {d}; give at most {d}.")
         return int(given)
     return max(1, int(given * d))
-
-
-def _draw_seed(given: Any) -> int:
-    if isinstance(given, np.random.Generator):
-        return int(given.integers(2**32 - 1))
-    return int(check_random_state(given).randint(np.iinfo(np.uint32).max, dtype="u8"))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted
 
 from summula.core.estimator.classifier import ProbabilisticClassifier, weights_of_labels
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
@@ -59,6 +60,9 @@ class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
         Weights of rows are multiplied by the weight of their class.
     ccp_alpha : float, default=0
         Penalty per leaf; the tree is pruned to its best subtree.
+    monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
+        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
+        It is the probability of the second of two classes that rises or falls.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
         names of columns. Beyond 255 levels the rarer ones are taken together.
@@ -68,6 +72,9 @@ class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    n_classes_ : int
+    tree_ : TreeArrays
+        The nodes, under the names of scikit-learn's `tree_`.
     max_features_ : int
         Number of columns tried at each node.
     feature_importances_ : ndarray of shape (n_features,)
@@ -117,6 +124,7 @@ class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
         min_impurity_decrease: float = 0.0,
         class_weight: Any = None,
         ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
         max_time: float | None = None,
     ) -> None:
@@ -132,6 +140,7 @@ class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
         self.min_impurity_decrease = min_impurity_decrease
         self.class_weight = class_weight
         self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.max_time = max_time
 
@@ -141,8 +150,9 @@ class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
 
         Parameters
         ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-            Training data; NaN is a missing value, infinities are the outermost values of their column.
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data, held as dense columns; NaN is a missing value, infinities are the outermost values of their
+            column.
         y : array-like of shape (n_samples,), or name of a column of X
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
@@ -153,6 +163,12 @@ class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
         self
         """
         return self._fit(X, y, sample_weight)
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes."""
+        check_is_fitted(self)
+        return len(self.classes_)
 
     def _n_classes(self) -> int:
         return len(self.classes_)

@@ -61,6 +61,8 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
         Minimum decrease of impurity, weighted by the share of rows, of a split.
     ccp_alpha : float, default=0
         Penalty per leaf; the tree is pruned to its best subtree.
+    monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
+        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
         names of columns. Beyond 255 levels the rarer ones are taken together.
@@ -69,6 +71,8 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
 
     Attributes
     ----------
+    tree_ : TreeArrays
+        The nodes, under the names of scikit-learn's `tree_`.
     max_features_ : int
         Number of columns tried at each node.
     feature_importances_ : ndarray of shape (n_features,)
@@ -115,6 +119,7 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
         max_time: float | None = None,
     ) -> None:
@@ -129,6 +134,7 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.max_time = max_time
 
@@ -138,8 +144,9 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
 
         Parameters
         ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-            Training data; NaN is a missing value, infinities are the outermost values of their column.
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data, held as dense columns; NaN is a missing value, infinities are the outermost values of their
+            column.
         y : array-like of shape (n_samples,), or name of a column of X
             Targets.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional

@@ -33,17 +33,20 @@ __all__ = ["ID3Classifier"]
 
 Array = NDArray[Any]
 
-_MOST_LEVELS = 255
+_MOST_LEVELS = _MISSING = 255  # codes are below it; missing values have it
 
 
 def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: every path ends, and asks for values that its column has."""
-    feature, children = model._feature, model._children
-    number = np.arange(len(feature))[:, None]
-    if ((children >= 0) & (children <= number)).any():
+    """Rule of saved models: every node but the root is the child of one node before it."""
+    inner = np.flatnonzero(model._feature >= 0)
+    first = model._first_child[inner]
+    width = model._bins.n_bins[model._feature[inner]] + model._asks_missing[inner]
+    if (first <= inner).any():
         return "a node comes before its parent"
-    if (children[feature < 0] >= 0).any() or (children[feature >= 0] < 0).all(axis=1).any():
-        return "_feature and _children disagree on which nodes are leaves"
+    order = np.argsort(first, kind="stable")
+    ends = np.concatenate([[1], first[order] + width[order]])
+    if not np.array_equal(np.append(first[order], sizes["n_nodes"]), ends):
+        return "_first_child does not give every node one parent"
     if (model._shares < 0).any() or not np.allclose(model._shares.sum(axis=1), 1.0):
         return "the shares of the classes in a node do not add up to 1"
     return None
@@ -57,7 +60,8 @@ def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
     is_categorical_=schema.Array("bool", "n_features"),
     _bins=schema.Object(BinMap, n_features="n_features"),
     _feature=schema.Array("int64", "n_nodes", low=-1, below="n_features"),
-    _children=schema.Array("int64", "n_nodes", 256, low=-1, below="n_nodes", row_major=True),
+    _first_child=schema.Array("int64", "n_nodes", low=0, below="n_nodes"),
+    _asks_missing=schema.Array("uint8", "n_nodes", high=1),
     _shares=schema.Array("float64", "n_nodes", "n_classes", row_major=True),
     _rows=schema.Array("int64", "n_nodes", low=0),
 )
@@ -135,6 +139,8 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
 
         with self._fitting(X, y, sample_weight) as run:
             found = survey(run, np.ones(run.source.n_features, bool), 0)
+            if any(np.isinf(values).any() for values, _ in found.categories.values()):
+                run.raise_if_not_finite()
             _check_discrete(run.source, found.categories)
             self._bins = learn_bins(found.rows[:0], None, found.categories, _MOST_LEVELS)
             rows = run.source.chunk(0, run.source.n_rows).X
@@ -152,7 +158,7 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
     def _grow(self, codes: Array, y: Array, weight: Array) -> None:
         """Grow the tree, level by level."""
         k = len(self.classes_)
-        features, children, shares, counts = [], [], [], []
+        features, firsts, asks_missing, shares, counts = [], [], [], [], []
         deepest = codes.shape[1] if self.max_depth is None else self.max_depth
         open_nodes = [(np.arange(len(y)), frozenset(range(codes.shape[1])), 0, np.zeros(k))]
         for rows, allowed, depth, parent in open_nodes:  # nodes are appended while there are some
@@ -161,18 +167,19 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
             best = -1
             if len(rows) >= self.min_samples_split and (total > 0).sum() > 1 and depth < deepest:
                 best = self._best_feature(codes[rows], y[rows], weight[rows], sorted(allowed))
-            branch = np.full(256, -1, np.int64)
-            if best >= 0:
-                for value in (*range(int(self._bins.n_bins[best])), 255):
-                    side = rows[codes[rows, best] == value]
-                    if len(side) or value != 255:  # missing values have a branch only where there are some
-                        branch[value] = len(open_nodes)
-                        open_nodes.append((side, allowed - {best}, depth + 1, share))
             features.append(best)
-            children.append(branch)
+            firsts.append(len(open_nodes) if best >= 0 else 0)
+            asks_missing.append(best >= 0 and bool((codes[rows, best] == _MISSING).any()))
+            if best >= 0:
+                # A branch for each value, in order; missing values have one, the last, only where there are some.
+                values = [*range(int(self._bins.n_bins[best])), *([_MISSING] if asks_missing[-1] else [])]
+                for value in values:
+                    side = rows[codes[rows, best] == value]
+                    open_nodes.append((side, allowed - {best}, depth + 1, share))
             shares.append(share)
             counts.append(len(rows))
-        self._feature, self._children = np.array(features, np.int64), np.array(children)
+        self._feature, self._first_child = np.array(features, np.int64), np.array(firsts, np.int64)
+        self._asks_missing = np.array(asks_missing, np.uint8)
         self._shares, self._rows = np.array(shares), np.array(counts, np.int64)
 
     def _best_feature(self, codes: Array, y: Array, weight: Array, allowed: list[int]) -> int:
@@ -189,7 +196,8 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
     # ------------------------------------------------------------------------------------------------------- predicting
 
     def _score_function(self) -> Any:
-        return functools.partial(_shares_of, self._bins, self._feature, self._children, self._shares)
+        nodes = (self._feature, self._first_child, self._asks_missing, self._shares)
+        return functools.partial(_shares_of, self._bins, *nodes)
 
     @staticmethod
     def _winners(scores: Array) -> Array:
@@ -203,6 +211,11 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
     def _log_probabilities(scores: Array) -> Array:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(scores))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
 
     def rules(self) -> str:
         """Return the tree as text: one line per value and leaf."""
@@ -220,8 +233,9 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
                 return
             if text:
                 lines.append(f"{text}:")
-            for value in np.flatnonzero(self._children[node] >= 0):
-                add(int(self._children[node, value]), depth + 1, self._condition(j, int(value)))
+            first, width = int(self._first_child[node]), int(self._bins.n_bins[j])
+            for value in range(width + int(self._asks_missing[node])):
+                add(first + value, depth + 1, self._condition(j, value if value < width else _MISSING))
 
         add(0, 0, "")
         return "\n".join(lines)
@@ -229,7 +243,7 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
     def _condition(self, j: int, value: int) -> str:
         names, bins = getattr(self, "feature_names_in_", None), self._bins
         name = f"x[{j}]" if names is None else str(names[j])
-        if value == 255:
+        if value == _MISSING:
             return f"{name} is missing"
         here = slice(bins.starts[j], bins.starts[j + 1])
         level = bins.levels[here][bins.level_bins[here] == value][0]
@@ -256,14 +270,19 @@ def _check_discrete(source: Source, categories: dict[int, tuple[Array, Array]]) 
         )
 
 
-def _shares_of(bins: BinMap, feature: Array, children: Array, shares: Array, chunk: Chunk) -> Array:
+def _shares_of(bins: BinMap, feature: Array, first: Array, asks_missing: Array, shares: Array, chunk: Chunk) -> Array:
     """Return the shares of the classes in the nodes that the rows of a chunk end in."""
-    codes = np.empty(chunk.X.shape, np.uint8)
-    bins.write(chunk.X, codes)
+    X = chunk.X
+    codes = np.empty(X.shape, np.uint8)
+    bins.write(X, codes)
     at, going = np.zeros(len(codes), np.int64), np.arange(len(codes))
     while len(going):
         going = going[feature[at[going]] >= 0]
-        below = children[at[going], codes[going, feature[at[going]]]]
-        going, below = going[below >= 0], below[below >= 0]  # without a branch the row stays
-        at[going] = below
+        column = feature[at[going]]
+        value, width = codes[going, column].astype(np.int64), bins.n_bins[column]
+        is_missing = value >= width
+        branch = np.where(is_missing, width, value)
+        stays = is_missing & (asks_missing[at[going]] == 0)  # without a branch
+        at[going] = np.where(stays, at[going], first[at[going]] + branch)
+        going = going[~stays]
     return np.asarray(shares[at])

@@ -171,6 +171,13 @@ class Nodes(NamedTuple):
         parts = {name: getattr(self, name)[:end] for name in self._fields if name not in ("lefts", "roots")}
         return Nodes(**parts, lefts=self.lefts, roots=self.roots[: trees + 1])
 
+    def single(self, tree: int) -> Nodes:
+        """One tree as a table of its own."""
+        here = slice(int(self.roots[tree]), int(self.roots[tree + 1]))
+        parts = {name: getattr(self, name)[here] for name in self._fields if name not in ("lefts", "roots")}
+        parts["child"] = _moved(parts["child"], parts["column"] >= 0, -here.start)
+        return Nodes(**parts, lefts=self.lefts, roots=np.array([0, here.stop - here.start]))
+
     def add_scores(self, X: Array, out: Array) -> None:
         """Add the values of all trees to the scores of rows, shape (rows, trees an iteration)."""
         questions = Questions.of(self, X.dtype) if len(X) > _FEW else None

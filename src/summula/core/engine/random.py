@@ -18,8 +18,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
-__all__ = ["GOLDEN", "choice", "integers", "mix64", "normal", "permutation", "random_bits", "stream_key", "uniform"]
+__all__ = [
+    "GOLDEN",
+    "choice",
+    "draw_seed",
+    "integers",
+    "mix64",
+    "normal",
+    "permutation",
+    "random_bits",
+    "stream_key",
+    "uniform",
+]
 
 Bits = NDArray[np.uint64]
 Rows = int | range | NDArray[np.integer[Any]]
@@ -51,6 +63,13 @@ def stream_key(seed: int, stream: int | Sequence[int] = ()) -> int:
     for number in (seed, *((stream,) if isinstance(stream, int) else stream)):
         key = int(mix64(np.array([(key + number + GOLDEN) & _MASK], np.uint64))[0])
     return key & (_MASK >> 1)
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a seed below 2^32 - 1 from the parameter `random_state`: an int, Generator, RandomState or None."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32 - 1))
+    return int(check_random_state(random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
 
 
 def random_bits(key: int, rows: Rows) -> Bits:

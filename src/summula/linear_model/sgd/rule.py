@@ -13,7 +13,8 @@ __all__ = ["LOSSES", "SCHEDULES", "Rule", "State"]
 
 Array = NDArray[Any]
 
-LOSSES = {name: tag for name, tag in TAGS.items() if name != "exponential"}  # those that descent is offered for
+# Those that descent is offered for.
+LOSSES = {name: tag for name, tag in TAGS.items() if name not in ("exponential", "quantile")}
 SCHEDULES = {"constant": 0, "adaptive": 0, "optimal": 1, "invscaling": 2, "pa1": 3, "pa2": 4}
 
 # Places in State.numbers.

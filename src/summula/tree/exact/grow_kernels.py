@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from summula.core.engine.random_kernels import random_bits
-from summula.core.numerics.compile import internal_kernel, non_allocating_kernel
+from summula.core.numerics.compile import internal_kernel, kernel, non_allocating_kernel
 from summula.core.numerics.late_binding import KernelSignature
-from summula.tree.exact.records import ABSOLUTE, ENTROPY, GINI, POISSON, SQUARED, example_inputs
+from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, GINI, POISSON, SQUARED, example_inputs
 from summula.tree.exact.scan_kernels import find_threshold
 
-__all__ = ["find_categories", "grow"]
+__all__ = ["find_categories", "grow", "keep_rows"]
 
 _MISSING = 255  # the category of missing values
 _EPSILON = 2.0**-52
@@ -84,7 +84,7 @@ def _median_impurity(data: Any, order: Any, start: int, stop: int, weight: float
 
 def _example_categories() -> tuple[Any, ...]:
     rows, *rest = example_inputs()
-    return rows, 0, (0, 0, 0), *rest
+    return rows, 0, EXAMPLE_PLACE, *rest
 
 
 _CATEGORIES = KernelSignature(_example_categories)
@@ -143,7 +143,7 @@ def find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, 
     By the mean of y, or the share of the second of two classes, some leading part is the best of all sets (Fisher 1958)
     for every criterion but the absolute error; with more classes the order of each of them is tried.
     """
-    start, stop, _ = place
+    start, stop = place[0], place[1]
     order, n_classes = data.orders[len(data.orders) - 1], len(total) - 1
     n_orders = 1 if parameters.criterion >= SQUARED or n_classes == 2 else n_classes
     parameters.varies = 0
@@ -186,7 +186,7 @@ def _find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any,
             other = visited + np.int64(np.float64(random) * 2.0**-53 * (d - visited))
             features[visited], features[other] = features[other], features[visited]
         f, before = features[visited], split.score
-        place = (node.start, node.stop, counter + 1)
+        place = (node.start, node.stop, counter + 1, data.monotone[f], node.lower, node.upper)
         if data.is_categorical[f]:
             arguments = (data, f, place, total, parameters, split, scratch)
             _call_categories(parameters.find_categories, arguments)
@@ -305,6 +305,30 @@ def _next_open(nodes: Any, open_nodes: Any, parameters: Any) -> int:
     return number  # type: ignore[no-any-return]
 
 
+@internal_kernel
+def _bound_children(data: Any, node: Any, left: Any, right: Any, sums: Any, parameters: Any) -> None:
+    """Set the bounds of two new nodes: on a monotone column the middle of their values separates them."""
+    left.lower, left.upper, right.lower, right.upper = node.lower, node.upper, node.lower, node.upper
+    sign, k = data.monotone[node.split.feature], 1 if parameters.criterion <= ENTROPY else 0
+    if sign != 0:
+        middle = (sums[node.left_child, k] / left.weight + sums[node.left_child + 1, k] / right.weight) / 2
+        if sign > 0:
+            left.upper, right.lower = middle, middle
+        else:
+            left.lower, right.upper = middle, middle
+
+
+@internal_kernel
+def _divide_rows(data: Any, node: Any, parameters: Any, scratch: Any) -> None:
+    """Divide the rows of a node in all orders; in the last one alone where its children will be leaves."""
+    n_columns = len(data.values)
+    if node.depth + 1 < parameters.max_depth:
+        for f in range(n_columns):
+            if not data.is_categorical[f]:
+                _partition(data.orders[f], node.start, node.stop, scratch.flags, scratch.order)
+    _partition(data.orders[n_columns], node.start, node.stop, scratch.flags, scratch.order)
+
+
 @non_allocating_kernel
 def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any, budget: int) -> bool:
     """Split nodes until no more may be, or about `budget` rows of columns have been read; return whether it is done.
@@ -314,7 +338,8 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
     """
     parameters = state[0]
     if parameters.n_nodes == 0:
-        nodes[0].start, nodes[0].stop, nodes[0].depth = 0, len(data.y), 0
+        nodes[0].start, nodes[0].stop, nodes[0].depth = 0, data.orders.shape[1], 0
+        nodes[0].lower, nodes[0].upper = -np.inf, np.inf
         _start_node(data, 0, nodes, sums, parameters)
         parameters.n_nodes, parameters.n_leaves, parameters.weight = 1, 1, nodes[0].weight
         parameters.n_open = 0
@@ -327,15 +352,14 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
         node = nodes[number]
         budget -= (node.stop - node.start) * len(data.orders)
         n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)
-        for f in range(len(data.orders)):
-            if f == len(data.values) or not data.is_categorical[f]:
-                _partition(data.orders[f], node.start, node.stop, scratch.flags, scratch.order)
+        _divide_rows(data, node, parameters, scratch)
         node.left_child = child
         for side in range(2):
             nodes[child + side].start = node.start if side == 0 else node.start + n_left
             nodes[child + side].stop = node.start + n_left if side == 0 else node.stop
             nodes[child + side].depth = node.depth + 1
             _start_node(data, child + side, nodes, sums, parameters)
+        _bound_children(data, node, nodes[child], nodes[child + 1], sums, parameters)
         parameters.n_nodes += 2
         parameters.n_leaves += 1
         for side in range(1, -1, -1):  # the left one is split first
@@ -343,3 +367,15 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
                 open_nodes[parameters.n_open] = child + side
                 parameters.n_open += 1
     return True
+
+
+@kernel
+def keep_rows(orders: Any, keep: Any, out: Any) -> None:
+    """Copy the rows that are kept, column by column, in their order; `out` may have further columns."""
+    for f in range(len(orders)):
+        order, kept, at = orders[f], out[f], np.int64(0)
+        for i in range(len(order)):
+            row = order[i]
+            if at < len(kept):
+                kept[at] = row  # whether or not it is kept: else the place is used again
+                at += np.int64(keep[row])

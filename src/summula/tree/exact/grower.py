@@ -1,4 +1,4 @@
-"""Growing an exact tree from columns in memory."""
+"""Growing exact trees from columns in memory, which are sorted once for all trees."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.engine.threads import inside_pool, thread_count, together
-from summula.tree.exact.grow_kernels import find_categories, grow
+from summula.tree.exact.grow_kernels import find_categories, grow, keep_rows
 from summula.tree.exact.records import ABSOLUTE, CRITERIA, ENTROPY, NODE, PARAMETERS, SQUARED, ExactRows, Scratch
 from summula.tree.exact.scan_kernels import scan_address
 from summula.tree.predictor import Nodes
 
-__all__ = ["ExactParameters", "ExactTree", "grow_exact", "warmup"]
+__all__ = ["ExactGrower", "ExactParameters", "ExactTree", "warmup"]
 
 Array = NDArray[Any]
 
@@ -56,49 +56,124 @@ class ExactTree(NamedTuple):
     values: Array
 
 
-def grow_exact(
-    X: Array,
-    y: Array,
-    weight: Array | None,
-    n_classes: int,
-    parameters: ExactParameters,
-    is_categorical: Array,
-    check: Callable[[], None],
-) -> ExactTree:
-    """Grow a tree.
+class LeafRows(NamedTuple):
+    """The rows a tree was grown from, leaf by leaf.
+
+    Attributes
+    ----------
+    leaves : ndarray of shape (n_leaves,)
+        Numbers of the nodes.
+    starts : ndarray of shape (n_leaves + 1,)
+    rows : ndarray of shape (n,)
+        Those of leaf k are the ones from starts[k] up to starts[k + 1].
+    """
+
+    leaves: Array
+    starts: Array
+    rows: Array
+
+
+class ExactGrower:
+    """Grows trees for targets and weights that change, on the same columns.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         NaN for missing values; categories are whole numbers from 0 to 254.
-    y : ndarray of shape (n,)
-        Targets, or codes of classes.
-    weight : ndarray of shape (n,), optional
-        Rows of weight 0 are left out.
-    n_classes : int
-        0 for regression.
-    parameters : ExactParameters
     is_categorical : ndarray of shape (d,), bool
+    monotone : ndarray of shape (d,), optional
+        1, -1 or 0.
     check : callable
         Called about every 0.1 s; may raise.
+
+    Attributes
+    ----------
+    leaf_rows : LeafRows
+        Of the tree grown last.
     """
-    w = np.ones(len(y)) if weight is None else weight.astype(np.float64)
-    if not (w > 0).all():
-        X, y, w = X[w > 0], y[w > 0], w[w > 0]
-    criterion, (n, d) = CRITERIA[parameters.criterion], X.shape
-    # Sums of squares about the mean lose no digits.
-    shift = float(np.average(y, weights=w)) if criterion == SQUARED else 0.0
-    data = _sorted_rows(X, y - shift, w, is_categorical, by_target=criterion == ABSOLUTE)
-    n_sums = n_classes + 1 if criterion <= ENTROPY else 3
-    most = 2 * min(parameters.max_leaf_nodes or n, max(n // parameters.min_samples_leaf, 1)) - 1
-    nodes, sums, open_nodes = np.zeros(most, NODE), np.empty((most, n_sums)), np.empty(most, np.int64)
-    flags = np.zeros((most if is_categorical.any() else 1, 256), np.uint8)
-    scratch = Scratch.of(n, d, n_sums, has_categories=bool(is_categorical.any()), has_medians=criterion == ABSOLUTE)
-    state = _state(parameters, d, has_categories=bool(is_categorical.any()))
-    while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
-        check()
-    found = int(state[0]["n_nodes"])
-    return _read(nodes[:found], sums[:found], flags, shift, n_classes)
+
+    def __init__(
+        self, X: Array, is_categorical: Array, check: Callable[[], None], monotone: Array | None = None
+    ) -> None:
+        d = X.shape[1]
+        self._values, self._orders = _sorted_columns(X, is_categorical)
+        self._is_categorical = is_categorical.astype(np.uint8)
+        self._monotone = np.zeros(d, np.int64) if monotone is None else monotone.astype(np.int64)
+        self._check = check
+        self._used = np.empty((d + 1, len(X)), np.uint32)
+        self._memory: tuple[Any, Scratch] | None = None
+
+    def grow(self, y: Array, weight: Array | None, n_classes: int, parameters: ExactParameters) -> ExactTree:
+        """Grow a tree.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets, or codes of classes.
+        weight : ndarray of shape (n,), optional
+            Rows of weight 0 are left out.
+        n_classes : int
+            0 for regression.
+        parameters : ExactParameters
+        """
+        w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, np.float64)
+        criterion, (d, n) = CRITERIA[parameters.criterion], self._values.shape
+        shift = _origin(y, w) if criterion == SQUARED else 0.0
+        y = np.ascontiguousarray(y - shift, np.float64)
+        orders = self._used_rows(w, y if criterion == ABSOLUTE else None)
+        data = ExactRows(self._values, orders, self._is_categorical, self._monotone, y, w)
+        n_sums = n_classes + 1 if criterion <= ENTROPY else 3
+        most = _most_nodes(parameters, orders.shape[1])
+        nodes, sums, open_nodes = np.zeros(most, NODE), np.empty((most, n_sums)), np.empty(most, np.int64)
+        has_categories = bool(self._is_categorical.any())
+        flags = np.zeros((most if has_categories else 1, 256), np.uint8)
+        scratch = self._scratch(n, d, n_sums, has_categories, criterion == ABSOLUTE)
+        state = _state(parameters, d, has_categories=has_categories)
+        while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
+            self._check()
+        nodes = nodes[: int(state[0]["n_nodes"])]
+        is_leaf = np.flatnonzero(nodes["left_child"] == 0)
+        leaves = is_leaf[np.argsort(nodes["start"][is_leaf])]
+        self.leaf_rows = LeafRows(leaves, np.append(nodes["start"][leaves], orders.shape[1]), orders[d])
+        return _read(nodes, sums, flags, shift, n_classes)
+
+    def _used_rows(self, w: Array, y: Array | None) -> Array:
+        """Return the rows of positive weight in the order of each column, and in that of y or as they are."""
+        d, keep = len(self._values), w > 0
+        if keep.all():
+            used = self._used
+            used[:d] = self._orders
+        else:
+            used = np.empty((d + 1, np.count_nonzero(keep)), np.uint32)
+            keep_rows(self._orders, keep, used)
+        numbers = np.flatnonzero(keep)
+        used[d] = numbers if y is None else numbers[np.argsort(y[numbers], kind="stable")]
+        return used
+
+    def _scratch(self, *sizes: Any) -> Scratch:
+        if self._memory is None or self._memory[0] != sizes:
+            n, d, n_sums, has_categories, has_medians = sizes
+            self._memory = sizes, Scratch.of(n, d, n_sums, has_categories=has_categories, has_medians=has_medians)
+        return self._memory[1]
+
+
+def _origin(y: Array, w: Array) -> float:
+    """Return a number near the mean of y: sums of squares about it lose no digits.
+
+    It has few digits itself, so that differences from it, and means of equal targets, are exact where those of y are.
+    """
+    mean = float(np.average(y, weights=w))
+    with np.errstate(over="ignore"):
+        short = float(np.float32(mean))
+    return short if np.isfinite(short) else mean
+
+
+def _most_nodes(parameters: ExactParameters, n: int) -> int:
+    """Return the largest number of nodes that a tree of n rows may have."""
+    leaves = min(parameters.max_leaf_nodes or n, max(n // parameters.min_samples_leaf, 1))
+    if parameters.max_depth is not None and parameters.max_depth < 62:
+        leaves = min(leaves, 2**parameters.max_depth)
+    return 2 * leaves - 1
 
 
 def _state(parameters: ExactParameters, d: int, *, has_categories: bool) -> Array:
@@ -116,9 +191,10 @@ def _state(parameters: ExactParameters, d: int, *, has_categories: bool) -> Arra
     return state
 
 
-def _sorted_rows(X: Array, y: Array, w: Array, is_categorical: Array, *, by_target: bool) -> ExactRows:
+def _sorted_columns(X: Array, is_categorical: Array) -> tuple[Array, Array]:
+    """Return the columns, shape (d, n), and the rows in the order of each."""
     n, d = X.shape
-    values, orders = np.empty((d, n)), np.empty((d + 1, n), np.uint32)
+    values, orders = np.empty((d, n)), np.zeros((d, n), np.uint32)
 
     def sort(first: int, step: int) -> None:
         for j in range(first, d, step):
@@ -128,8 +204,7 @@ def _sorted_rows(X: Array, y: Array, w: Array, is_categorical: Array, *, by_targ
 
     threads = 1 if inside_pool() or X.size < _SMALL else thread_count()
     together([functools.partial(sort, k, threads) for k in range(threads)])
-    orders[d] = np.argsort(y, kind="stable") if by_target else np.arange(n)
-    return ExactRows(values, orders, is_categorical.astype(np.uint8), y.astype(np.float64), w)
+    return values, orders
 
 
 def _read(nodes: Array, sums: Array, flags: Array, shift: float, n_classes: int) -> ExactTree:
@@ -139,7 +214,7 @@ def _read(nodes: Array, sums: Array, flags: Array, shift: float, n_classes: int)
     is_set = is_inner & (split["is_categorical"] > 0)
     category = np.full(len(nodes), -1, np.int32)
     category[is_set] = np.arange(is_set.sum())
-    values = sums[:, :n_classes] / weight[:, None] if n_classes else (sums[:, :1] / weight[:, None]) + shift
+    values = _bounded(sums[: len(nodes), : n_classes or 1] / weight[:, None], nodes) + shift
     table = Nodes(
         column=np.where(is_inner, split["feature"], -1).astype(np.int32),
         threshold=np.where(is_inner & ~is_set, split["threshold"], 0.0),
@@ -157,8 +232,17 @@ def _read(nodes: Array, sums: Array, flags: Array, shift: float, n_classes: int)
     return ExactTree(table, nodes["impurity"].copy(), values)
 
 
+def _bounded(values: Array, nodes: Array) -> Array:
+    """Return values within the bounds of monotone columns; of two classes those of the second."""
+    lower, upper = nodes["lower"], nodes["upper"]
+    if not (np.isfinite(lower) | np.isfinite(upper)).any():
+        return values
+    bounded = np.clip(values[:, -1], lower, upper)[:, None]
+    return bounded if values.shape[1] == 1 else np.hstack([1.0 - bounded, bounded])
+
+
 def warmup() -> None:
-    """Compile for every kind of criterion."""
-    X, y = np.zeros((2, 1)), np.zeros(2)
+    X, y = np.zeros((3, 1)), np.zeros(3)
     for criterion, n_classes in (("gini", 1), ("squared_error", 0), ("absolute_error", 0)):
-        grow_exact(X, y, None, n_classes, ExactParameters(criterion), np.ones(1, bool), lambda: None)
+        grower = ExactGrower(X, np.ones(1, bool), lambda: None)
+        grower.grow(y, np.array([0.0, 1.0, 1.0]), n_classes, ExactParameters(criterion))

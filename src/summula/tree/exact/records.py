@@ -10,6 +10,7 @@ __all__ = [
     "ABSOLUTE",
     "CRITERIA",
     "ENTROPY",
+    "EXAMPLE_PLACE",
     "GINI",
     "NODE",
     "PARAMETERS",
@@ -52,6 +53,8 @@ NODE = np.dtype(
         ("impurity", _FLOAT),
         ("weight", _FLOAT),
         ("improvement", _FLOAT),  # of its split, which may be made if not negative
+        ("lower", _FLOAT),  # bounds of the values below it, from splits on monotone columns
+        ("upper", _FLOAT),
         ("split", SPLIT),
     ]
 )
@@ -84,8 +87,9 @@ class ExactRows(NamedTuple):
     """What a tree is grown from; arrays with one row per feature are contiguous in rows of the table."""
 
     values: Any  # (features, rows) of float64: the columns
-    orders: Any  # (features + 1, rows) of uint32: rows sorted by each column within every node; last those by y
+    orders: Any  # (features + 1, rows used) of uint32: rows sorted by each column within every node; last those by y
     is_categorical: Any  # (features,) of uint8
+    monotone: Any  # (features,) of int64: 1 where values may only rise with a column, -1 where they may only fall
     y: Any  # (rows,): targets, or class codes as float64
     weight: Any  # (rows,)
 
@@ -104,6 +108,7 @@ class Scratch(NamedTuple):
     features: Any  # (features,), to be drawn from
     tree: Any  # (2, rows + 1): Fenwick trees of weights and weighted targets
     losses: Any  # (rows,): of the rows on the left of a place
+    medians: Any  # (rows + 1,): of these rows; last that of the rows inserted
     ranks: Any  # (rows,): place of a row in the order of y, within its node
     targets: Any  # (rows,): y in that order
 
@@ -123,13 +128,19 @@ class Scratch(NamedTuple):
             np.zeros(d, np.int64),
             np.zeros((2, by_target + 1)),
             np.zeros(by_target),
+            np.zeros(by_target + 1),
             np.zeros(by_target, np.int64),
             np.zeros(by_target),
         )
 
 
+# Where the rows of a node start and stop, a counter of random numbers, the sign of a monotone column, bounds of values.
+EXAMPLE_PLACE = (0, 0, 0, 0, 0.0, 0.0)
+
+
 def example_inputs() -> tuple[Any, ...]:
     """Return arguments of the types that kernels have: rows, sums, parameters, a split and scratch."""
     column, scratch = np.zeros(1), Scratch.of(1, 1, 1, has_categories=False, has_medians=False)
-    rows = ExactRows(np.zeros((1, 1)), np.zeros((1, 1), np.uint32), np.zeros(1, np.uint8), column, column)
+    orders, flags, signs = np.zeros((1, 1), np.uint32), np.zeros(1, np.uint8), np.zeros(1, np.int64)
+    rows = ExactRows(np.zeros((1, 1)), orders, flags, signs, column, column)
     return rows, column, np.zeros(1, PARAMETERS)[0], np.zeros(1, SPLIT)[0], scratch

@@ -9,7 +9,8 @@ With W, n and the sums of a criterion over the rows on each side of a threshold 
     absolute error  -(sum_L w |y - m_L| + sum_R w |y - m_R|),        m the medians                                  (5)
 
 which differs from minus the weighted impurity of both sides by what is the same for every split of the node. Missing
-values are last in the order; they are tried on either side.
+values are last in the order; they are tried on either side. On a monotone column the values of the two sides (means,
+medians, or shares of the second class) have to be in order, and within the bounds of the node.
 
 Each criterion has a kernel of its own, which is compiled when a tree is first grown by it.
 """
@@ -23,14 +24,14 @@ import numpy as np
 from summula.core.engine.random_kernels import random_bits
 from summula.core.numerics.compile import inlined, internal_kernel
 from summula.core.numerics.late_binding import KernelSignature
-from summula.tree.exact.records import ENTROPY, POISSON, SQUARED, example_inputs
+from summula.tree.exact.records import ENTROPY, EXAMPLE_PLACE, POISSON, SQUARED, example_inputs
 
 __all__ = ["find_threshold", "scan_address"]
 
 
 def _example_scan() -> tuple[Any, ...]:
     rows, sums, parameters, split, scratch = example_inputs()
-    return (np.zeros(1, np.uint32), np.zeros(1)), (0, 0, 0), rows, sums, parameters, 0.0, split, scratch
+    return (np.zeros(1, np.uint32), np.zeros(1)), EXAMPLE_PLACE, rows, sums, parameters, 0.0, split, scratch
 
 
 _SCAN = KernelSignature(_example_scan)
@@ -66,6 +67,14 @@ def _is_left_out(drawn: float, low: float, high: float) -> bool:
 
 
 @inlined
+def _is_allowed(place: Any, left: float, right: float) -> bool:
+    """Whether the values of both sides obey a monotone column."""
+    sign, lower, upper = place[3], place[4], place[5]
+    is_ordered = (left - right) * sign <= 0.0
+    return bool(sign == 0 or (is_ordered and lower <= left and lower <= right and left <= upper and right <= upper))
+
+
+@inlined
 def _term(criterion: int, weight: float) -> float:
     """Return what the weight of one class contributes to (1) or (2)."""
     if criterion == ENTROPY:
@@ -78,7 +87,7 @@ def _scan_classes(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
     """Find the best threshold by (1) or (2), if it beats `split`."""
-    (order, x), (start, stop, _), left = column, place, scratch.left
+    (order, x), start, stop, left = column, place[0], place[1], scratch.left
     y, w, n_classes = data.y, data.weight, len(total) - 1
     criterion, n, least, light = (
         parameters.criterion,
@@ -122,7 +131,7 @@ def _scan_classes(
                 score = left_terms - wl * np.log(wl) + right_terms - wr * np.log(wr)
             else:
                 score = left_terms / wl + right_terms / wr
-            if score > split.score:
+            if score > split.score and _is_allowed(place, left[1] / wl, (total[1] - left[1]) / wr):
                 _record(split, score, value, high, drawn, missing_left)
 
 
@@ -131,7 +140,7 @@ def _scan_numbers(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
     """Find the best threshold by (3) or (4), if it beats `split`."""
-    (order, x), (start, stop, _) = column, place
+    (order, x), start, stop = column, place[0], place[1]
     y, w, criterion, n = data.y, data.weight, parameters.criterion, stop - start
     least, light, whole, weight = parameters.min_samples_leaf, parameters.min_weight_leaf, total[0], total[2]
     end = _first_missing(order, x, start, stop)
@@ -156,11 +165,11 @@ def _scan_numbers(
                 continue
             if criterion == SQUARED:
                 score = left * left / wl + right * right / wr
-            elif left > 0.0 and right > 0.0:
+            elif min(left, right) > _ROUNDING * whole:  # else all targets of a side are 0
                 score = left * np.log(left / wl) + right * np.log(right / wr)
             else:
                 continue
-            if score > split.score:
+            if score > split.score and _is_allowed(place, left / wl, right / wr):
                 _record(split, score, value, high, drawn, missing_left)
 
 
@@ -178,8 +187,11 @@ def _insert(tree: Any, rank: int, size: int, weight: float, target: float) -> No
 
 
 @internal_kernel
-def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float) -> float:
-    """Return the sum of w |y - median| over the rows inserted, whose weights and weighted targets have these sums."""
+def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float, medians: Any) -> float:
+    """Return the sum of w |y - median| over the rows inserted, whose weights and weighted targets have these sums.
+
+    The median is written to the last place of `medians`.
+    """
     at, below, sum_below, step = 0, 0.0, 0.0, 1
     while 2 * step <= size:
         step *= 2
@@ -190,6 +202,7 @@ def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float) 
             sum_below += tree[1, at]
         step //= 2
     median = targets[min(at, size - 1)]  # the first rank at which half of the weight is reached
+    medians[len(medians) - 1] = median
     return median * below - sum_below + (total - sum_below) - median * (weight - below)  # type: ignore[no-any-return]
 
 
@@ -198,9 +211,10 @@ def _scan_absolute(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
     """Find the best threshold by (5), if it beats `split`."""
-    (order, x), (start, stop, _) = column, place
+    (order, x), start, stop = column, place[0], place[1]
     y, w, n, tree, targets = data.y, data.weight, stop - start, scratch.tree, scratch.targets
     least, light, losses, ranks = parameters.min_samples_leaf, parameters.min_weight_leaf, scratch.losses, scratch.ranks
+    medians = scratch.medians
     end = _first_missing(order, x, start, stop)
     weight, before = 0.0, split.score
     for i in range(start, stop):
@@ -226,9 +240,9 @@ def _scan_absolute(
                 high = x[order[at + 1]] if at + 1 < end else np.nan
                 if at + 1 < end and not high > x[order[at]]:
                     continue
-                loss = _deviation(tree, n, targets, here, total)
+                loss = _deviation(tree, n, targets, here, total, medians)
                 if not backwards:
-                    losses[at] = loss
+                    losses[at], medians[at] = loss, medians[len(medians) - 1]
                     continue
                 n_left = at + 1 - start + (stop - end if missing_left else 0)
                 if min(n_left, n - n_left) < least or min(here, weight - here) < light:
@@ -236,7 +250,8 @@ def _scan_absolute(
                 if _is_left_out(drawn, x[order[at]], high):
                     continue
                 score = -(loss + losses[at])
-                if score > before and score >= split.score:  # of equal ones the first
+                is_better = score > before and score >= split.score  # of equal ones the first
+                if is_better and _is_allowed(place, medians[at], medians[len(medians) - 1]):
                     _record(split, score, x[order[at]], high, drawn, missing_left)
 
 
@@ -245,9 +260,10 @@ def find_threshold(column: Any, place: Any, data: Any, total: Any, parameters: A
     """Find the best threshold of a column of a node, if it beats `split`; return whether the column is not constant.
 
     column : the rows in the order of the column, and its values.
-    place : where the rows of the node start and stop in that order, and a counter for random numbers.
+    place : where the rows of the node start and stop in that order, a counter for random numbers, the sign of a
+        monotone column, and the bounds of its values.
     """
-    (order, x), (start, stop, counter) = column, place
+    (order, x), start, stop, counter = column, place[0], place[1], place[2]
     low, high, drawn = x[order[start]], x[order[stop - 1]], np.nan
     if low == high or low != low:
         return False
