@@ -1,4 +1,4 @@
-"""A decision tree under the names that scikit-learn's `tree_` has, so that exporters and users can read it."""
+"""A decision tree under the names that scikit-learn's `tree_` has."""
 
 from __future__ import annotations
 
