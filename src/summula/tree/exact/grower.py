@@ -242,6 +242,7 @@ def _bounded(values: Array, nodes: Array) -> Array:
 
 
 def warmup() -> None:
+    """Compile for every kind of criterion."""
     X, y = np.zeros((3, 1)), np.zeros(3)
     for criterion, n_classes in (("gini", 1), ("squared_error", 0), ("absolute_error", 0)):
         grower = ExactGrower(X, np.ones(1, bool), lambda: None)

@@ -28,6 +28,8 @@ from summula.tree.exact.records import ENTROPY, EXAMPLE_PLACE, POISSON, SQUARED,
 
 __all__ = ["find_threshold", "scan_address"]
 
+_ROUNDING = 1e-12  # of sums, beside the sum over the node
+
 
 def _example_scan() -> tuple[Any, ...]:
     rows, sums, parameters, split, scratch = example_inputs()
