@@ -50,9 +50,9 @@ def pyarrow_frame(columns: Columns) -> Any:
 def four_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with four processors and no caps, whatever this one has."""
     from summula.core.engine import threads
-    from summula.core.environment import FOUND
+    from summula.core.environment import INITIAL_ENVIRONMENT
 
-    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.setattr(threads, "_cpu_count", lambda: 4)
     monkeypatch.setattr(threads, "_pool", None)

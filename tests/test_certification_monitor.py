@@ -106,7 +106,7 @@ def test_an_alarm_stays() -> None:
 
 def test_what_a_monitor_refuses() -> None:
     for limit in (0.0, 1.0, 1.5, np.nan):
-        with pytest.raises(ParameterError, match="limit must lie between the smallest and the largest loss, 0 and 1"):
+        with pytest.raises(ParameterError, match="limit must be between the smallest and the largest loss, 0 and 1"):
             RiskMonitor(limit)
     with pytest.raises(ParameterError, match="delta must be"):
         RiskMonitor(0.5, delta=2)
@@ -189,7 +189,7 @@ def test_probabilities_files_and_new_fits(tmp_path: Any) -> None:
 
 
 def test_what_a_threshold_refuses() -> None:
-    with pytest.raises(DataError, match="58 rows of the first class are too few to say anything: .* need at least 59"):
+    with pytest.raises(DataError, match="58 rows of the first class are too few: .* need at least 59"):
         np_threshold(Score(), np.zeros((58, 1)))
     with pytest.raises(DataError, match="There are no rows of the first class; 59 are needed"):
         np_threshold(Score(), np.zeros((0, 1)))
@@ -198,9 +198,9 @@ def test_what_a_threshold_refuses() -> None:
     with pytest.raises(ParameterError, match="alpha must be a number between 0 and 1"):
         np_threshold(Score(), np.zeros((100, 1)), alpha=0)
     X = np.random.default_rng(6).normal(size=(60, 2))
-    with pytest.raises(ParameterError, match="A threshold is for two classes, and LogisticRegression has 3"):
+    with pytest.raises(ParameterError, match="A threshold needs two classes, but LogisticRegression has 3"):
         np_threshold(LogisticRegression().fit(X, np.arange(60) % 3), X)
-    with pytest.raises(ParameterError, match="A threshold is for two classes, and LinearRegression has 0"):
+    with pytest.raises(ParameterError, match="A threshold needs two classes, but LinearRegression has 0"):
         np_threshold(LinearRegression().fit(X, X[:, 0]), X)
     assert np_threshold(Perceptron().fit(X, X[:, 0] > 0), X).score == "decision_function"
 

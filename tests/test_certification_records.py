@@ -56,7 +56,9 @@ def test_there_and_back(model: LinearRegression, certificate: RiskCertificate) -
 
 
 def test_a_text_knows_no_model_and_no_function(model: LinearRegression, certificate: RiskCertificate) -> None:
-    with pytest.raises(DataError, match=r"A certificate that came from a text knows no model: verify\(X, y, model="):
+    with pytest.raises(
+        DataError, match=r"A certificate read from JSON does not contain the model: verify\(X, y, model="
+    ):
         RiskCertificate.from_json(certificate.to_json()).verify(*rows(1))
     other = LinearRegression().fit(*rows(3))
     with pytest.raises(DataError, match="This LinearRegression is not the model that was certified"):
@@ -67,7 +69,9 @@ def test_a_text_knows_no_model_and_no_function(model: LinearRegression, certific
 
     own = certify(model, *rows(1), loss=distance, range=(0, 5))
     again = RiskCertificate.from_json(own.to_json(), model)
-    with pytest.raises(ParameterError, match=r"distance' was a function, which no text carries: verify\(X, y, loss="):
+    with pytest.raises(
+        ParameterError, match=r"distance' was a function, which is not stored in JSON: verify\(X, y, loss="
+    ):
         again.verify(*rows(1))
     assert again.verify(*rows(1), loss=distance)
 
@@ -87,7 +91,7 @@ def test_every_cut_is_noticed(certificate: RiskCertificate) -> None:
     text = certificate.to_json()
     for end in range(len(text)):
         with pytest.raises(
-            DataError, match=r"The text is no whole certificate \(.*\): restore a copy, or certify again"
+            DataError, match=r"The text is not a valid certificate \(.*\): restore a backup or certify again"
         ):
             RiskCertificate.from_json(text[:end])
 
@@ -96,9 +100,9 @@ def test_every_edit_is_noticed(certificate: RiskCertificate) -> None:
     text = certificate.to_json()
     tree = json.loads(text)
     for name in tree:
-        with pytest.raises(DataError, match="no whole certificate"):
+        with pytest.raises(DataError, match="not a valid certificate"):
             RiskCertificate.from_json(json.dumps(tree | {name: "x"}))
-        with pytest.raises(DataError, match="no whole certificate"):
+        with pytest.raises(DataError, match="not a valid certificate"):
             RiskCertificate.from_json(json.dumps({k: v for k, v in tree.items() if k != name}))
     with pytest.raises(DataError, match="it was edited"):
         RiskCertificate.from_json(json.dumps(tree | {"upper": tree["upper"] / 2}))
@@ -119,7 +123,7 @@ def test_every_edit_is_noticed(certificate: RiskCertificate) -> None:
     ],
 )
 def test_hostile_texts(text: str | bytes) -> None:
-    with pytest.raises(DataError, match="The text is no whole certificate"):
+    with pytest.raises(DataError, match="The text is not a valid certificate"):
         RiskCertificate.from_json(text)
 
 
@@ -153,7 +157,7 @@ def test_hostile_texts(text: str | bytes) -> None:
     ids=str,
 )
 def test_signed_nonsense(changes: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="The text is no whole certificate"):
+    with pytest.raises(DataError, match="The text is not a valid certificate"):
         RiskCertificate.from_json(signed(**changes))
 
 

@@ -162,7 +162,7 @@ def test_too_little_time_for_a_first_model_is_an_error(case: Case) -> None:
     with pytest.raises(summula.TimeLimitError) as caught:
         model.fit(X, y)
     assert str(caught.value) == (
-        f"max_time=0.0 s was over before {type(model).__name__} had a first model; raise max_time or fit fewer rows."
+        f"max_time=0.0 s was exceeded before {type(model).__name__} had a first model; increase max_time or fit fewer rows."
     )
     assert not fitted_attributes(model)
     assert_same_bits(fitted_attributes(case.model()), fitted_attributes(model.set_params(max_time=None).fit(X, y)))

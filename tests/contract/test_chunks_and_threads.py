@@ -16,7 +16,7 @@ import summula
 from summula.core.data import chunks
 from summula.core.data.labels import Labels
 from summula.core.engine import threads
-from summula.core.environment import FOUND
+from summula.core.environment import INITIAL_ENVIRONMENT
 from summula.core.estimator.validation import as_source
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
@@ -32,7 +32,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def machine_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
     """A context in which the machine has so many processors."""
-    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
 
     @contextmanager
@@ -101,7 +101,7 @@ def test_the_environment_caps_threads(
 ) -> None:
     with machine_of(4), summula.engine("threads", chunk_rows=50):
         expected = fitted(case, "small")
-        for variable in ((FOUND, "OMP_NUM_THREADS"), (os.environ, "SUMMULA_NUM_THREADS")):
+        for variable in ((INITIAL_ENVIRONMENT, "OMP_NUM_THREADS"), (os.environ, "SUMMULA_NUM_THREADS")):
             with monkeypatch.context() as patch:
                 patch.setitem(*variable, "1")
                 assert threads.thread_count() == 1

@@ -543,8 +543,8 @@ def test_more_cannot_be_forgotten_than_was_seen(make: Make) -> None:
     model = make().fit(X[:300], y[:300])
     before = copy.deepcopy(fitted_attributes(model))
     name = type(model).__name__
-    refusal(lambda: model.forget(X[:300], y[:300]), f"{name} has seen 300 rows and cannot forget 300")
-    refusal(lambda: model.forget(X, y), f"{name} has seen 300 rows and cannot forget 600")
+    refusal(lambda: model.forget(X[:300], y[:300]), f"{name} was fitted to 300 rows and cannot forget 300")
+    refusal(lambda: model.forget(X, y), f"{name} was fitted to 300 rows and cannot forget 600")
     assert_same_bits(before, fitted_attributes(model))
 
 

@@ -263,7 +263,7 @@ def test_scikit_learn_knows_what_they_are():
 
 
 def test_a_model_that_needs_its_rows_in_memory_names_the_alternative(tmp_path):
-    words = "Hungry needs its rows in memory, and X is in files or a Dask collection: use MiniBatchMeans"
+    words = "Hungry needs its rows in memory, but X is in files or a Dask collection: use MiniBatchMeans"
     with pytest.raises(DataError, match=words):
         Hungry().fit(scanned(tmp_path))
     model = Hungry().fit(X)

@@ -107,7 +107,7 @@ def test_blocks_of_workers_make_the_same_tree(values, cuts):
 
 
 def test_a_sum_of_none_values_is_an_error_in_words():
-    with pytest.raises(ValueError, match="over no parts"):
+    with pytest.raises(ValueError, match="over zero parts"):
         TreeSum(join).result()
 
 
@@ -294,7 +294,7 @@ def test_an_engine_made_before_is_used_as_it_is():
     made = ThreadEngine(2, chunk_rows=11)
     with summula.engine(made) as chosen:
         assert chosen is made is current_engine()
-    with pytest.raises(ParameterError, match="chunk_rows where it is made"), engine(made, chunk_rows=3):
+    with pytest.raises(ParameterError, match="chunk_rows to its constructor"), engine(made, chunk_rows=3):
         pass
 
 

@@ -95,7 +95,7 @@ def test_what_cannot_be(table):
         model.predict(table.assign(region="Oz"))
     with pytest.raises(DataError, match="'region' has a missing value at row 2"):
         GeneralizedLinearRegressor("poisson").fit(table.assign(region=["a", "b", None] * 3_000), "y")
-    with pytest.raises(DataError, match="'region' holds one value only, 'a'"):
+    with pytest.raises(DataError, match="'region' is constant, with the single value 'a'"):
         GeneralizedLinearRegressor("poisson").fit(table.assign(region="a"), "y")
     with pytest.raises(DataError, match="'b' holds categories such as 'q', and held numbers"):
         model.predict(table.assign(b="q"))

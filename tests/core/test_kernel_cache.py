@@ -104,7 +104,7 @@ def test_an_edit_of_a_called_kernel_is_noticed_and_nothing_is_compiled_twice(tmp
 
 def test_a_lock_is_held_by_one_at_a_time(tmp_path, monkeypatch):
     path = str(tmp_path / "folder" / "kernel.lock")
-    monkeypatch.setattr(kernel_cache, "_PATIENCE", 0.05)
+    monkeypatch.setattr(kernel_cache, "_LOCK_TIMEOUT", 0.05)
     first = kernel_cache._FileLock(path)
     assert first._file is not None
     assert kernel_cache._FileLock(path)._file is None

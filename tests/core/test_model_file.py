@@ -72,9 +72,9 @@ def test_every_cut_is_noticed(saved: Path) -> None:
     whole = saved.read_bytes()
     for size in range(len(whole)):
         saved.write_bytes(whole[:size])
-        refused(saved, "is empty" if size == 0 else "is cut short")
+        refused(saved, "is empty" if size == 0 else "is truncated")
     saved.write_bytes(whole + b"\0")
-    refused(saved, "does not hold a valid model")
+    refused(saved, "does not contain a valid model")
 
 
 def test_every_flipped_bit_is_noticed_or_harmless(saved: Path) -> None:
@@ -114,7 +114,7 @@ def test_newer_format(saved: Path) -> None:
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, None, True])
 def test_no_format(version: Any, saved: Path) -> None:
-    refused(edit(saved, lambda h: h.update(format=version)), "does not hold a valid model")
+    refused(edit(saved, lambda h: h.update(format=version)), "does not contain a valid model")
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -146,16 +146,16 @@ def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "text").write_text('{"format": 1, "class": "linear_model.Ridge"}')
     refused(tmp_path / "text", "is not a model saved by Summula")
     save_file({"a": np.ones(3)}, tmp_path / "st", metadata={"format": "pt"})
-    refused(tmp_path / "st", "is a safetensors file, but not of a Summula model")
+    refused(tmp_path / "st", "is a safetensors file, but not a Summula model")
     save_file({"a": np.ones(3)}, tmp_path / "st")
-    refused(tmp_path / "st", "is a safetensors file, but not of a Summula model")
+    refused(tmp_path / "st", "is a safetensors file, but not a Summula model")
     (tmp_path / "zeros").write_bytes(bytes(1000))
     refused(tmp_path / "zeros", "is not a model saved by Summula")
 
 
 @pytest.mark.parametrize("name", ["os.system", "builtins:eval", "sklearn.linear_model.Ridge", "", None, 3, ["a"]])
 def test_foreign_classes_are_not_imported(name: Any, saved: Path) -> None:
-    says = r"names the class .*, which Summula .* does not load: upgrade summula if"
+    says = r"contains the class .*, which Summula .* cannot load: upgrade summula if"
     inner = {"estimator": {"class": name, "params": {}, "state": {}}}
     value = {"value": {"class": name, "fields": {}}}
     for change in (
@@ -170,7 +170,7 @@ def test_foreign_classes_are_not_imported(name: Any, saved: Path) -> None:
 
 def test_no_module_outside_the_table_is_imported(saved: Path) -> None:
     edit(saved, lambda h: h.update({"class": "this.Ridge"}))
-    refused(saved, "names the class 'this.Ridge'")
+    refused(saved, "contains the class 'this.Ridge'")
     assert "this" not in sys.modules
 
 
@@ -225,7 +225,7 @@ PARTS = ("data", "indices", "indptr")
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_content_with_a_right_digest(change: Any, saved: Path) -> None:
-    refused(edit(saved, change), "does not hold a valid model")
+    refused(edit(saved, change), "does not contain a valid model")
 
 
 def test_a_property_is_not_called(saved: Path) -> None:
@@ -249,7 +249,7 @@ def test_hostile_sparse_matrices(fault: str, tmp_path: Path) -> None:
         edit(tmp_path / "m", lambda h: h["state"]["coef_"]["sparse"].update(shape=[3, 10**40]))
     if fault == "kind":
         edit(tmp_path / "m", lambda h: h["state"]["coef_"]["sparse"].update(kind="load_npz"))
-    refused(tmp_path / "m", "does not hold a valid model")
+    refused(tmp_path / "m", "does not contain a valid model")
 
 
 def test_hostile_text(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ HEADERS = {
     "not text": b'{"\xff\xfe": 1}',
     "list": b"{} []",
     "huge number": b'{"a": ' + b"9" * 10**5 + b"}",
-    "key twice": b'{"__metadata__":{"summula":"{}","summula":"{}"}}',
+    "duplicate key": b'{"__metadata__":{"summula":"{}","summula":"{}"}}',
     "metadata twice": b'{"__metadata__":{"summula":"{}"},"__metadata__":{}}',
     "metadata number": {"__metadata__": {"summula": 1}},
     "metadata text": {"__metadata__": "summula"},
@@ -286,7 +286,7 @@ HEADERS = {
     "text is a list": {"__metadata__": {"summula": "[]"}},
     "text has NaN": {"__metadata__": {"summula": '{"format": 1, "a": NaN}'}},
     "text has 1e999": {"__metadata__": {"summula": '{"format": 1, "a": 1e999}'}},
-    "text has a key twice": {"__metadata__": {"summula": '{"format": 1, "format": 1}'}},
+    "text has a duplicate key": {"__metadata__": {"summula": '{"format": 1, "format": 1}'}},
     "text is deep": {"__metadata__": {"summula": '{"format": 1, "a":' + "[" * 10**6}},
     "text is deep and whole": {"__metadata__": {"summula": '{"format": 1, "a":' + "[" * 50_000 + "]" * 50_000 + "}"}},
     "tensor past the end": META | {"a": tensor(data_offsets=[0, 80])},

@@ -163,19 +163,19 @@ def test_saving_is_deterministic_and_the_path_is_free(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (np.random.RandomState(0), "holds a numpy.random.*RandomState; set it to an integer seed"),
-        (np.random.default_rng(0), "holds a numpy.random.*Generator; set it to an integer seed"),
-        (len, "holds a builtin_function_or_method; files carry no code"),
-        (functools.partial(len), "holds a functools.partial; files carry no code"),
-        (lambda x: x, "holds a function; files carry no code"),
-        (Model, "files carry no code"),
-        (ForeignRidge(), r"holds a sklearn.*Ridge; only Summula's estimators"),
-        (Derived(), "Derived; only Summula's estimators"),
-        ({1, 2}, "holds a set; replace it"),
+        (np.random.RandomState(0), "is a numpy.random.*RandomState; set it to an integer seed"),
+        (np.random.default_rng(0), "is a numpy.random.*Generator; set it to an integer seed"),
+        (len, "is a builtin_function_or_method; files contain no code"),
+        (functools.partial(len), "is a functools.partial; files contain no code"),
+        (lambda x: x, "is a function; files contain no code"),
+        (Model, "files contain no code"),
+        (ForeignRidge(), r"is a sklearn.*Ridge; only Summula estimators"),
+        (Derived(), "Derived; only Summula estimators"),
+        ({1, 2}, "is a set; replace it"),
         (np.ma.masked_array([1.0], [True]), "MaskedArray; replace it"),
-        (np.longdouble(1), "holds a numpy.longdouble; replace it"),
-        (1j, "holds a complex; replace it"),
-        (10**2000, "holds a int; replace it"),
+        (np.longdouble(1), "is a numpy.longdouble; replace it"),
+        (1j, "is a complex; replace it"),
+        (10**2000, "is a int; replace it"),
         (scipy.sparse.coo_array((2, 2)), "coo_array; replace it"),
         (scipy.sparse.csr_array(np.eye(2) * 1j), "replace it"),
     ],
@@ -198,13 +198,13 @@ def test_arrays_of_other_kinds_are_refused(array: Any, tmp_path: Path) -> None:
 
 
 def test_object_arrays_hold_only_plain_values(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"'a_\[\.\.\.\]' holds a set"):
+    with pytest.raises(ModelFileError, match=r"'a_\[\.\.\.\]' is a set"):
         save(made(a_=np.array([{1}, "b"], dtype=object)), tmp_path / "m")
 
 
 @pytest.mark.parametrize("model", [Derived(), ForeignRidge(), 5, None, Model, Point(1), np.ones(3)])
 def test_only_our_own_estimators_are_saved(model: Any, tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"cannot be saved: save\(\) takes Summula's estimators"):
+    with pytest.raises(ModelFileError, match=r"cannot be saved: save\(\) takes Summula estimators"):
         save(model, tmp_path / "m")
     assert os.listdir(tmp_path) == []
 
@@ -214,7 +214,7 @@ def test_odd_names_cycles_and_depth_are_refused(tmp_path: Path) -> None:
     loop.append(loop)
     with pytest.raises(ModelFileError, match="contains itself or is nested"):
         save(made(a_=loop), tmp_path / "m")
-    with pytest.raises(ModelFileError, match="'not a name' is not a name for an attribute"):
+    with pytest.raises(ModelFileError, match="'not a name' is not a valid attribute name"):
         save(made(**{"not a name": 1}), tmp_path / "m")
     with pytest.raises(ModelFileError, match="'predict' would hide a method of Model"):
         save(made(predict=1), tmp_path / "m")
@@ -291,13 +291,13 @@ def test_too_much_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(json_limits, "MAX_BYTES", 1000)
         with pytest.raises(
-            ModelFileError, match=r"cannot be saved \(its header has .* bytes; 1,000 are the most\): turn"
+            ModelFileError, match=r"cannot be saved \(its header has .* bytes; the maximum is 1,000\): convert"
         ):
             save(made(text_="x" * 2000), tmp_path / "m")
-    with pytest.raises(ModelFileError, match=r"cannot be saved \(its header holds more than 400,000 lists"):
+    with pytest.raises(ModelFileError, match=r"cannot be saved \(its header contains more than 400,000 lists"):
         save(made(lists_=[[]] * 400_000), tmp_path / "m")
     monkeypatch.setattr(model_file, "_TENSOR_LIMIT", 10)
-    with pytest.raises(ModelFileError, match="it holds 11 arrays; 10 are the most"):
+    with pytest.raises(ModelFileError, match="it contains 11 arrays; the maximum is 10"):
         save(made(arrays_=[np.zeros(k) for k in range(11)]), tmp_path / "m")
     assert os.listdir(tmp_path) == []
 
@@ -371,7 +371,7 @@ def test_a_class_is_found_by_its_name_where_nothing_is_loaded_yet() -> None:
 def test_names_are_taken_once() -> None:
     with pytest.raises(TypeError, match="would both be saved as 'test.Model'"):
         register_name(Derived, "test.Model")
-    with pytest.raises(TypeError, match="Derived is outside of summula"):
+    with pytest.raises(TypeError, match="Derived is defined outside summula"):
         register_name(Derived)
 
 

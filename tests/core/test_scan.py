@@ -20,7 +20,7 @@ import summula
 from summula.core.data import chunks
 from summula.core.data.scan import ScanSource
 from summula.core.engine import threads
-from summula.core.environment import FOUND
+from summula.core.environment import INITIAL_ENVIRONMENT
 from summula.linear_model import LinearRegression, Ridge
 from summula.preprocessing import StandardScaler
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
@@ -314,7 +314,7 @@ def test_threads_do_not_show(processors: int, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(threads, "_cpu_count", lambda: processors)
     monkeypatch.setattr(threads, "_pool", None)
     monkeypatch.setattr(threads, "_pool_size", 0)
-    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.setattr("summula.core.data.sources._SPAN_STEPS", 1)
     assert len(ScanSource(scan, ["x0"]).plan()) > 1
@@ -467,7 +467,7 @@ def test_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
     X, y, weight = data()
     scan = written(table(X, y, 0 * weight), tmp_path)
     for model in (LinearRegression(), StandardScaler()):
-        refused("Every sample_weight is zero", by=model, X=scan, y="y", sample_weight="w")
+        refused("All sample weights are zero", by=model, X=scan, y="y", sample_weight="w")
 
 
 def test_text_is_named_by_its_row(tmp_path: Path) -> None:
@@ -490,18 +490,18 @@ def test_the_text_among_the_numbers_of_a_csv_file_is_named(text: str, tmp_path: 
 
 def test_dates_are_refused(tmp_path: Path) -> None:
     rows = pa.table({"day": pa.array([0, 1, 2], pa.timestamp("s")), "y": [1.0, 2.0, 3.0]})
-    refused("Column 'day' holds timestamp[", by=LinearRegression(), X=written(rows, tmp_path), y="y")
+    refused("Column 'day' has timestamp[", by=LinearRegression(), X=written(rows, tmp_path), y="y")
 
 
 def test_targets_and_weights_have_to_be_names(tmp_path: Path) -> None:
     X, y, weight = data()
     scan = written(table(X, y, weight), tmp_path)
-    refused("from files", "y has to be the name", "ndarray", by=LinearRegression(), X=scan, y=y)
+    refused("from files", "y must be the name", "ndarray", by=LinearRegression(), X=scan, y=y)
     refused("from files", "sample_weight", by=LinearRegression(), X=scan, y="y", sample_weight=weight)
     refused("y is None", "name a column", by=LinearRegression(), X=scan)
     refused("no column 'z'", by=LinearRegression(), X=scan, y="z")
     refused("no column 'z'", by=LinearRegression(), X=scan, y="y", sample_weight="z")
-    refused("no columns left for features", by=LinearRegression(), X=scan.select(["y", "w"]), y="y", sample_weight="w")
+    refused("no feature columns", by=LinearRegression(), X=scan.select(["y", "w"]), y="y", sample_weight="w")
 
 
 def test_files_without_rows_are_refused(tmp_path: Path) -> None:

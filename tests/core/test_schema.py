@@ -58,14 +58,18 @@ BREAKS: list[tuple[schema.Field, Any, str]] = [
     (schema.Array("float64", "n", low=0.0, finite=False), np.array([np.nan]), "x[0] = nan must be at least 0"),
     (schema.Array("int64", "n", high=7), np.array([8]), "x[0] = 8 must be at most 7"),
     (schema.Array("int64", "m", "n", below="d"), np.array([[0, 3]]), "x[0, 1] = 3 must be below d = 3"),
-    (schema.Array("int64", "n", below="k"), np.array([0]), "x numbers k, and nothing says how many there are"),
-    (schema.Array("float64", "n", ascending=True), np.array([1.0, 3.0, 2.0]), "x[2] = 2.0 must never fall"),
-    (schema.Array("float64", "n", ascending=True, finite=False), np.array([1.0, np.nan]), "x[1] = nan must never fall"),
-    (schema.Array("float64", "m", "n", row_major=True), np.zeros((3, 2)).T, "x is not stored row by row"),
-    (schema.Integer(), True, "x is True, not a whole number"),
-    (schema.Integer(), 1.0, "x is 1.0, not a whole number"),
-    (schema.Integer(), 2**63, "not a whole number"),
-    (schema.Integer(1), 0, "x is 0, not a whole number of at least 1"),
+    (schema.Array("int64", "n", below="k"), np.array([0]), "x indexes k, whose size is unknown"),
+    (schema.Array("float64", "n", ascending=True), np.array([1.0, 3.0, 2.0]), "x[2] = 2.0 must not decrease"),
+    (
+        schema.Array("float64", "n", ascending=True, finite=False),
+        np.array([1.0, np.nan]),
+        "x[1] = nan must not decrease",
+    ),
+    (schema.Array("float64", "m", "n", row_major=True), np.zeros((3, 2)).T, "x is not C-contiguous"),
+    (schema.Integer(), True, "x is True, not an integer"),
+    (schema.Integer(), 1.0, "x is 1.0, not an integer"),
+    (schema.Integer(), 2**63, "not an integer"),
+    (schema.Integer(1), 0, "x is 0, not an integer of at least 1"),
     (schema.Integer(size="d"), 5, "x is 5, not d = 3"),
     (schema.Real(), float("nan"), "x is nan, not a finite number"),
     (schema.Real(), 10**400, "not a finite number"),
@@ -76,14 +80,14 @@ BREAKS: list[tuple[schema.Field, Any, str]] = [
     (schema.Text(), None, "x is None, not text"),
     (schema.Items(schema.Integer(), low=2), (1,), "x is a tuple of 1 entries, not a tuple or list of at least 2"),
     (schema.Items(schema.Integer(), "d"), (1,), "not a tuple or list of 3 entries"),
-    (schema.Items(schema.Integer()), [0, "a"], "x[1] is 'a', not a whole number"),
-    (schema.Dict(schema.Text(), schema.Integer()), {"a": "b"}, "x['a'] is 'b', not a whole number"),
+    (schema.Items(schema.Integer()), [0, "a"], "x[1] is 'a', not an integer"),
+    (schema.Dict(schema.Text(), schema.Integer()), {"a": "b"}, "x['a'] is 'b', not an integer"),
     (schema.Dict(schema.Text(), schema.Integer()), {1: 1}, "x (a key) is 1, not text"),
     (schema.Labels("n", low=2), np.array(["a"]), "not a vector of at least 2"),
     (schema.Labels("n"), np.array(["a", None], dtype=object), "not a vector of"),
     (schema.Labels("n"), np.zeros((2, 2)), "not a vector of"),
     (schema.Names("d"), np.array(["a"], dtype=object), "not a vector of text of shape (d,) = (3,)"),
-    (schema.Names("n"), np.array(["a", 1], dtype=object), "x holds something other than text"),
+    (schema.Names("n"), np.array(["a", 1], dtype=object), "x contains values other than text"),
     (schema.Sparse("n", "d"), sparse.csr_array(np.eye(2)), "not a sparse matrix of shape (n, d)"),
     (schema.Sparse("n", "m"), sparse.csr_array(np.full((2, 2), np.inf)), "x.data[0] = inf must be finite"),
     (schema.Plain(), [object()], "x[...] is a object, not plain data"),
@@ -178,10 +182,10 @@ def test_models_as_declared_pass() -> None:
         (of(k_=3), "line_ has 2 slopes, not 3"),
         (of(line_=Line(1, np.zeros(2))), "line_.name is 1, not text"),
         (of(note_=5), "note_ is 5, not text"),
-        (of(Narrow, k_=3, line_=Line("a", np.zeros(3))), "k_ is 3, not a whole number from 0 to 2"),
-        (of(Undeclared, k_=-1), "k_ is -1, not a whole number of at least 0"),
-        (of(_hidden=1), "_hidden is not an attribute that Model has"),
-        (of(fixed=1), "fixed is not an attribute that Model has"),
+        (of(Narrow, k_=3, line_=Line("a", np.zeros(3))), "k_ is 3, not an integer from 0 to 2"),
+        (of(Undeclared, k_=-1), "k_ is -1, not an integer of at least 0"),
+        (of(_hidden=1), "_hidden is not an attribute of Model"),
+        (of(fixed=1), "fixed is not an attribute of Model"),
         (of(free=object()), "free is a object, not plain data"),
         (of(params={"alpha": -1}), "The 'alpha' parameter of Model must be an int in the range [0, inf). Got -1"),
         (of(params={"line": [Line("a", 1)]}), "line[...].slopes is 1, not an array"),
@@ -212,7 +216,7 @@ def test_a_model_is_whole_or_not_fitted() -> None:
 
 
 def test_classes_without_a_declaration_are_refused() -> None:
-    with pytest.raises(TypeError, match="Base declares no state to be saved"):
+    with pytest.raises(TypeError, match="Base declares no saved state"):
         schema.check_state(Base())
 
 
@@ -232,9 +236,7 @@ def test_save_refuses_what_load_would_refuse(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(20, 3))
     model = LinearRegression().fit(X, X @ [1.0, 2.0, 3.0])
     model.coef_ = model.coef_[:2]
-    says = (
-        r"LinearRegression cannot be saved, since it could not be loaded: certificate_\.coef is an array .*; set that"
-    )
+    says = r"LinearRegression cannot be saved because it could not be loaded again: certificate_\.coef is an array .*; undo"
     with pytest.raises(ModelFileError, match=says):
         summula.save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()

@@ -14,13 +14,13 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 from summula.core.engine import threads
 from summula.core.engine.engine import SerialEngine, ThreadEngine, map_batches, reading_ahead
 from summula.core.engine.threads import inside_pool, one_blas_thread, pool, thread_count
-from summula.core.environment import FOUND
+from summula.core.environment import INITIAL_ENVIRONMENT
 
 
 @pytest.fixture
 def machine(monkeypatch):
     """Eight processors, no caps, no pool yet."""
-    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.setattr(threads, "_cpu_count", lambda: 8)
     monkeypatch.setattr(threads, "_pool", None)
@@ -55,7 +55,7 @@ def test_n_jobs_counts_as_in_joblib(machine, n_jobs, count):
 
 
 @pytest.mark.parametrize(
-    "variable", [(FOUND, "OMP_NUM_THREADS"), (os.environ, "SUMMULA_NUM_THREADS")], ids=lambda v: v[1]
+    "variable", [(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS"), (os.environ, "SUMMULA_NUM_THREADS")], ids=lambda v: v[1]
 )
 @pytest.mark.parametrize(
     ("text", "count"), [("3", 3), (" 3 ", 3), ("3,2", 3), ("100", 8), ("0", 1), ("", 8), ("many", 8), ("-2", 8)]
@@ -66,7 +66,7 @@ def test_the_environment_caps_it(machine, variable, text, count):
 
 
 def test_the_smallest_cap_holds(machine):
-    machine.setitem(FOUND, "OMP_NUM_THREADS", "5")
+    machine.setitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", "5")
     machine.setenv("SUMMULA_NUM_THREADS", "3")
     assert thread_count() == 3
     assert thread_count(2) == 2

@@ -23,7 +23,7 @@ from summula.core.engine.worker_group import (
     run_supervised,
     wait_for_round,
 )
-from summula.core.environment import FOUND
+from summula.core.environment import INITIAL_ENVIRONMENT
 from summula.core.numerics.compile import kernel
 from tests.processes import TIMEOUT, environment, run
 
@@ -31,7 +31,7 @@ from tests.processes import TIMEOUT, environment, run
 @pytest.fixture
 def machine(monkeypatch):
     """Eight processors, no caps, no pool yet."""
-    monkeypatch.delitem(FOUND, "OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_NUM_THREADS", raising=False)
     monkeypatch.delenv("SUMMULA_WORKER_GROUP", raising=False)
     monkeypatch.setattr(threads, "_cpu_count", lambda: 8)

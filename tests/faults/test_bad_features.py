@@ -109,7 +109,7 @@ def test_a_missing_value_in_a_sparse_matrix_is_named(case: Case) -> None:
 def test_several_bad_columns_are_counted(case: Case) -> None:
     X, y, _ = case.data()
     bad = with_value(with_value(X, np.nan, row=17), np.nan, row=90)
-    refused("Column 1 has 2 missing values", "row 17", "1 other column has some too",
+    refused("Column 1 has 2 missing values", "row 17", "as does 1 other column",
             by=clone(case.estimator), X=with_value(bad, np.nan, row=2, column=3), y=y)  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def test_a_lazy_frame_is_to_be_collected(case: Case) -> None:
 
 @over()
 def test_rows_of_unequal_length_are_named(case: Case) -> None:
-    refused("Row 2 of X has 3 values and row 0 has 2",
+    refused("Row 2 of X has 3 values but row 0 has 2",
             by=clone(case.estimator), X=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0, 7.0]], y=[1.0, 2.0, 3.0])  # fmt: skip
 
 

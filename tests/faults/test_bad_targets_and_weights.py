@@ -44,7 +44,7 @@ def test_no_target(case: Case) -> None:
 @over("supervised")
 def test_a_target_of_another_length(case: Case) -> None:
     target = case.data().y[:21] if case.target != "numbers" else [*y, 0.0]
-    refused("X has 20 rows and y has 19", "one target a row", by=clone(case.estimator), X=X, y=target[:19])
+    refused("X has 20 rows and y has 19", "one value per row", by=clone(case.estimator), X=X, y=target[:19])
     refused("X has 20 rows and y has 21", by=clone(case.estimator), X=X, y=target)
 
 
@@ -61,7 +61,7 @@ def test_a_missing_or_infinite_target(case: Case) -> None:
 
 
 @pytest.mark.parametrize(("target", "words"), [
-    (["dear"] * 20, "The target y holds text such as 'dear'"),
+    (["dear"] * 20, "The target y contains text such as 'dear'"),
     (np.array(["dear"] * 20), "The target y holds 'dear' at row 0"),
     (with_value(y, "dear"), "The target y holds 'dear' at row 4"),
     (pd.Series(["dear"] * 20), "The target y holds 'dear' at row 0"),
@@ -104,8 +104,8 @@ def test_an_unknown_name_near_to_nothing_gets_the_names_there_are(constructor: C
 
 
 def test_a_name_needs_a_frame() -> None:
-    refused("y='price' names a column", "X is ndarray", "give a frame", by=LinearRegression(), X=X, y="price")
-    refused("sample_weight='w' names a column", by=LinearRegression(), X=X, y=y, sample_weight="w")
+    refused("y='price' is a column name", "X is ndarray", "pass a frame", by=LinearRegression(), X=X, y="price")
+    refused("sample_weight='w' is a column name", by=LinearRegression(), X=X, y=y, sample_weight="w")
 
 
 def test_a_named_target_is_named_when_it_is_bad(constructor: Constructor) -> None:
@@ -116,7 +116,7 @@ def test_a_named_target_is_named_when_it_is_bad(constructor: Constructor) -> Non
 
 
 def test_a_frame_with_nothing_but_the_target(constructor: Constructor) -> None:
-    refused("no columns left for features", by=LinearRegression(), X=constructor({"price": y}), y="price")
+    refused("no feature columns", by=LinearRegression(), X=constructor({"price": y}), y="price")
 
 
 # -------------------------------------------------------------------------------------------------------------- weights
@@ -125,11 +125,11 @@ def test_a_frame_with_nothing_but_the_target(constructor: Constructor) -> None:
 BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
     (with_value(np.ones(20), -1.0), ["Negative values", "sample_weight", "-1 at row 4", "0 or more"]),
     (-1.0, ["Negative values", "sample_weight"]),
-    (np.zeros(20), ["Every sample_weight is zero", "positive weight"]),
-    (0.0, ["Every sample_weight is zero"]),
+    (np.zeros(20), ["All sample weights are zero", "positive weight"]),
+    (0.0, ["All sample weights are zero"]),
     (with_value(np.ones(20), np.nan), ["sample_weight is nan at row 4", "finite"]),
     (with_value(np.ones(20), np.inf), ["sample_weight is inf at row 4", "finite"]),
-    (np.ones(19), ["sample_weight.shape == (19,), expected (20,)", "one weight a row"]),
+    (np.ones(19), ["sample_weight.shape == (19,), expected (20,)", "one weight per row"]),
     (np.ones((20, 1)), ["must be 1D", "shape (20, 1)"]),
     (np.ones((20, 20)), ["must be 1D", "shape (20, 20)"]),
     (["heavy"] * 20, ["sample_weight holds 'heavy' at row 0", "needs numbers"]),
@@ -150,7 +150,7 @@ def test_a_named_weight_that_is_none(constructor: Constructor) -> None:
     for column, words in (
         (with_value(np.ones(20), -2.0), "-2 at row 4"),
         (with_value(np.ones(20), np.nan), "nan at row 4"),
-        (np.zeros(20), "Every sample_weight is zero"),
+        (np.zeros(20), "All sample weights are zero"),
         (["heavy"] * 20, "Column 'w' holds 'heavy' at row 0"),
     ):
         frame = constructor(house_prices(w=column))
@@ -201,7 +201,7 @@ def test_sparse_data_where_they_are_not_taken() -> None:
 
 
 @pytest.mark.parametrize(("kind", "options", "words"), [
-    ("thread", {}, ["no engine 'thread'", "'threads' and 'serial'"]),
+    ("thread", {}, ["Unknown engine 'thread'", "'threads' and 'serial'"]),
     ("serial", {"n_jobs": 2}, ["'serial'", "'n_jobs'"]),
     ("threads", {"chunk_rows": 0}, ["chunk_rows", "at least 1"]),
     (3, {}, ["engine() takes", "int"]),

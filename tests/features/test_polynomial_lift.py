@@ -147,7 +147,7 @@ def test_missing_values_are_located(kind, bad):
 
 
 def test_too_many_monomials_are_refused_before_anything_is_made():
-    with pytest.raises(ParameterError, match="lower the degree"):
+    with pytest.raises(ParameterError, match="reduce the degree"):
         PolynomialLift(40).fit(np.ones((2, 60)))
 
 

@@ -99,5 +99,5 @@ def _is_refused(path: Path) -> bool:
     try:
         summula.load(path)
     except ModelFileError as error:
-        return "does not hold a valid model" in str(error)
+        return "does not contain a valid model" in str(error)
     return False

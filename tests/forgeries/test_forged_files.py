@@ -124,10 +124,10 @@ TREES = {
     "category past the end": (lambda: _set("category", 0, 10**6), "must be below n_choices"),
     "category of a number": (_number_asked_as_category, "asks for the category of a column of numbers"),
     "roots past the end": (lambda: _set("roots", -1, 10**9), "roots does not divide the"),
-    "roots falling": (lambda: _set("roots", 1, 10**9), "must never fall"),
+    "roots falling": (lambda: _set("roots", 1, 10**9), "must not decrease"),
     "roots negative": (lambda: _set("roots", 0, -5), "must be at least 0"),
     "no rows": (lambda: _set("rows", 0, 0), r"_nodes.rows\[0\] = 0 must be at least 1"),
-    "edges falling": (lambda: {"_bins.edges": np.tile(np.arange(256.0)[::-1], (3, 1))}, "must never fall"),
+    "edges falling": (lambda: {"_bins.edges": np.tile(np.arange(256.0)[::-1], (3, 1))}, "must not decrease"),
     "edges without end": (lambda: {"_bins.edges": np.tile(np.arange(256.0), (3, 1))}, "edges and n_bins disagree"),
     "levels out of range": (lambda: {"_bins.starts": np.array([0, 0, 1000, 1000])}, "starts goes from 0 to 1000"),
     "levels unsorted": (lambda: {"_bins.levels": np.array([2.0, 1.0, 0.0])}, "levels does not rise"),
@@ -141,7 +141,7 @@ def test_forged_trees_are_refused(name: str, tmp_path: Path) -> None:
     """Each of these crashed the process, made it loop for ever, or let compiled code read other memory."""
     changes, says = TREES[name]
     _forge(tmp_path, changes())
-    with pytest.raises(ModelFileError, match=f"does not hold a valid model .*{says}") as caught:
+    with pytest.raises(ModelFileError, match=f"does not contain a valid model .*{says}") as caught:
         summula.load(tmp_path / "m")
     assert str(tmp_path / "m") in str(caught.value)
     assert "\n" not in str(caught.value)

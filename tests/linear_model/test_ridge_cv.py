@@ -793,7 +793,7 @@ def test_it_does_not_add_up_and_has_no_summary():
     model = RidgeCV().fit(X, y)
     for name in ("partial_fit", "merge", "forget"):
         assert not hasattr(model, name)
-    with pytest.raises(ParameterError, match="is not a model whose fits add up"):
+    with pytest.raises(ParameterError, match="does not support merging"):
         summula.combine([model, model])
     with pytest.raises(ParameterError, match="summary\\(\\) needs an unpenalised fit: RidgeCV chose alpha="):
         model.summary()

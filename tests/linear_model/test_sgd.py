@@ -416,7 +416,7 @@ def test_descent_that_is_cut_short_by_max_iter_says_so_once() -> None:
         ({"penalty": "elasticnet", "l1_ratio": None}, "l1_ratio must be set"),
         ({"early_stopping": True, "validation_fraction": 1.0}, "The 'validation_fraction' parameter"),
         ({"early_stopping": True, "validation_fraction": 0.999}, "change validation_fraction"),
-        ({"class_weight": {"other": 2.0}}, "class_weight names labels that y does not have"),
+        ({"class_weight": {"other": 2.0}}, "class_weight contains labels that do not occur in y"),
     ],
 )
 def test_bad_parameters(settings: dict[str, Any], said: str) -> None:

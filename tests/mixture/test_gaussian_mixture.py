@@ -371,7 +371,7 @@ def test_bad_input_gets_one_sentence() -> None:
     holes[:, 2] = np.nan
     with pytest.raises(summula.DataError, match="Column 2 has no observed value"):
         GaussianMixture(2, random_state=0).fit(holes)
-    with pytest.raises(summula.DataError, match="squares exceed"):
+    with pytest.raises(summula.DataError, match="squares overflow"):
         GaussianMixture(2, random_state=0).fit(X * 1e200)
     model = GaussianMixture(2, random_state=0, warm_start=True).fit(X)
     with pytest.raises(summula.ParameterError, match="set warm_start=False"):

@@ -171,7 +171,7 @@ class TestMixed:
         (lambda: MultinomialNB(class_prior=[0.5, 0.5, 0.5]).fit(COUNTS, LABELS), "sum to 1"),
         (lambda: MultinomialNB(alpha=[1.0, 2.0]).fit(COUNTS, LABELS), "one number per column, here 6"),
         (lambda: CategoricalNB(min_categories=[2, 3]).fit(COUNTS, LABELS), r"shape \(6,\)"),
-        (lambda: MultinomialNB().fit(COUNTS, LABELS).forget(COUNTS, LABELS), "at least one has to stay"),
+        (lambda: MultinomialNB().fit(COUNTS, LABELS).forget(COUNTS, LABELS), "at least one must remain"),
     ],
 )
 def test_bad_input(make: Any, words: str) -> None:

@@ -99,11 +99,11 @@ def test_sentences():
         coordinate_descent((np.diag([1.0, -1.0]), [0.0, 0.0]))
     with pytest.raises(DataError, match=r"not symmetric .* \(P \+ P'\)/2"):
         coordinate_descent(([[1.0, 2.0], [0.0, 1.0]], [0.0, 0.0]))
-    with pytest.raises(DataError, match="P has 2 rows and q has 3"):
+    with pytest.raises(DataError, match="P has 2 rows but q has 3"):
         coordinate_descent((np.eye(2), np.ones(3)))
     with pytest.raises(DataError, match="x0 has 3 entries and q has 2"):
         coordinate_descent((np.eye(2), np.ones(2)), np.ones(3))
-    with pytest.raises(ParameterError, match="needs x0"):
+    with pytest.raises(ParameterError, match="needs a starting point x0"):
         coordinate_descent(lambda x: x @ x)
     with pytest.raises(ParameterError, match="quadratics"):
         coordinate_descent(lambda x: x @ x, [1.0], bounds=(0, 1))

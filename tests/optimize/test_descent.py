@@ -145,10 +145,10 @@ def test_parameters_are_checked(change, words):
     ("f", "x0", "gradient", "words"),
     [
         (lambda x: x, np.ones(2), None, "needs one number for each x"),
-        (lambda x: np.nan, np.ones(2), None, "choose another x0"),
+        (lambda x: np.nan, np.ones(2), None, "choose another starting point"),
         (lambda x: x @ x, np.ones((2, 2)), None, "flatten it"),
-        (lambda x: x @ x, [1.0, np.nan], None, "x0 is missing or infinite at place 1"),
-        (lambda x: x @ x, ["a"], None, "does not hold numbers"),
+        (lambda x: x @ x, [1.0, np.nan], None, "x0 is missing or infinite at index 1"),
+        (lambda x: x @ x, ["a"], None, "is not numeric"),
         (lambda x: x @ x, np.ones(2), lambda x: np.ones(3), "x has 2 entries"),
     ],
 )
@@ -236,7 +236,7 @@ def test_stochastic_divergence():
     X, y, g, f = least_squares()
     found = sgd(g, len(y), np.zeros(3), step=5.0, epochs=3, random_state=0)
     assert found.status == "diverged"
-    assert "smaller step than 5" in found.message
+    assert "step smaller than 5" in found.message
     assert np.isfinite(found.x).all()
 
 

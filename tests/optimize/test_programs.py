@@ -95,7 +95,7 @@ def test_no_lower_bound():
     assert (found.ray >= 0).all()
     assert np.array([1.0, -1.0]) @ found.ray <= 1e-12
     assert found.ray.sum() > 0
-    assert "falls without end along" in found.message
+    assert "unbounded below along" in found.message
 
 
 def feasible(G, h, A, b, bounds):
@@ -136,7 +136,7 @@ def test_a_conflict_is_real_and_every_member_is_needed(seed):
 
 
 def test_conflicts_in_words():
-    assert linear_program([0.0], [[0.0]], [-1.0]).message == "No x meets inequality 0; relax it or leave it out."
+    assert linear_program([0.0], [[0.0]], [-1.0]).message == "No x satisfies inequality 0; relax or remove it."
     found = linear_program([0.0, 0.0], A_eq=[[1.0, 1.0], [1.0, 1.0]], b_eq=[1.0, 2.0])
     assert found.conflict == ("equality 0", "equality 1")
     found = linear_program([0.0, 0.0], A_eq=[[1.0, 1.0]], b_eq=[-3.0], bounds=[(0, None), (-2, None)])
@@ -235,7 +235,7 @@ def test_an_infeasible_quadratic_program_names_its_conflict():
 
 
 def test_an_indefinite_matrix_is_refused():
-    with pytest.raises(ParameterError, match=r"negative eigenvalue -2, .* not convex .*P \+ 2 I is one"):
+    with pytest.raises(ParameterError, match=r"negative eigenvalue -2, .* not convex .*P \+ 2 I"):
         quadratic_program(np.diag([1.0, -2.0]), [0.0, 0.0], bounds=(0, 1))
     # Rounding does not make a matrix indefinite.
     B = np.random.default_rng(0).normal(size=(2, 5)) * 1e4
@@ -257,16 +257,16 @@ def test_the_hard_margin_of_two_points():
     ("call", "error", "words"),
     [
         (lambda: linear_program([1.0], [[1.0]]), ParameterError, "A_ub without b_ub"),
-        (lambda: linear_program([1.0], [[1.0, 2.0]], [1.0]), DataError, "a column for each variable"),
-        (lambda: linear_program([1.0], [[1.0]], [1.0, 2.0]), DataError, "A_ub has 1 rows and b_ub has 2"),
+        (lambda: linear_program([1.0], [[1.0, 2.0]], [1.0]), DataError, "one column per variable"),
+        (lambda: linear_program([1.0], [[1.0]], [1.0, 2.0]), DataError, "A_ub has 1 rows but b_ub has 2"),
         (lambda: linear_program([1.0], [[np.nan]], [1.0]), DataError, "A_ub has a missing or infinite entry"),
-        (lambda: linear_program([np.inf]), DataError, "c is missing or infinite at place 0"),
+        (lambda: linear_program([np.inf]), DataError, "c is missing or infinite at index 0"),
         (lambda: linear_program([1.0], bounds=[(0, 1), (0, 1), (0, 1)]), DataError, "bounds has 3 pairs"),
         (lambda: linear_program([1.0], bounds=(2, 1)), ParameterError, "low <= high"),
         (lambda: linear_program([1.0], method="ellipsoid"), ParameterError, "'simplex'"),
-        (lambda: quadratic_program([[1.0, 2.0]], [1.0]), DataError, "as many rows as columns"),
-        (lambda: quadratic_program(np.eye(2), [1.0]), DataError, "P has 2 rows and q has 1"),
-        (lambda: quadratic_program([["a"]], [1.0]), DataError, "does not hold numbers"),
+        (lambda: quadratic_program([[1.0, 2.0]], [1.0]), DataError, "square matrix"),
+        (lambda: quadratic_program(np.eye(2), [1.0]), DataError, "P has 2 rows but q has 1"),
+        (lambda: quadratic_program([["a"]], [1.0]), DataError, "is not numeric"),
         (lambda: quadratic_program(np.eye(2), [1.0, 1.0], A=[[1.0, 1.0]]), ParameterError, "A without b"),
     ],
 )

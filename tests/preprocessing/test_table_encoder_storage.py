@@ -235,7 +235,7 @@ def test_bad_weights_are_refused_and_nothing_is_half_fitted(tmp_path: Path) -> N
     bad = [
         (rows, -weights(), "Negative values"),
         (rows, weights()[1:], "one weight a row"),
-        (rows, 0.0 * weights(), "Every sample_weight is zero"),
+        (rows, 0.0 * weights(), "All sample weights are zero"),
     ]
     bad += [(rows, "wheight", "no column 'wheight'"), (scan, "town", "holds no numbers"), (scan, "n", "")]
     for X, weight, said in bad:

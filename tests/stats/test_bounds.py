@@ -173,7 +173,7 @@ def test_no_bound_is_nan_or_crosses_the_mean(delta: float) -> None:
 def test_a_delta_divided_among_models() -> None:
     assert shared_delta(0.05, 1) == 0.05
     assert 0 <= 0.05 / 3 - shared_delta(0.05, 3) <= 1e-17
-    with pytest.raises(ParameterError, match="delta=4.94066e-324 is too small to be divided among 2 models"):
+    with pytest.raises(ParameterError, match="delta=4.94066e-324 is too small to divide among 2 models"):
         shared_delta(5e-324, 2)
 
 
@@ -222,14 +222,16 @@ def test_clopper_pearson_is_wrong_as_often_as_it_says(p: float, n: int, delta: f
 
 def test_delta_is_a_probability() -> None:
     for delta in (0.0, 1.0, -0.1, 5, np.nan, "0.05%", None, True):
-        with pytest.raises(ParameterError, match=r"delta must be a number between 0 and 1, both excluded; got .*usual"):
+        with pytest.raises(
+            ParameterError, match=r"delta must be a number between 0 and 1 \(exclusive\), such as 0.05; got"
+        ):
             hoeffding_bounds(0.1, 10, delta)  # type: ignore[arg-type]
 
 
 def test_what_is_no_sample() -> None:
-    with pytest.raises(DataError, match="The mean of the losses must lie in"):
+    with pytest.raises(DataError, match="The mean of the losses must be in"):
         hoeffding_bounds(1.2, 10)
-    with pytest.raises(DataError, match=r"The number of rows must be whole and at least 1; got 0"):
+    with pytest.raises(DataError, match=r"The number of rows must be an integer >= 1; got 0"):
         chernoff_bounds(0.5, 0)
     with pytest.raises(DataError, match="at least 2 rows"):
         bernstein_bounds(0.5, 0.1, 1)

@@ -213,11 +213,11 @@ def test_bounds_take_few_passes_whatever_the_number_of_rows(bounds: Any, monkeyp
 
 
 def test_losses_outside_the_range_are_named() -> None:
-    with pytest.raises(DataError, match=r"The loss is 1.5 at row 1; betting needs losses in \[0, 1\]: scale them"):
+    with pytest.raises(DataError, match=r"The loss is 1.5 at row 1; losses must be in \[0, 1\]: scale them"):
         betting_bounds([0.1, 1.5])
     with pytest.raises(DataError, match="The loss is nan at row 2 of sample 1"):
         anytime_bounds([[0.1, 0.2, 0.3], [0.1, 0.2, np.nan]])
-    with pytest.raises(DataError, match=r"The losses have shape \(0,\); give at least one"):
+    with pytest.raises(DataError, match=r"The losses have shape \(0,\); expected"):
         betting_bounds([])
     with pytest.raises(ParameterError, match="delta must be"):
         betting_bounds([0.5], 0)

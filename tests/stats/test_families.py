@@ -50,10 +50,10 @@ def targets(family: Family, rng: np.random.Generator, n: int = 50) -> np.ndarray
     """Targets a model may have, the edge of the support included."""
     if family.mean_range[1] == 1.0:
         return rng.integers(0, getattr(family, "trials", 1) + 1, n) / getattr(family, "trials", 1)
-    if family.complain(np.array([-1.0])) is None:
+    if family.find_unsupported(np.array([-1.0])) is None:
         return rng.normal(size=n)
     y = rng.poisson(2.0, n) + rng.integers(0, 2, n) * 0.25
-    return y if family.complain(np.array([0.0])) is None else y + 0.1
+    return y if family.find_unsupported(np.array([0.0])) is None else y + 0.1
 
 
 # -------------------------------------------------------------------------------------------------- exponential family
@@ -291,11 +291,11 @@ def test_the_likelihood_of_normal_rows_far_from_zero() -> None:
     ids=repr,
 )
 def test_the_first_target_outside_the_support_is_named(family: Family, good: list[float], bad: float) -> None:
-    assert family.complain(np.array(good)) is None
-    complaint = family.complain(np.array([*good, bad, good[0], bad]))
-    assert complaint is not None
-    assert complaint.row == len(good)
-    assert complaint.needs.startswith(f"family '{family.name}' needs ")
+    assert family.find_unsupported(np.array(good)) is None
+    found = family.find_unsupported(np.array([*good, bad, good[0], bad]))
+    assert found is not None
+    assert found.row == len(good)
+    assert found.needs.startswith(f"family '{family.name}' needs ")
 
 
 def test_default_links_and_dispersions() -> None:

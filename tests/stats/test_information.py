@@ -106,15 +106,15 @@ def test_jensen() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: entropy([0.5, 0.6]), DataError, "p must sum to 1, or hold counts; it sums to 1.1"),
+        (lambda: entropy([0.5, 0.6]), DataError, "p must sum to 1, or contain counts; it sums to 1.1"),
         (lambda: entropy([1.5, -0.5]), DataError, "negative"),
         (lambda: entropy([0, 0]), DataError, "all 0"),
         (lambda: entropy([0.5, 0.5], base=1), ParameterError, "base must be positive and not 1"),
         (lambda: mutual_information([0.5, 0.5]), DataError, "a row per value of X"),
         (lambda: kl_divergence([0.5, 0.5], [0.2, 0.3, 0.5]), DataError, r"shape \(2,\) and q \(3,\)"),
-        (lambda: kl_divergence([0.5, 0.5], np.log), ParameterError, "give two of one kind"),
+        (lambda: kl_divergence([0.5, 0.5], np.log), ParameterError, "pass two of one kind"),
         (lambda: kl_divergence(np.log, np.log), ParameterError, "neither `sample` nor `rvs`"),
-        (lambda: jensen_gap(np.exp, [1.0, 2.0], [1.0]), DataError, "2 values and p 1"),
+        (lambda: jensen_gap(np.exp, [1.0, 2.0], [1.0]), DataError, "2 values but p has 1"),
     ],
 )
 def test_bad_input(make: Any, error: type[Exception], words: str) -> None:

@@ -113,7 +113,7 @@ class TestFit:
     def test_shrinkage_makes_more_variables_than_rows_a_density(self) -> None:
         X = np.random.default_rng(2).normal(size=(10, 30))
         assert np.isfinite(MultivariateNormal.fit(X, shrinkage="auto").logpdf(X)).all()
-        with pytest.raises(DataError, match="combinations of the others; leave such variables out"):
+        with pytest.raises(DataError, match="combinations of others; exclude these variables"):
             MultivariateNormal.fit(X).logpdf(X)
 
     def test_weights_are_repetitions(self) -> None:

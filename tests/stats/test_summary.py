@@ -102,7 +102,9 @@ def test_facts_are_attributes() -> None:
     assert s.n == 1_234_567
     assert "adjusted_r2" in dir(s)
     assert str(s).splitlines()[2].split()[:2] == ["rows", "1,234,567"]
-    with pytest.raises(AttributeError, match=r"This summary has no 'r_squared'; its facts are: n, df_residual, r2"):
+    with pytest.raises(
+        AttributeError, match=r"Summary has no attribute 'r_squared'; its facts are: n, df_residual, r2"
+    ):
         _ = s.r_squared
     with pytest.raises(AttributeError, match="its facts are: none"):
         _ = table(facts={}).r2
@@ -165,7 +167,7 @@ def test_many_terms(n: int) -> None:
         assert "more terms" not in text + page
         assert f"x{n - 1}" in shown or n == 1
     else:
-        assert f"… {n - 40:,} more terms: to_frame() has them all …" in text
+        assert f"… {n - 40:,} more terms; see to_frame() for all …" in text
         assert f"… {n - 40:,} more terms" in page
         lines = text.splitlines()
         place = next(i for i, line in enumerate(lines) if "more terms" in line)

@@ -54,11 +54,11 @@ def test_fifty_nine_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"error": -0.1, "limit": 0.1}, "error must be at least 0 and less than 1"),
+        ({"error": -0.1, "limit": 0.1}, "error must be in the range"),
         ({"error": 0.1, "limit": 0.1}, "limit must be more than the error of 0.1 and at most 1"),
         ({"error": 0.1, "limit": 1.1}, "limit must be more than the error"),
-        ({"error": 0.1}, "Give one of limit and width"),
-        ({"error": 0.1, "limit": 0.2, "width": 0.2}, "Give one of limit and width"),
+        ({"error": 0.1}, "Pass exactly one of limit and width"),
+        ({"error": 0.1, "limit": 0.2, "width": 0.2}, "Pass exactly one of limit and width"),
         ({"error": 0.1, "width": 0.0}, "width must be more than 0"),
         ({"error": 0.1, "width": 0.1, "delta": 0}, "delta must be a number between 0 and 1"),
         ({"error": 0.1, "width": 0.1, "n_models": 0}, "n_models must be a number of models"),

@@ -53,9 +53,9 @@ def test_what_cannot_be_meant() -> None:
         erm([], X, Y)
     with pytest.raises(ParameterError, match="loss must be one of 'zero_one', 'squared', 'absolute' or a function"):
         empirical_risk(stump(0.0), X, Y, "log")
-    with pytest.raises(ParameterError, match="A hypothesis is a function or has predict; got 3"):
+    with pytest.raises(ParameterError, match="A hypothesis must be a function or have a predict method; got 3"):
         erm([3], X, Y)
-    with pytest.raises(DataError, match=r"A hypothesis gave predictions of shape \(1,\) for 5 rows"):
+    with pytest.raises(DataError, match=r"A hypothesis returned predictions of shape \(1,\) for 5 rows"):
         empirical_risk(lambda X: np.zeros(1), X, Y)
     with pytest.raises(DataError, match="There are no rows"):
         empirical_risk(stump(0.0), X[:0], Y[:0])

@@ -1,16 +1,16 @@
-"""Fingerprints of models and rows: what a certificate is bound to, and the order in which rows are bet on.
+"""Hashes of models and rows, which identify the model and data of a certificate and determine the betting order.
 
-The hash of a model is taken over its class and, recursively, everything pickle would write, arrays by dtype, shape and
-bytes: over parameters and fitted attributes. A fit to other rows, or a changed parameter, changes it.
+The hash of a model covers its class and, recursively, everything pickle would write (parameters and fitted attributes),
+arrays by dtype, shape and bytes. Fitting to other rows, or changing a parameter, changes it.
 
-The hash of a row (x, y) is a number of 64 bits, the same for arrays, frames, sparse matrices and files. With a mixing
-function M (that of the generator SplitMix64),
+The hash of a row (x, y) is a 64-bit integer, the same for arrays, frames, sparse matrices and files. With the mixing
+function M of SplitMix64,
 
     h = M(sum over x_j != 0 of M(bits of x_j + j g) + sum over targets k of M(bits of y_k - k g))              (1)
 
-Rows are bet on in the order of M(h + salt + c g), where c counts the rows equal to this one that came before it and the
-salt comes from model and data. That order is as good as drawn by lot: it does not depend on the order in which rows
-were given, and nobody can choose it. (Without c equal rows would stand together, and the order would tell the losses.)
+Rows are bet on in the order of M(h + salt + c g), where c is the number of equal rows before this one and the salt is
+derived from model and data. This order is effectively random: it does not depend on the order in which rows were
+passed, and cannot be chosen. (Without c equal rows would be adjacent, and the order would depend on the losses.)
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ __all__ = [
     "share_seen",
 ]
 
-SAMPLE_SIZE = 65_536  # hashes of training rows that a model keeps at most: the smallest, a fair sample
+SAMPLE_SIZE = 65_536  # maximum number of training row hashes stored by a model: the smallest, a random sample
 
 Hashes = NDArray[np.uint64]
 
 _ROWS = 1 << 16
-# What scikit-learn keeps with an estimator that says nothing about the fit.
+# Attributes set by scikit-learn that are not part of the fitted state.
 _NOT_FITTED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
@@ -52,28 +52,28 @@ _NOT_FITTED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_
 
 
 def model_hash(model: Any) -> str:
-    """The SHA-256 of a fitted model, as text; the same after pickling, and after saving and loading."""
+    """Return the SHA-256 of a fitted model, which is unchanged by pickling, and by saving and loading."""
     sha = hashlib.sha256()
     try:
         _feed(sha, model, ())
     except (TypeError, AttributeError, RecursionError, pickle.PickleError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ParameterError(
-            f"{type(model).__name__} holds what cannot be pickled ({reason}), so nothing can be bound to it: "
-            "remove that from the model first."
+            f"{type(model).__name__} cannot be pickled ({reason}), so its hash cannot be computed: remove the "
+            "unpicklable attribute first."
         ) from error
     return sha.hexdigest()
 
 
 def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
-    """Add a value to a hash: plain values by their text, arrays by their bytes, objects by what pickle would write."""
+    """Add a value to a hash: plain values by repr, arrays by their bytes, objects by their pickled parts."""
     kind = type(value)
     sha.update(_kind_name(kind))
     if kind in _PLAIN:
         sha.update(repr(value).encode())
     elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":
         sha.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
-    elif id(value) in inside:  # it holds itself
+    elif id(value) in inside:  # a reference cycle
         sha.update(f"up {inside[::-1].index(id(value))}".encode())
     elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         sha.update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}".encode())
@@ -100,7 +100,7 @@ _PLAIN = {kind: _kind_name(kind) for kind in (type(None), bool, int, float, comp
 
 
 def _parts(value: Any) -> list[Any]:
-    """What an object consists of, in an order that does not depend on how it came about."""
+    """Return the parts of an object, in an order independent of how it was created."""
     if isinstance(value, dict) and type(value) is dict:
         kept = sorted((key for key in value if key not in _NOT_FITTED), key=repr)
         return [item for key in kept for item in (key, value[key])]
@@ -119,7 +119,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def row_hashes(X: Any, y: Any = None) -> Hashes:
-    """Equation (1) for every row of an array, a frame or a sparse matrix."""
+    """Compute the hash (1) of each row of an array, a frame or a sparse matrix."""
     if hasattr(X, "tocsr"):
         check_sparse(X)
         total = _sparse(X.tocsr())
@@ -164,7 +164,7 @@ def _sparse(X: Any) -> Hashes:
 
 
 def _bits(values: Any) -> Hashes:
-    """Numbers as the bits of their float64, so that 1, 1.0 and True are one; other values by a hash of their text."""
+    """Return numbers as the bits of their float64, so that 1, 1.0 and True agree; hash other values by their text."""
     if values.dtype.kind in "biuf":
         return _of_numbers(values)
     try:
@@ -176,7 +176,7 @@ def _bits(values: Any) -> Hashes:
     out = np.empty(len(values), np.uint64)
     is_moment = values.dtype.kind == "M"
     for i, value in enumerate(values.tolist()):
-        # (A date is text in a CSV file: 2024-12-31, not 2024-12-31 00:00:00.)
+        # In CSV files dates are written as 2024-12-31, not as 2024-12-31 00:00:00.
         text = str(value).removesuffix(" 00:00:00") if is_moment else str(value)
         if text not in known:
             known[text] = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
@@ -189,12 +189,12 @@ def _of_numbers(values: Any) -> Hashes:
 
 
 def data_hash(rows: Hashes) -> str:
-    """One hash of all rows, in whatever order they come."""
+    """Return a hash of all rows that does not depend on their order."""
     return hashlib.sha256(np.sort(rows).tobytes()).hexdigest()
 
 
 def betting_order(rows: Hashes, *bound_to: str) -> NDArray[np.intp]:
-    """The order in which rows are bet on, from their hashes and those of models and data."""
+    """Return the order in which rows are bet on, derived from their hashes and those of models and data."""
     salt = int.from_bytes(hashlib.sha256(" ".join(bound_to).encode()).digest()[:8], "little")
     order = np.argsort(rows, kind="stable")
     place = np.arange(len(rows))
@@ -208,49 +208,49 @@ def betting_order(rows: Hashes, *bound_to: str) -> NDArray[np.intp]:
 
 
 def repeated(rows: Hashes) -> float:
-    """The share of rows that have a twin among the others."""
+    """Return the fraction of rows with duplicates."""
     _, counts = np.unique(rows, return_counts=True)
     return float(1 - np.sum(counts == 1) / max(len(rows), 1))
 
 
 def share_seen(rows: Hashes, earlier: Hashes) -> float:
-    """The share of rows that stand among earlier ones, where that cannot be chance; 0 when it can.
+    """Return the fraction of rows that occur among earlier ones, or 0 if that may be due to chance.
 
-    Tables of few different values have equal rows without being the same data: a row that is equal to an earlier one
-    is then no surprise. How often it happens by chance is read off the twins within each set.
+    Tables with few distinct values have equal rows without being the same data. The rate of equal rows by chance is
+    estimated from the duplicates within each set.
     """
     if not len(rows) or not len(earlier):
         return 0.0
     share = float(np.isin(rows, earlier).mean())
-    twins = max(repeated(rows), repeated(earlier))
-    return share if share > (twins + 0.05 if twins else 0.0) else 0.0
+    duplicates = max(repeated(rows), repeated(earlier))
+    return share if share > (duplicates + 0.05 if duplicates else 0.0) else 0.0
 
 
-_FEW_TWINS = 0.05  # share of training rows that have a twin, below which equal rows are the same rows
+_FEW_DUPLICATES = 0.05  # fraction of duplicated training rows below which equal rows are considered the same row
 
 
 def in_training(rows: Hashes, trained: Hashes) -> NDArray[np.bool_]:
-    """Which rows were among those a model was trained on, by hashes of these (all, or a sample of the smallest).
+    """Return which rows were training rows of a model, given their hashes (all, or a sample of the smallest).
 
-    In tables of few different values rows are equal by chance: matches count only where there are more of them than
-    training rows have twins among themselves.
+    In tables with few distinct values rows may be equal by chance: matches count only if they are more frequent than
+    duplicates among the training rows.
 
     Raises
     ------
     DataError
-        Rows of the training data are among these, and the model has kept too few hashes to tell which.
+        Some rows are training rows, but the model has stored too few hashes to identify them.
     """
     found = np.isin(rows, trained)
     sampled = len(trained) >= SAMPLE_SIZE
     comparable = rows <= trained.max() if sampled else np.ones(len(rows), bool)
     if not found.any():
         return found
-    share, twins = float(found[comparable].mean()), repeated(trained)
-    if twins >= _FEW_TWINS and share <= twins + _FEW_TWINS:
+    share, duplicates = float(found[comparable].mean()), repeated(trained)
+    if duplicates >= _FEW_DUPLICATES and share <= duplicates + _FEW_DUPLICATES:
         return np.zeros(len(rows), bool)
     if sampled and share > 0.01:
         raise DataError(
-            f"About {share:.0%} of these rows were in the training data of this model, on which its error says nothing "
-            "about new rows: certify on rows that it was not trained on."
+            f"About {share:.0%} of these rows were in the training data of this model, so their errors say nothing "
+            "about new rows: certify on rows that were not used for training."
         )
     return found

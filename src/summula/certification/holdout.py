@@ -1,16 +1,16 @@
-"""How good is a model, really: bounds on its true risk, from rows it has not met, that hold with a known probability.
+"""Confidence bounds on the true risk of a model, from held-out rows.
 
-The risk of a model f is the mean loss it would have on the whole population, R = E[loss(y, f(x))]. A hold-out of n rows
-gives n independent losses with mean R, provided the model was fixed before they were looked at; `stats/bounds.py` and
-`stats/bounds_betting.py` turn them into
+The risk of a model f is its expected loss on the population, R = E[loss(y, f(x))]. A held-out set of n rows gives n
+independent losses with mean R, provided that the model was fixed before the rows were used; `stats/bounds.py` and
+`stats/bounds_betting.py` convert them into bounds with
 
     P(R > upper) <= delta,     P(R < lower) <= delta                                                           (1)
 
-Losses of two values are counted (Clopper-Pearson), others are bet on, in an order drawn from hashes of model and rows.
-Of M models that were compared on the same rows, each is tested at delta / M, so that (1) holds for whichever is chosen
-(the union bound). Two models are compared by the difference of their losses, row by row.
+Losses with two values are counted (Clopper-Pearson); for others betting bounds are used, in an order derived from
+hashes of model and rows. If M models are compared on the same rows, each is tested at delta / M, so that (1) holds for
+the selected one (union bound). Two models are compared by the differences of their losses, row by row.
 
-A certificate is bound to the hash of the model: a new fit voids it.
+A certificate refers to the hash of the model and is void after a new fit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["certify", "certify_best", "compare"]
 
 Array = NDArray[np.float64]
 
-_MIN_FRESH = 10  # rows that have to be left when rows of the training data are dropped
+_MIN_FRESH = 10  # minimum number of rows that must remain after training rows are dropped
 
 
 def certify(
@@ -63,33 +63,33 @@ def certify(
     Parameters
     ----------
     model : estimator
-        Fitted, Summula's or any with scikit-learn's `predict`.
+        A fitted estimator with a `predict` method.
     X : {array-like, frame, sparse matrix, scan, Dask collection}
-        Rows that were not used to fit the model or to choose its settings.
+        Held-out rows, which were not used to fit the model or to select its hyperparameters.
     y : array-like, or name of a column of X
-        Their true answers.
+        True targets or labels.
     loss : {"zero_one", "squared", "absolute", "log"} or callable
-        A function is called with the answers and the predictions, and gives one loss a row.
+        Loss function. A callable takes true and predicted values and returns one loss per row.
     range : tuple of float, optional
-        The smallest and the largest loss there can be; needed unless the loss counts errors.
+        Smallest and largest possible loss; required unless the loss is "zero_one".
     costs : array-like of shape (n_classes, n_classes), optional
-        What it costs to take a true class (row) for another (column), in the order of `model.classes_`. For a
+        Cost of predicting one class (column) if another is true (row), in the order of `model.classes_`. For a
         `bayes.CostSensitiveClassifier` the columns are its `actions_`: `costs=model.costs_.T`.
     delta : float
-        The chance that a bound is wrong, for each of the two.
+        Error probability of each one-sided bound.
     groups : array-like of shape (n_samples,), optional
-        The group of each row (patient, site, ...), where rows of one group are not independent. The bounds are then on
+        Group of each row (patient, site, ...), if rows of the same group are not independent. The bounds are then on
         the mean over groups of the mean loss in a group.
 
     Returns
     -------
     RiskCertificate
-        With `estimate`, `lower`, `upper`, `method`, `assumptions`; prints as a sentence; `verify(X, y)`, `to_json()`.
+        Has `estimate`, `lower`, `upper`, `method`, `assumptions`, `verify(X, y)` and `to_json()`.
 
     Warns
     -----
     HoldoutWarning
-        When some of the rows served to certify another model before.
+        If some of the rows were used to certify another model before.
 
     Examples
     --------
@@ -104,15 +104,15 @@ def certify(
     true risk at most 0.1592, at least 0.1326 (each with confidence 95 %); observed 0.1455
     zero_one loss of LogisticRegression, 2,000 held-out rows, Clopper-Pearson
     """
-    delta, meant = check_delta(delta), loss_named(loss, range, costs)
+    delta, loss = check_delta(delta), loss_named(loss, range, costs)
     check_fitted(model)
-    rows, fresh = _measured([model], X, y, meant)
+    rows, fresh = _measured([model], X, y, loss)
     groups = None if groups is None else _of_fresh(groups, fresh)
-    return replace(certificate_of(model, rows, meant, delta, groups), n_dropped=int((~fresh).sum()))
+    return replace(certificate_of(model, rows, loss, delta, groups), n_dropped=int((~fresh).sum()))
 
 
 def certificate_of(model: Any, rows: Measured, loss: Loss, delta: float, groups: Any = None) -> RiskCertificate:
-    """The certificate of rows that are known to be held out, which have been measured."""
+    """Return the certificate for measured rows that are known to be held out."""
     if groups is None:
         return _certificate(model, rows, loss, delta)
     means = mean_by_group(rows, groups)
@@ -129,21 +129,21 @@ def certify_best(
     costs: Any = None,
     delta: float = 0.05,
 ) -> RiskCertificate:
-    """Choose the best of several fitted models on held-out rows, and bound its true risk from the same rows.
+    """Select the best of several fitted models on held-out rows, and bound its true risk from the same rows.
 
-    Each of the M models is tested at delta / M, so the bounds hold whichever is chosen.
+    Each of the M models is tested at delta / M, so the bounds hold for the selected one.
 
     Parameters
     ----------
     models : list or dict of estimators
-        All that were considered; leaving out those that did badly would void the bounds.
+        All models that were considered; omitting poor ones would invalidate the bounds.
     X, y, loss, range, costs, delta
         As in `certify`.
 
     Returns
     -------
     RiskCertificate
-        Of the model with the smallest mean loss; `chosen` is its place or its name.
+        Certificate of the model with the smallest mean loss; `chosen` is its index or name.
 
     Examples
     --------
@@ -159,18 +159,18 @@ def certify_best(
     true risk at most 0.1694, at least 0.1347 (each with confidence 95 %); observed 0.1515
     zero_one loss of LogisticRegression, 2,000 held-out rows, Clopper-Pearson; chosen from 3 models
     """
-    delta, meant = check_delta(delta), loss_named(loss, range, costs)
+    delta, loss = check_delta(delta), loss_named(loss, range, costs)
     listed = list(models.values()) if isinstance(models, Mapping) else list(models)
     names = [str(name) for name in models] if isinstance(models, Mapping) else np.arange(len(listed)).tolist()
     if not listed:
         raise ParameterError("models is empty; certify_best needs at least one fitted model.")
     for model in listed:
         check_fitted(model)
-    rows, fresh = _measured(listed, X, y, meant)
+    rows, fresh = _measured(listed, X, y, loss)
     best = int(np.argmin(rows.losses.mean(axis=0)))
     hashes = tuple(model_hash(model) for model in listed)
     one = Measured(rows.losses[:, [best]], rows.hashes)
-    return replace(_certificate(listed[best], one, meant, delta, hashes, names[best]), n_dropped=int((~fresh).sum()))
+    return replace(_certificate(listed[best], one, loss, delta, hashes, names[best]), n_dropped=int((~fresh).sum()))
 
 
 def compare(
@@ -185,19 +185,20 @@ def compare(
 ) -> Comparison:
     """Bound the difference of the true risks of two fitted models, from the same held-out rows.
 
-    Rows on which both do equally well cancel, so that differences much smaller than the bounds of either risk are seen.
+    Rows on which both have the same loss cancel, so differences much smaller than the uncertainty of either risk can be
+    detected.
 
     Parameters
     ----------
     first, second : estimator
-        Fitted.
+        Fitted models.
     X, y, loss, range, costs, delta
         As in `certify`.
 
     Returns
     -------
     Comparison
-        With `estimate`, `lower`, `upper` of risk(first) - risk(second), `better`, and McNemar's `p_value`.
+        Has `estimate`, `lower`, `upper` of risk(first) - risk(second), `better`, and McNemar's `p_value`.
 
     Examples
     --------
@@ -212,22 +213,22 @@ def compare(
     >>> summula.compare(good, bad, X[1_000:], y[1_000:]).better
     'first'
     """
-    delta, meant = check_delta(delta), loss_named(loss, range, costs)
+    delta, loss = check_delta(delta), loss_named(loss, range, costs)
     for model in (first, second):
         check_fitted(model)
-    rows, _ = _measured([first, second], X, y, meant)
-    return comparison_of(first, second, rows, meant, delta)
+    rows, _ = _measured([first, second], X, y, loss)
+    return comparison_of(first, second, rows, loss, delta)
 
 
 def comparison_of(
-    first: Any, second: Any, rows: Measured, meant: Loss, delta: float, hashes: tuple[str, str] | None = None
+    first: Any, second: Any, rows: Measured, loss: Loss, delta: float, hashes: tuple[str, str] | None = None
 ) -> Comparison:
-    """The comparison of two models on rows that are known to be held out, which have been measured."""
+    """Return the comparison of two models for measured rows that are known to be held out."""
     a, b = rows.losses.T
     hashes = (model_hash(first), model_hash(second)) if hashes is None else hashes
     data = data_hash(rows.hashes)
-    width = meant.high - meant.low
-    # A difference lies between -width and width. The order is the same whichever model comes first.
+    width = loss.high - loss.low
+    # Differences are between -width and width. The order is symmetric in the models.
     order = betting_order(rows.hashes, *sorted(hashes), data)
     lower, upper = betting_bounds(np.clip(((a - b) / width + 1) / 2, 0.0, 1.0)[order], delta)
     estimate = float(np.mean(a - b))
@@ -235,11 +236,11 @@ def comparison_of(
         estimate=estimate,
         lower=min((2 * float(lower) - 1) * width, estimate),
         upper=max((2 * float(upper) - 1) * width, estimate),
-        p_value=float(mcnemar(np.sum(a > b), np.sum(b > a)).p_value) if meant.binary else None,
+        p_value=float(mcnemar(np.sum(a > b), np.sum(b > a)).p_value) if loss.binary else None,
         n=len(a),
         delta=delta,
         method="betting on differences",
-        loss=meant.name,
+        loss=loss.name,
         range=(-width, width),
         models=(type(first).__name__, type(second).__name__),
         model_hashes=hashes,
@@ -249,7 +250,7 @@ def comparison_of(
 
 
 def _measured(models: Sequence[Any], X: Any, y: Any, loss: Loss) -> tuple[Measured, NDArray[np.bool_]]:
-    """Losses and hashes of the rows that were in no training data, and which these are."""
+    """Return the losses and hashes of the rows that were not training rows, and a mask of these rows."""
     rows = measure(models, X, y, loss)
     fresh = fresh_rows(models, rows)
     return rows.only(fresh), fresh
@@ -257,7 +258,7 @@ def _measured(models: Sequence[Any], X: Any, y: Any, loss: Loss) -> tuple[Measur
 
 def _of_fresh(groups: Any, fresh: NDArray[np.bool_]) -> Any:
     groups = np.asarray(groups)
-    return groups[fresh] if len(groups) == len(fresh) else groups  # (of the wrong length: refused by whoever uses them)
+    return groups[fresh] if len(groups) == len(fresh) else groups  # a wrong length raises an error later
 
 
 def _certificate(
@@ -293,7 +294,7 @@ def _certificate(
 
 
 def _kept_hashes(model: Any) -> NDArray[np.uint64] | None:
-    """The hashes of a model's training rows: those it keeps itself, or of the rows while these are still in memory."""
+    """Return the hashes of a model's training rows: stored ones, or computed while the rows are still in memory."""
     own = getattr(model, "training_hashes_", None)
     if own is not None and len(own):
         return np.asarray(own)
@@ -304,7 +305,7 @@ def _kept_hashes(model: Any) -> NDArray[np.uint64] | None:
 
 
 def fresh_rows(models: Sequence[Any], rows: Measured) -> NDArray[np.bool_]:
-    """Which rows were in the training data of none of the models; raises when fewer than a few are left."""
+    """Return a mask of the rows that no model was trained on; raise if too few are left."""
     fresh = np.ones(len(rows.losses), bool)
     for model in models:
         trained = _kept_hashes(model)
@@ -314,7 +315,7 @@ def fresh_rows(models: Sequence[Any], rows: Measured) -> NDArray[np.bool_]:
     if left < min(len(fresh), _MIN_FRESH):
         name = type(models[0]).__name__
         raise DataError(
-            f"{len(fresh) - left:,} of these {len(fresh):,} rows were in the training data of {name}, on which its "
-            f"error says nothing about new rows, and {left} are left: certify on rows held out of the fit."
+            f"{len(fresh) - left:,} of these {len(fresh):,} rows were in the training data of {name}, so their errors "
+            f"say nothing about new rows, and only {left} are left: certify on rows held out of the fit."
         )
     return fresh

@@ -1,16 +1,15 @@
-"""Watch the risk of a model in use: an alarm that may be looked at after every row.
+"""Monitor the risk of a deployed model: a sequential test that is valid after every row.
 
-Against "each loss has mean at most r, given those before it", stake a share of a capital on larger losses. There are 16
-shares, lambda = 1 / (2 r), 1 / (4 r), ... Since a risk may rise late, when those who bet from the beginning have lost,
-the capital does not enter the game at once: a part w_t of it, the same for each share, joins at row t, and waits until
-then,
+To test "each loss has mean at most r, given those before it", bet a fraction of a capital on larger losses. There are
+16 fractions, lambda = 1 / (2 r), 1 / (4 r), ... Since the risk may increase late, when capital bet from the beginning
+has been lost, the capital is not used at once: a part w_t of it, equal for all fractions, enters at row t,
 
     w_t = T_{t-1} - T_t,     T_t = 1 / (1 + log(1 + t))                                                        (1)
     A_t = (A_{t-1} + w_t / 16) (1 + lambda (x_t - r)) for each lambda,     E_t = T_t + sum over lambda of A_t  (2)
 
-E starts at 1 and is a nonnegative supermartingale while the risk is within the limit: the chance that it ever reaches
-1 / delta is at most delta (Ville, 1939). Losses need not be independent, nor of one distribution. A rise after t rows
-costs about log t + 2 log log t in log capital, and no more.
+E starts at 1 and is a nonnegative supermartingale while the risk is within the limit: the probability that it ever
+reaches 1 / delta is at most delta (Ville, 1939). Losses need not be independent or identically distributed. Detecting
+an increase after t rows costs only about log t + 2 log log t in log capital.
 """
 
 from __future__ import annotations
@@ -26,32 +25,35 @@ from summula.stats.bounds import check_delta
 __all__ = ["RiskMonitor"]
 
 _FRACTIONS = 0.5 ** np.arange(1.0, 17.0)
-_BLOCK = 1 << 20  # rows between two looks at the keyboard
+_BLOCK = 1 << 20  # rows per kernel call, between which Ctrl-C is handled
 
 
 class RiskMonitor:
-    """An alarm when the risk of a model exceeds a limit, false with probability at most delta, however long it runs.
+    """Raise an alarm when the risk of a model exceeds a limit.
+
+    The probability of a false alarm is at most delta, for any number of rows.
 
     Parameters
     ----------
     limit : float
-        The largest mean loss that is in order.
+        Largest acceptable mean loss.
     delta : float
-        The chance of an alarm, ever, while the mean of each loss given the past is within the limit.
+        Probability of ever raising an alarm while the conditional mean of each loss is within the limit.
     range : tuple of float
-        The smallest and the largest loss there can be.
+        Smallest and largest possible loss.
 
     Attributes
     ----------
     alarm : bool
+        Whether the alarm was raised.
     alarm_row : int or None
-        The row (from 0) at which the alarm came.
+        Row (from 0) at which the alarm was raised.
     n : int
-        How many losses were seen.
+        Number of losses so far.
     mean : float
-        Of all losses so far; NaN before the first.
+        Mean of the losses so far; NaN before the first.
     evidence : float
-        E_t of equation (2), up to the alarm, which comes at 1 / delta.
+        E_t of equation (2), up to the alarm, which is raised at 1 / delta.
 
     Examples
     --------
@@ -73,7 +75,7 @@ class RiskMonitor:
             raise ParameterError(f"range must be two finite numbers, the smaller first; got {range!r}.")
         if not low < limit < high:
             raise ParameterError(
-                f"limit must lie between the smallest and the largest loss, {low:g} and {high:g}; got {limit!r}."
+                f"limit must be between the smallest and the largest loss, {low:g} and {high:g}; got {limit!r}."
             )
         self.limit, self.range = float(limit), (low, high)
         self.alarm_row: int | None = None
@@ -97,7 +99,7 @@ class RiskMonitor:
         return float(self._capital.sum() + 1 / (1 + np.log1p(betting)))
 
     def update(self, losses: ArrayLike) -> bool:
-        """Look at more losses, in the order they came.
+        """Process more losses, in order of arrival.
 
         Parameters
         ----------
@@ -106,17 +108,17 @@ class RiskMonitor:
         Returns
         -------
         bool
-            Whether there is, or has been, an alarm.
+            Whether the alarm has been raised, now or before.
         """
         values = np.atleast_1d(np.asarray(losses, np.float64))
         self._check(values)
         if not self.alarm:
-            self._look((values - self.range[0]) / (self.range[1] - self.range[0]))
+            self._process((values - self.range[0]) / (self.range[1] - self.range[0]))
         self.n += len(values)
         self._sum += float(values.sum())
         return self.alarm
 
-    def _look(self, x: NDArray[np.float64]) -> None:
+    def _process(self, x: NDArray[np.float64]) -> None:
         from summula.stats.bounds_kernels import watch
 
         for start in np.arange(0, len(x), _BLOCK).tolist():
@@ -128,7 +130,7 @@ class RiskMonitor:
 
     def _check(self, values: Any) -> None:
         if values.ndim != 1:
-            raise DataError(f"The losses have shape {values.shape}; give one number for each row.")
+            raise DataError(f"The losses have shape {values.shape}; expected one number per row.")
         inside = (values >= self.range[0]) & (values <= self.range[1])
         if not inside.all():
             at = int(np.argmin(inside))

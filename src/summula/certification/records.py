@@ -1,7 +1,7 @@
-"""What a certificate of true error says, keeps, prints, and how it is checked.
+"""Risk certificates: content, text, JSON form and verification.
 
-A certificate is plain data: it goes to JSON and back. Rows, and the model it is bound to, stay outside the text; their
-hashes are in it. `use` remembers, as long as a certificate lives, which rows were looked at for which models.
+A certificate is plain data, which can be converted to JSON and back. It contains hashes of the rows and the model, not
+these themselves. `use` records which rows were used for which models, as long as the certificate exists.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _SAMPLING = {
 
 @dataclass(frozen=True)
 class RiskVerification:
-    """A certificate recomputed from model and data. It is true when it confirms the certificate.
+    """The result of recomputing a certificate from model and data; true if it confirms the certificate.
 
     Attributes
     ----------
     estimate, lower, upper : float
-        What the rows say.
+        Recomputed values.
     confirms : bool
-        Whether they are the rows of the certificate and say what it says.
+        Whether the rows are those of the certificate and the values agree.
     """
 
     estimate: float
@@ -58,37 +58,37 @@ class RiskVerification:
 
 @dataclass(frozen=True)
 class RiskCertificate:
-    """Bounds on the true risk of a fitted model: its mean loss on rows it has not met.
+    """Confidence bounds on the true risk of a fitted model: its expected loss on new rows.
 
     Attributes
     ----------
     estimate : float
-        The mean loss on the held-out rows.
+        Mean loss on the held-out rows.
     lower, upper : float
         The true risk is below `lower` with probability at most delta, and above `upper` with probability at most delta.
     delta : float
-        For the statement as a whole, however many models it was chosen from.
+        Error probability of each bound, accounting for the number of models compared.
     n : int
-        How many held-out rows there were.
+        Number of held-out rows.
     method : {"Clopper-Pearson", "betting"}
     loss : str
     range : tuple of float
-        The smallest and largest loss there can be.
+        Smallest and largest possible loss.
     model : str
-        The class of the model.
+        Class name of the model.
     model_hash, data_hash : str
-        What the certificate is bound to.
+        Hashes of the model and the rows.
     n_models : int
-        How many models the rows chose from; each was tested at delta / n_models.
+        Number of models compared on the rows; each was tested at delta / n_models.
     chosen : int or str or None
-        Which of them it is about.
+        Index or name of the selected model.
     costs : tuple of tuple of float or None
     sampling : {"rows", "groups", "latest rows"}
-        What was drawn independently: single rows, whole groups of rows, or rows after all those that were learned from.
+        Independent units: single rows, groups of rows, or rows later in time than all training rows.
     n_groups : int or None
-        How many groups were held out; the risk is then the mean over groups of the mean loss in a group.
+        Number of held-out groups; the risk is then the mean over groups of the mean loss in a group.
     n_dropped : int
-        How many more rows were given, which were in the training data of the model and do not count.
+        Number of rows that were excluded because they were in the training data of the model.
     """
 
     estimate: float
@@ -114,27 +114,27 @@ class RiskCertificate:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What has to be true for the bounds to hold; nothing else is assumed, of model or data."""
-        said = [_SAMPLING[self.sampling], "The model was fitted, and its settings chosen, without them."]
+        """The assumptions under which the bounds hold; nothing else is assumed about model or data."""
+        listed = [_SAMPLING[self.sampling], "The model was fitted, and its hyperparameters chosen, without them."]
         if self.n_dropped:
-            said.append(
+            listed.append(
                 f"{self.n_dropped:,} rows that were in the training data were dropped: the statement is about rows "
                 "that were not."
             )
         if self.method != "Clopper-Pearson":
-            said.append(f"No row there can be has a loss outside [{self.range[0]:g}, {self.range[1]:g}].")
+            listed.append(f"All possible losses are within [{self.range[0]:g}, {self.range[1]:g}].")
         if self.n_models > 1:
-            said.append(f"The model is one of the {self.n_models} that were compared on these rows, and of no others.")
-        return tuple(said)
+            listed.append(f"The model was selected from {self.n_models} models; no others were compared on these rows.")
+        return tuple(listed)
 
     @property
     def vacuous(self) -> bool:
-        """Whether neither bound says more than the range does."""
+        """Whether neither bound is tighter than the range of the loss."""
         return self.lower <= self.range[0] and self.upper >= self.range[1]
 
     @property
     def void(self) -> bool:
-        """Whether the model has been fitted again, or changed, since it was certified."""
+        """Whether the model has been refitted or changed since it was certified."""
         return self._bound_to is not None and model_hash(self._bound_to) != self.model_hash
 
     def verify(self, X: Any, y: Any, model: Any = None, loss: Any = None, groups: Any = None) -> RiskVerification:
@@ -145,38 +145,38 @@ class RiskCertificate:
         X, y : as in `certify`
             The held-out rows, in any order.
         model : estimator, optional
-            The certified model; needed when the certificate came from a text.
+            The certified model; required if the certificate was read from JSON.
         loss : callable, optional
-            The loss, where it was a function and the certificate came from a text.
+            The loss, if it was a function and the certificate was read from JSON.
         groups : array-like, optional
-            The group of each row, where the certificate is about groups.
+            Group of each row, if the certificate is about groups.
 
         Returns
         -------
         RiskVerification
-            True when these are the rows of the certificate and they say what it says.
+            True if these are the rows of the certificate and the recomputed values agree.
         """
         model = self._bound_to if model is None else model
         check_bound(self, model)
-        meant = self._loss_again(loss)
+        loss = self._loss_again(loss)
         if (groups is None) != (self.n_groups is None):
             raise ParameterError(
                 "The certificate is about groups of rows: verify(X, y, groups=...)."
                 if groups is None
                 else "The certificate is about single rows: verify(X, y) without groups."
             )
-        rows = measure([model], X, y, meant)
+        rows = measure([model], X, y, loss)
         if self.n_dropped:
             from summula.certification.holdout import fresh_rows
 
             fresh = fresh_rows([model], rows)
             rows, groups = rows.only(fresh), None if groups is None else np.asarray(groups)[fresh]
         if groups is not None:
-            rows, meant = mean_by_group(rows, groups), replace(meant, binary=False)
+            rows, loss = mean_by_group(rows, groups), replace(loss, binary=False)
         data = data_hash(rows.hashes)
-        found = risk_bounds(rows, meant, shared_delta(self.delta, self.n_models), self.model_hash, data)
-        # Predictions of another machine or another number of threads differ in their last digits.
-        slack = 1e-6 * (meant.high - meant.low)
+        found = risk_bounds(rows, loss, shared_delta(self.delta, self.n_models), self.model_hash, data)
+        # Predictions on another machine or with another number of threads may differ in the last digits.
+        slack = 1e-6 * (loss.high - loss.low)
         close = np.allclose(found, (self.estimate, self.lower, self.upper), rtol=0.0, atol=slack)
         return RiskVerification(*found, confirms=bool(close) and data == self.data_hash)
 
@@ -189,12 +189,12 @@ class RiskCertificate:
             return loss_named("zero_one", None, self.costs)
         if self.loss not in LOSSES:
             raise ParameterError(
-                f"The loss {self.loss!r} was a function, which no text carries: verify(X, y, loss=...)."
+                f"The loss {self.loss!r} was a function, which is not stored in JSON: verify(X, y, loss=...)."
             )
         return loss_named(self.loss, self.range, None)
 
     def to_json(self) -> str:
-        """The certificate as a JSON text; equal certificates have equal texts."""
+        """Return the certificate as canonical JSON; equal certificates have equal texts."""
         tree: dict[str, Any] = {"format": FORMAT, "kind": "risk certificate", **_plain(self)}
         return canonical(tree | {"digest": _digest(tree)})
 
@@ -206,7 +206,7 @@ class RiskCertificate:
         ----------
         text : str or bytes
         model : estimator, optional
-            The certified model, to bind the certificate to again; it must have the hash the certificate names.
+            The certified model; its hash must equal the one in the certificate.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class RiskCertificate:
         Raises
         ------
         DataError
-            The text is cut short, edited, or no certificate; or the model is another.
+            The text is truncated, edited, or not a certificate, or the model is a different one.
         """
         certificate = cls(**_parsed(text), _bound_to=model)
         if model is not None:
@@ -245,18 +245,18 @@ class RiskCertificate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Bounds on how much the true risk of one model exceeds that of another, from the same rows.
+    """Confidence bounds on the difference of the true risks of two models, from the same rows.
 
     Attributes
     ----------
     estimate : float
         Mean loss of the first model minus that of the second.
     lower, upper : float
-        Each is wrong with probability at most delta.
+        One-sided bounds, each with error probability at most delta.
     p_value : float or None
-        Of "both have the same error", by McNemar's exact test; None when losses are not 0 and 1.
+        p-value of the hypothesis of equal error rates, by McNemar's exact test; None if losses are not 0 and 1.
     better : {"first", "second"} or None
-        Which model is better, with confidence 1 - delta for each answer; None when the rows do not tell.
+        The better model, with confidence 1 - delta; None if the rows do not decide.
     n, delta, method, loss, range, models, model_hashes, data_hash
         As in `RiskCertificate`.
     """
@@ -281,7 +281,7 @@ class Comparison:
 
     def __str__(self) -> str:
         low, high = rounded(self.lower, self.upper)
-        verdict = {"first": "the first is better", "second": "the second is better", None: "the rows do not tell"}
+        verdict = {"first": "the first is better", "second": "the second is better", None: "the rows do not decide"}
         test = "" if self.p_value is None else f"; McNemar p = {self.p_value:.3g}"
         return (
             f"risk of {self.models[0]} minus risk of {self.models[1]}: {self.estimate:.6g}, at least {low}, at most "
@@ -293,7 +293,7 @@ class Comparison:
 
 
 def confidence(delta: float) -> str:
-    """1 - delta in percent, rounded down; below a millionth as a difference, with delta rounded up."""
+    """Format 1 - delta in percent, rounded down; for a tiny delta as a difference, with delta rounded up."""
     if delta < 1e-6:
         text = f"{delta:.2g}"
         return f"1 - {text if float(text) >= delta else f'{math.nextafter(delta, 1.0) * 1.05:.2g}'}"
@@ -303,23 +303,23 @@ def confidence(delta: float) -> str:
 
 
 def rounded(lower: float, upper: float) -> tuple[str, str]:
-    """Bounds in a few digits, rounded away from each other."""
+    """Format bounds with a few digits, rounded outward."""
     digits = max(0, 2 - math.floor(math.log10(max(upper - lower, 1e-12))))
     unit = 10.0**digits
-    # A number that is whole but for rounding stays what it is.
+    # Values that are integers up to rounding are not changed.
     low, high = math.floor(lower * unit + 1e-9), math.ceil(upper * unit - 1e-9)
     low, high = low - (low / unit > lower), high + (high / unit < upper)
     return f"{low / unit:.{digits}f}", f"{high / unit:.{digits}f}"
 
 
 def check_bound(certificate: RiskCertificate, model: Any) -> None:
-    """Raise when a model is not, or no longer, the one that was certified."""
+    """Raise if a model is not the one that was certified, or was changed since."""
     if model is None:
-        raise DataError("A certificate that came from a text knows no model: verify(X, y, model=...).")
+        raise DataError("A certificate read from JSON does not contain the model: verify(X, y, model=...).")
     if model_hash(model) != certificate.model_hash:
         raise DataError(
-            f"This {type(model).__name__} is not the model that was certified: it was fitted or changed since, which "
-            "voids the certificate; certify it again, on fresh rows."
+            f"This {type(model).__name__} is not the model that was certified: it was refitted or changed, which "
+            "voids the certificate; certify it again on fresh rows."
         )
 
 
@@ -327,10 +327,10 @@ def check_bound(certificate: RiskCertificate, model: Any) -> None:
 
 
 def _plain(certificate: RiskCertificate) -> dict[str, Any]:
-    wanted = [f.name for f in fields(certificate) if not f.name.startswith("_")]
-    # (Fields that were added later are written only where they say something, so that older texts stay the same.)
+    names = [f.name for f in fields(certificate) if not f.name.startswith("_")]
+    # Fields added in later versions are omitted if they have their default, so that older texts stay the same.
     later = {"sampling": "rows", "n_groups": None, "n_dropped": 0}
-    found = {name: _listed(getattr(certificate, name)) for name in wanted}
+    found = {name: _listed(getattr(certificate, name)) for name in names}
     return {name: value for name, value in found.items() if name not in later or value != later[name]}
 
 
@@ -343,20 +343,20 @@ def _digest(tree: dict[str, Any]) -> str:
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
-    """The fields of a certificate, once the text has proved to be one."""
+    """Parse and validate the fields of a certificate."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(tree := dict(pairs)) != len(pairs):
-            raise ValueError("a key stands there twice")
+            raise ValueError("it has a duplicate key")
         return tree
 
     def refuse(constant: str) -> Any:
-        raise ValueError(f"it holds {constant}")
+        raise ValueError(f"it contains {constant}")
 
     try:
         tree = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
         if not isinstance(tree, dict) or tree.get("kind") != "risk certificate":
-            raise ValueError("it does not say that it is one")
+            raise ValueError("its kind is not 'risk certificate'")
         if type(tree["format"]) is not int or tree["format"] > FORMAT:
             raise ValueError(f"its format {tree['format']!r} is newer than {FORMAT}: upgrade summula")
         if tree.pop("digest", None) != _digest(tree):
@@ -364,26 +364,26 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
         return _checked({name: value for name, value in tree.items() if name not in ("format", "kind")})
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError, AttributeError) as error:
         reason = " ".join(str(error).split())[:160]
-        raise DataError(f"The text is no whole certificate ({reason}): restore a copy, or certify again.") from None
+        raise DataError(f"The text is not a valid certificate ({reason}): restore a backup or certify again.") from None
 
 
 def _checked(tree: dict[str, Any]) -> dict[str, Any]:
     known = {f.name for f in fields(RiskCertificate) if not f.name.startswith("_")}
     tree = {"sampling": "rows", "n_groups": None, "n_dropped": 0, **tree}
-    if odd := sorted(known ^ tree.keys()):
-        raise ValueError(f"{odd[0]!r} is missing or unknown")
+    if unmatched := sorted(known ^ tree.keys()):
+        raise ValueError(f"{unmatched[0]!r} is missing or unknown")
     for name in ("estimate", "lower", "upper", "delta"):
         if type(tree[name]) not in (int, float) or not math.isfinite(tree[name]):
-            raise ValueError(f"{name!r} is no number")
+            raise ValueError(f"{name!r} is not a finite number")
         tree[name] = float(tree[name])
     for name in ("n", "n_models", "n_groups"):
         if name == "n_groups" and tree[name] is None:
             continue
         if type(tree[name]) is not int or tree[name] < 1:
-            raise ValueError(f"{name!r} is no number of things")
+            raise ValueError(f"{name!r} is not a positive integer")
     for name in ("method", "loss", "model", "model_hash", "data_hash"):
         if not isinstance(tree[name], str):
-            raise ValueError(f"{name!r} is no text")
+            raise ValueError(f"{name!r} is not a string")
     if type(tree["n_dropped"]) is not int or tree["n_dropped"] < 0:
         raise ValueError("'n_dropped' is not a count")
     if tree["sampling"] not in _SAMPLING:
@@ -403,7 +403,7 @@ def _checked(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 class Use:
-    """Which rows were looked at for which models; lives as long as the certificate that holds it."""
+    """Record of the rows that were used for models; it exists as long as the certificate that refers to it."""
 
     def __init__(self, rows: NDArray[np.uint64] | None, data: str, models: frozenset[str]) -> None:
         self.rows, self.data, self.models = rows, data, models
@@ -413,20 +413,20 @@ _USES: weakref.WeakSet[Use] = weakref.WeakSet()
 
 
 def use(certificate: C, rows: NDArray[np.uint64] | None, models: tuple[str, ...], *, quiet: bool = False) -> C:
-    """Remember the rows of a certificate, and warn when they were looked at for models that are not among these."""
+    """Record the rows of a certificate, and warn if they were used for other models before."""
     here = Use(rows, certificate.data_hash, frozenset(models))
-    seen = 0.0
+    reused = 0.0
     for earlier in list(_USES):
         if quiet or earlier.models <= here.models:
             continue
         if earlier.data == here.data:
-            seen = 1.0
+            reused = 1.0
         elif earlier.rows is not None and rows is not None:
-            seen = max(seen, share_seen(rows, earlier.rows))
-    if seen:
+            reused = max(reused, share_seen(rows, earlier.rows))
+    if reused:
         warn(
-            f"{seen:.2%} of these rows were looked at for another model before; if this one was made or chosen "
-            "after that, its bounds need not hold: take fresh rows, or certify_best([...]) all models at once "
+            f"{reused:.2%} of these rows were used for another model before; if this one was fitted or selected "
+            "after that, its bounds may not hold: use fresh rows, or certify_best([...]) for all models at once "
             "(delta was not changed).",
             HoldoutWarning,
         )

@@ -1,6 +1,6 @@
-"""The loss of models on every row of held-out data: arrays, frames, sparse matrices, files and Dask collections.
+"""Losses of models on each row of held-out data: arrays, frames, sparse matrices, files and Dask collections.
 
-Data are taken block by block; of each block the losses of all models and the hashes of the rows remain, 8 bytes each.
+Data are processed in blocks; the losses of all models and the hashes of the rows are stored, 8 bytes each.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ __all__ = ["LOSSES", "Loss", "Measured", "Risk", "check_fitted", "loss_named", "
 Array = NDArray[Any]
 
 LOSSES = ("zero_one", "squared", "absolute", "log")
-_BLOCK = 1 << 16  # rows of a file at a time
+_BLOCK = 1 << 16  # rows per block of a file
 
 
 class Measured(NamedTuple):
-    """What is known of the rows: a column of losses for each model, and the hash of each row."""
+    """Losses (one column per model) and hashes of the rows."""
 
     losses: NDArray[np.float64]
     hashes: NDArray[np.uint64]
 
     def only(self, chosen: NDArray[np.bool_]) -> Measured:
-        """Some of the rows."""
+        """Return a subset of the rows."""
         return self if chosen.all() else Measured(self.losses[chosen], self.hashes[chosen])
 
 
 class Risk(NamedTuple):
-    """The mean loss of one model on the rows, and the bounds on its mean on all rows there can be."""
+    """The mean loss of a model on the rows, and bounds on its expected loss."""
 
     estimate: float
     lower: float
@@ -60,9 +60,9 @@ class Loss:
     ----------
     name : str
     low, high : float
-        No loss lies outside.
+        Smallest and largest possible loss.
     binary : bool
-        Whether `low` and `high` are its only values, so that losses can be counted.
+        Whether `low` and `high` are the only values, so that losses can be counted.
     """
 
     name: str
@@ -73,12 +73,12 @@ class Loss:
     costs: Array | None = None
 
     def of(self, model: Any, X: Any, y: Array) -> NDArray[np.float64]:
-        """The loss of every row; NaN where a label is missing."""
+        """Compute the loss of each row; NaN if a label is missing."""
         if self.name == "log":
             return _log_loss(model, X, y)
         predicted = np.asarray(model.predict(X))
         if predicted.shape[:1] != y.shape[:1]:
-            raise DataError(f"X has {len(predicted)} rows and the target y has {len(y)}; give a target for every row.")
+            raise DataError(f"X has {len(predicted)} rows but y has {len(y)}; pass one target per row.")
         if self.call is not None:
             return np.asarray(self.call(y, predicted), np.float64)
         if self.name == "zero_one":
@@ -93,21 +93,21 @@ class Loss:
             difference = np.asarray(predicted, np.float64) - np.asarray(y, np.float64).reshape(predicted.shape)
         except (TypeError, ValueError):
             raise DataError(
-                f"loss={self.name!r} is for numbers, and targets or predictions are not, or not one a row: "
-                "use loss='zero_one' for classes."
+                f"loss={self.name!r} needs numeric targets and predictions, one per row: use loss='zero_one' for "
+                "classes."
             ) from None
         return difference**2 if self.name == "squared" else np.abs(difference)
 
     def scaled(self, values: Array) -> NDArray[np.float64]:
-        """Losses on [0, 1]."""
+        """Scale losses to [0, 1]."""
         return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def unscaled(self, value: float) -> float:
-        """A mean of scaled losses in the units of the loss."""
+        """Convert a mean of scaled losses to the units of the loss."""
         return self.low + float(value) * (self.high - self.low)
 
     def check(self, losses: Array) -> None:
-        """Raise a sentence about the first loss outside the range."""
+        """Raise RowError for the first loss outside the range."""
         slack = 1e-12 * (self.high - self.low)
         outside = ~((losses >= self.low - slack) & (losses <= self.high + slack))
         if not outside.any():
@@ -115,12 +115,12 @@ class Loss:
         row = int(np.argmax(outside.reshape(len(losses), -1).any(axis=1)))
         value = float(losses[row][outside[row]][0] if losses.ndim == 2 else losses[row])
         if np.isnan(value):
-            raise RowError("The loss is missing", row, ": its label or its prediction is; leave such rows out.")
+            raise RowError("The loss is missing", row, " (missing label or prediction); drop such rows.")
         raise RowError(
             f"The loss is {value:g}",
             row,
-            f", outside the range from {self.low:g} to {self.high:g}: give a range that holds for every row there can "
-            "be, or clip the predictions.",
+            f", outside the range from {self.low:g} to {self.high:g}: pass a range that contains all possible losses, "
+            "or clip the predictions.",
         )
 
 
@@ -128,20 +128,20 @@ _UNKNOWN, _MISSING = -1, -2
 
 
 def loss_named(loss: Any, range: Any, costs: Any) -> Loss:
-    """The loss a user means, with a range that is known."""
+    """Return the loss specified by the arguments, with its range."""
     if costs is not None:
         return _costly(loss, costs, range)
     if loss == "zero_one":
         if range is not None and tuple(range) != (0, 1):
-            raise ParameterError(f"The range of the zero-one loss is (0, 1), not {range!r}: leave range out.")
+            raise ParameterError(f"The range of the zero-one loss is (0, 1), not {range!r}: omit range.")
         return Loss("zero_one", 0.0, 1.0, True)
     if not callable(loss) and loss not in LOSSES:
         raise ParameterError(f"loss must be one of {', '.join(map(repr, LOSSES))} or a function; got {loss!r}.")
     name = loss if isinstance(loss, str) else getattr(loss, "__qualname__", type(loss).__qualname__)
     if range is None:
         raise ParameterError(
-            f"The loss {name!r} has no range of its own, and a mean without one cannot be bounded: "
-            "give range=(low, high) that holds for every row there can be."
+            f"The loss {name!r} is unbounded, and the mean of an unbounded loss cannot be bounded: "
+            "pass range=(low, high) that contains all possible losses."
         )
     low, high = _interval(range)
     return Loss(name, low, high, False, None if isinstance(loss, str) else loss)
@@ -160,13 +160,11 @@ def _interval(range: Any) -> tuple[float, float]:
 def _costly(loss: Any, costs: Any, range: Any) -> Loss:
     table = np.asarray(costs, np.float64)
     if loss != "zero_one" or range is not None:
-        raise ParameterError(
-            "costs say what each confusion costs, so they go with loss='zero_one' and without a range."
-        )
+        raise ParameterError("costs defines the cost of each confusion, so it requires loss='zero_one' and no range.")
     if table.ndim != 2 or table.size < 2 or not np.isfinite(table).all() or np.ptp(table) == 0:
         raise ParameterError(
-            f"costs must be a table of numbers that are not all equal, true classes by predictions; got shape "
-            f"{table.shape}."
+            f"costs must be a 2d array (true classes by predictions) of finite numbers that are not all equal; got "
+            f"shape {table.shape}."
         )
     return Loss("zero_one", float(table.min()), float(table.max()), len(np.unique(table)) == 2, costs=table)
 
@@ -175,10 +173,10 @@ def _costly(loss: Any, costs: Any, range: Any) -> Loss:
 
 
 def _codes(model: Any, y: Array) -> NDArray[np.intp]:
-    """Places of labels among the classes of a model: -1 when it has not seen one, -2 when it is missing."""
+    """Return the indices of labels among the classes of a model: -1 for unknown labels, -2 for missing ones."""
     if hasattr(model, "__sklearn_tags__") and is_regressor(model):
         raise ParameterError(
-            f"The zero-one loss is for classes, and {type(model).__name__} predicts numbers: use loss='squared' or "
+            f"The zero-one loss is for classifiers, but {type(model).__name__} predicts numbers: use loss='squared' or "
             "'absolute' with a range."
         )
     missing = (
@@ -191,8 +189,8 @@ def _codes(model: Any, y: Array) -> NDArray[np.intp]:
     codes = np.array([places.get(label, _UNKNOWN) for label in y.tolist()], np.intp)
     if len(y) and not (codes[~missing] >= 0).any() and not missing.all():
         raise DataError(
-            f"None of the labels is one of the classes {type(model).__name__} was fitted on (the first is "
-            f"{y.tolist()[0]!r}, the classes are {np.asarray(classes).tolist()[:5]!r}): give labels of the same kind."
+            f"None of the labels is among the classes {type(model).__name__} was fitted on (the first label is "
+            f"{y.tolist()[0]!r}, the classes are {np.asarray(classes).tolist()[:5]!r}): pass labels of the same kind."
         )
     return np.where(missing, _MISSING, codes)
 
@@ -200,16 +198,16 @@ def _codes(model: Any, y: Array) -> NDArray[np.intp]:
 def _cost(costs: Array, model: Any, codes: Array, predicted: Array) -> Array:
     classes = getattr(model, "classes_", None)
     classes = [] if classes is None else classes
-    actions = getattr(model, "actions_", classes)  # what a cost-sensitive model decides may be more than a class
+    actions = getattr(model, "actions_", classes)  # cost-sensitive models may have other decisions than classes
     expected = (len(classes), len(actions))
     if costs.shape != expected:
         raise ParameterError(
-            f"costs is a table of shape {costs.shape}, and {type(model).__name__} needs {expected}: one row for each "
-            "true class, one column for each prediction."
+            f"costs has shape {costs.shape}, but {type(model).__name__} needs {expected}: one row per true class, one "
+            "column per prediction."
         )
     if (codes == _UNKNOWN).any():
         row = int(np.argmax(codes == _UNKNOWN))
-        raise RowError("The label", row, " is none of the classes of the model, so its cost is not known.")
+        raise RowError("The label", row, " is not among the classes of the model, so its cost is unknown.")
     places = {label: place for place, label in enumerate(np.asarray(actions).tolist())}
     return costs[np.maximum(codes, 0), [places[label] for label in predicted.tolist()]]
 
@@ -217,28 +215,28 @@ def _cost(costs: Array, model: Any, codes: Array, predicted: Array) -> Array:
 def _log_loss(model: Any, X: Any, y: Array) -> NDArray[np.float64]:
     if not hasattr(model, "predict_proba"):
         raise ParameterError(
-            f"loss='log' needs probabilities and {type(model).__name__} has no predict_proba: use loss='zero_one', "
-            "or a model with probabilities (CalibratedClassifierCV gives any classifier some)."
+            f"loss='log' needs probabilities, but {type(model).__name__} has no predict_proba: use loss='zero_one', "
+            "or a model with probabilities (such as CalibratedClassifierCV)."
         )
     codes = _codes(model, y)
     p = np.asarray(model.predict_proba(X), np.float64)
     if len(p) != len(y):
-        raise DataError(f"X has {len(p)} rows and the target y has {len(y)}; give a target for every row.")
+        raise DataError(f"X has {len(p)} rows but y has {len(y)}; pass one target per row.")
     with np.errstate(divide="ignore"):
         loss = -np.log(p[np.arange(len(p)), np.maximum(codes, 0)])
-    # A class that was never seen has probability 0.
+    # An unknown class has probability 0.
     return np.where(codes == _MISSING, np.nan, np.where(codes == _UNKNOWN, np.inf, loss))
 
 
 def check_fitted(model: Any) -> None:
-    """Refuse models that were not fitted, and classes."""
+    """Raise if a model is not fitted, or is a class."""
     if isinstance(model, type) or not hasattr(model, "predict"):
-        raise ParameterError(f"A model with predict is needed; got {model!r}: give a fitted estimator.")
+        raise ParameterError(f"A fitted estimator with a predict method is needed; got {model!r}.")
     try:
         check_is_fitted(model)
     except NotFittedError:
-        raise DataError(f"This {type(model).__name__} is not fitted: fit it first, on other rows.") from None
-    except TypeError:  # no estimator of scikit-learn's kind, but it predicts
+        raise DataError(f"This {type(model).__name__} is not fitted: fit it first on other rows.") from None
+    except TypeError:  # not a scikit-learn estimator, but it has predict
         return
 
 
@@ -246,24 +244,22 @@ def check_fitted(model: Any) -> None:
 
 
 def measure(models: Sequence[Any], X: Any, y: Any, loss: Loss) -> Measured:
-    """Losses of all models on all rows, and hashes of the rows."""
+    """Compute the losses of all models on all rows, and the hashes of the rows."""
 
     def of_block(block: Any, target: Any) -> Measured:
         target = np.asarray(target)
         target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
         if _length(block) != len(target):
-            raise DataError(f"X has {_length(block)} rows and the target y has {len(target)}; give one for every row.")
+            raise DataError(f"X has {_length(block)} rows but y has {len(target)}; pass one target per row.")
         if not len(target):  # an empty partition
             return Measured(np.empty((0, len(models))), np.empty(0, np.uint64))
-        columns = [_one_a_row(loss.of(model, block, target), len(target)) for model in models]
+        columns = [_check_one_per_row(loss.of(model, block, target), len(target)) for model in models]
         return Measured(np.column_stack(columns), row_hashes(block, target))
 
     if y is None:
-        raise DataError("The target y is None, and without true answers there is no error: give y.")
+        raise DataError("The target y is None; losses need true values: pass y.")
     if _is_empty(X):
-        raise DataError(
-            "There are no rows, and no rows say nothing: give held-out rows (59 without an error say < 5 %)."
-        )
+        raise DataError("X has no rows; pass held-out rows (59 rows without an error certify an error rate below 5 %).")
     found = of_blocks(of_block, X, y, models[0])
     result = Measured(np.concatenate([m.losses for m in found]), np.concatenate([m.hashes for m in found]))
     loss.check(result.losses)
@@ -271,37 +267,37 @@ def measure(models: Sequence[Any], X: Any, y: Any, loss: Loss) -> Measured:
 
 
 def mean_by_group(rows: Measured, groups: Any) -> Measured:
-    """The mean losses of groups of rows, and a hash for each group."""
+    """Return the mean losses of groups of rows, and a hash of each group."""
     groups = np.asarray(groups)
     if groups.shape != (len(rows.losses),):
         raise DataError(
-            f"groups has the shape {groups.shape}, and there are {len(rows.losses)} rows; give one per row."
+            f"groups has shape {groups.shape}, but there are {len(rows.losses)} rows; pass one group per row."
         )
     codes = np.unique(groups.astype(str) if groups.dtype.kind == "O" else groups, return_inverse=True)[1]
     counts = np.bincount(codes)
     columns = [np.bincount(codes, column) / counts for column in rows.losses.T]
     hashes = np.zeros(len(counts), np.uint64)
-    np.add.at(hashes, codes, rows.hashes)  # (modulo 2^64; the order of the rows does not matter)
+    np.add.at(hashes, codes, rows.hashes)  # modulo 2^64, independent of the order of rows
     return Measured(np.column_stack(columns), hashes)
 
 
 def risk_bounds(rows: Measured, loss: Loss, delta: float, *bound_to: str) -> Risk:
-    """The bounds of the one model that was measured, bet on in the order of the rows' and these hashes."""
+    """Compute the bounds for a single measured model; the betting order is derived from all hashes."""
     losses = rows.losses[:, 0]
     x = loss.scaled(losses)
     if loss.binary:
         found = clopper_pearson_bounds(np.sum(x > 0.5), len(x), delta)
     else:
         found = betting_bounds(x[betting_order(rows.hashes, *bound_to)], delta)
-    # (Summed exactly, so that the order of the rows does not matter.)
+    # Summed exactly, so that the result does not depend on the order of rows.
     estimate = min(max(math.fsum(losses) / len(losses), loss.low), loss.high)
-    # Bets can be lucky: a bound on the wrong side of the observed mean is moved there.
+    # A bound on the wrong side of the observed mean is moved to the mean.
     lower = min(max(loss.unscaled(found.lower), loss.low), estimate)
     return Risk(estimate, lower, max(min(loss.unscaled(found.upper), loss.high), estimate))
 
 
 def of_blocks(work: Callable[[Any, Any], Any], X: Any, y: Any, model: Any) -> list[Any]:
-    """A function of every block of rows and its targets, in order; on a cluster where the rows are there."""
+    """Apply a function to each block of rows and its targets, in order; on the cluster for Dask collections."""
     if collection_reader(X) is not None:
         return _of_collection(work, X, y)
     if isinstance(X, Scan):
@@ -315,18 +311,18 @@ def of_blocks(work: Callable[[Any, Any], Any], X: Any, y: Any, model: Any) -> li
 
 
 def _counting_rows(work: Callable[[Any, Any], Any], blocks: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
-    """A function of every block; errors count rows from the first block on."""
-    seen = 0
+    """Apply a function to each block; row numbers in errors are counted from the first block."""
+    offset = 0
     for block, target in blocks:
         try:
             yield work(block, target)
         except RowError as error:
-            raise error.moved(seen + error.row) from None
-        seen += len(block)
+            raise error.moved(offset + error.row) from None
+        offset += len(block)
 
 
 def _scanned(X: Scan, y: Any, model: Any) -> Iterator[tuple[Any, Any]]:
-    """Blocks of files as tables, with the columns the model was fitted on."""
+    """Yield blocks of files as tables with the columns the model was fitted on."""
     import pyarrow as pa
 
     named = isinstance(y, str)
@@ -359,14 +355,14 @@ def _of_collection(work: Callable[[Any, Any], Any], X: Any, y: Any) -> list[Any]
         (values,) = _computed([y]) if collection_reader(y) is not None else (y,)
         ends = np.cumsum(_computed([dask.delayed(_length)(block) for block in blocks]))
         if ends[-1] != len(values):
-            raise DataError(f"X has {ends[-1]} rows and the target y has {len(values)}; give one for every row.")
+            raise DataError(f"X has {ends[-1]} rows but y has {len(values)}; pass one target per row.")
         targets = np.split(np.asarray(values), ends[:-1])
         tasks = [dask.delayed(work)(block, target) for block, target in zip(blocks, targets, strict=True)]
     return _computed(tasks)
 
 
 def _computed(tasks: list[Any]) -> list[Any]:
-    """Results of tasks, from the cluster of the engine in use, or from wherever Dask computes now."""
+    """Compute tasks on the cluster of the current engine, or with Dask's current scheduler."""
     import dask
 
     client = getattr(current_engine(), "client", None)
@@ -374,7 +370,7 @@ def _computed(tasks: list[Any]) -> list[Any]:
 
 
 def _delayed(collection: Any) -> list[Any]:
-    """The blocks of rows of a Dask array or frame, put off."""
+    """Return the blocks of rows of a Dask array or frame as delayed objects."""
     if hasattr(collection, "rechunk") and collection.ndim == 2:
         collection = collection.rechunk({1: -1})
     return list(np.ravel(np.asarray(collection.to_delayed(), object)))
@@ -386,7 +382,7 @@ def _split(work: Callable[[Any, Any], Any], frame: Any, y: str) -> Any:
 
 def _framed(X: Any, y: str) -> Any:
     if not is_frame(X):
-        raise DataError(f"y={y!r} names a column, and X is no frame, file or collection: give y as an array.")
+        raise DataError(f"y={y!r} is a column name, but X is not a frame, file or collection: pass y as an array.")
     return X
 
 
@@ -398,7 +394,7 @@ def _is_empty(X: Any) -> bool:
     return collection_reader(X) is None and _length(X) == 0
 
 
-def _one_a_row(losses: Array, rows: int) -> Array:
+def _check_one_per_row(losses: Array, rows: int) -> Array:
     if losses.shape != (rows,):
-        raise DataError(f"The loss has shape {losses.shape}; it must give one number for each of the {rows} rows.")
+        raise DataError(f"The loss returned shape {losses.shape}; it must return one number for each of {rows} rows.")
     return losses

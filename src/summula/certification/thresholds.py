@@ -1,12 +1,12 @@
-"""A threshold on scores that keeps one kind of error below a level, with a known probability (Neyman-Pearson).
+"""Neyman-Pearson thresholds: keep one type of error below a level with high probability.
 
-Of n rows of the class that must not be mistaken, take the k-th smallest score as threshold t and call the other class
-only above it. The error P(score > t) of that class exceeds alpha with probability at most
+Use the k-th smallest of n scores of the class to protect as threshold t, and predict the other class only above it. The
+error P(score > t) of that class exceeds alpha with probability at most
 
     P(Binomial(n, 1 - alpha) >= k)                                                                             (1)
 
-whatever the scores are; k is the smallest with (1) <= delta. There is none unless (1 - alpha)^n <= delta: 59 rows at
-alpha = delta = 5 %. Reference: Tong, Feng and Li (2018), the umbrella algorithm.
+for any distribution of scores; k is the smallest with (1) <= delta. It exists only if (1 - alpha)^n <= delta: 59 rows
+for alpha = delta = 5 %. Reference: Tong, Feng and Li (2018), the umbrella algorithm.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ __all__ = ["NPThreshold", "np_threshold"]
 
 @dataclass(frozen=True)
 class NPThreshold:
-    """A threshold on the scores of a classifier of two classes.
+    """A threshold on the scores of a binary classifier.
 
     Attributes
     ----------
     value : float
-        Call the second class where the score lies above.
+        The second class is predicted if the score is above this value.
     score : {"decision_function", "predict_proba"}
-        Which score it is about; of probabilities, that of the second class.
+        Method that computes the score; for probabilities that of the second class.
     rank, n : int
-        It is the rank-th smallest of n scores of the first class.
+        The threshold is the rank-th smallest of n scores of the first class.
     alpha, delta : float
-        The first class is mistaken with probability at most alpha; this is false with probability at most delta.
+        The error rate of the first class is at most alpha, except with probability delta.
     model_hash : str
     """
 
@@ -53,7 +53,7 @@ class NPThreshold:
     _model: Any = field(default=None, repr=False, compare=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row by this threshold.
+        """Predict the class of each row with this threshold.
 
         Parameters
         ----------
@@ -64,29 +64,29 @@ class NPThreshold:
         ndarray of shape (n_samples,)
         """
         if model_hash(self._model) != self.model_hash:
-            raise DataError("The model was fitted or changed after the threshold was found: find it anew.")
+            raise DataError("The model was refitted or changed after the threshold was computed: recompute it.")
         above = _scores(self._model, self.score, X) > self.value
         return np.asarray(np.asarray(self._model.classes_)[above.astype(np.intp)])
 
 
 def np_threshold(model: Any, X0: Any, alpha: float = 0.05, delta: float = 0.05) -> NPThreshold:
-    """Find the threshold at which a classifier mistakes its first class with probability at most alpha.
+    """Find the threshold at which the error rate of a classifier on its first class is at most alpha.
 
     Parameters
     ----------
     model : estimator
-        A fitted classifier of two classes with `decision_function` or `predict_proba`.
+        A fitted binary classifier with `decision_function` or `predict_proba`.
     X0 : {array-like, frame, sparse matrix, scan, Dask collection}
-        Rows of the first class, `model.classes_[0]`, that were not used in the fit.
+        Held-out rows of the first class, `model.classes_[0]`.
     alpha : float
-        The largest error of the first class that is in order.
+        Largest acceptable error rate of the first class.
     delta : float
-        The chance that the error is larger than that.
+        Probability that the error rate is larger than alpha.
 
     Returns
     -------
     NPThreshold
-        With `value` and `predict(X)`.
+        Has `value` and `predict(X)`.
 
     Examples
     --------
@@ -106,31 +106,28 @@ def np_threshold(model: Any, X0: Any, alpha: float = 0.05, delta: float = 0.05) 
     check_fitted(model)
     if len(getattr(model, "classes_", ())) != 2:
         raise ParameterError(
-            f"A threshold is for two classes, and {type(model).__name__} has {len(getattr(model, 'classes_', ()))}: "
-            "fit a classifier of two classes."
+            f"A threshold needs two classes, but {type(model).__name__} has {len(getattr(model, 'classes_', ()))}: "
+            "fit a binary classifier."
         )
     score = next((name for name in ("decision_function", "predict_proba") if hasattr(model, name)), None)
     if score is None:
         raise ParameterError(
-            f"{type(model).__name__} has neither decision_function nor predict_proba, so it gives no score to cut: "
-            "use a classifier that has one."
+            f"{type(model).__name__} has neither decision_function nor predict_proba: use a classifier with one of "
+            "them."
         )
     needed = math.ceil(math.log(delta) / math.log1p(-alpha))
     n = X0.shape[0] if hasattr(X0, "shape") else len(X0)
     if isinstance(n, int | np.integer) and n == 0:
-        raise DataError(
-            f"There are no rows of the first class; {needed} are needed for alpha={alpha:g}, delta={delta:g}."
-        )
+        raise DataError(f"X0 has no rows of the first class; {needed} are needed for alpha={alpha:g}, delta={delta:g}.")
     found = of_blocks(lambda block, _: _scores(model, score, block), X0, None, model)
     scores = np.sort(np.concatenate(found))
     if np.isnan(scores).any():
-        raise DataError("Some scores are NaN; a threshold needs one for every row: check the features.")
+        raise DataError("Some scores are NaN; a threshold needs a score for every row: check the features.")
     n = len(scores)
     rank = order_statistic(max(n, 1), alpha, delta)
     if rank > n:
         raise DataError(
-            f"{n} rows of the first class are too few to say anything: alpha={alpha:g} and delta={delta:g} need at "
-            f"least {needed}."
+            f"{n} rows of the first class are too few: alpha={alpha:g} and delta={delta:g} need at least {needed}."
         )
     return NPThreshold(float(scores[rank - 1]), score, rank, n, alpha, delta, model_hash(model), model)
 

@@ -1,6 +1,6 @@
-"""What every algorithm stands on.
+"""Foundations shared by all algorithms.
 
 Reading order: `data` (rows from anywhere, cut into chunks), `engine` (maps chunks and adds the results), `numerics`
 (the sums themselves, solutions, certificates, kernels), `estimator` (base classes and validation), `model_files` (save
-and load). `errors` holds the exception classes.
+and load). `errors` defines the exceptions and warnings.
 """

@@ -1,24 +1,24 @@
-"""The environment as it was when this process first imported Summula.
+"""Environment variables as they were when this process first imported Summula.
 
-A local Dask cluster gives its workers `OMP_NUM_THREADS=1` by setting it in the process that starts them, and leaves it
-set there. To the workers that is an order, and they find it when they begin; to the user's own process it says nothing.
-So variables that one process sets for another are read here, once, as OpenMP does.
+A local Dask cluster passes `OMP_NUM_THREADS=1` to its workers by setting it in the process that starts them, where it
+then stays set. The limit is meant for the workers, which see it at startup, and not for the user's own process. So
+variables that one process sets for another are read once, at import, as OpenMP does.
 """
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["FOUND"]
+__all__ = ["INITIAL_ENVIRONMENT"]
 
-FOUND = dict(os.environ)
+INITIAL_ENVIRONMENT = dict(os.environ)
 
 
-def _look_again() -> None:
-    FOUND.clear()
-    FOUND.update(os.environ)
+def _reread() -> None:
+    INITIAL_ENVIRONMENT.clear()
+    INITIAL_ENVIRONMENT.update(os.environ)
 
 
 if hasattr(os, "register_at_fork"):
-    # The child of a fork begins with the memory of its parent, and with an order of its own.
-    os.register_at_fork(after_in_child=_look_again)
+    # A forked child inherits its parent's memory, but may have been given an environment of its own.
+    os.register_at_fork(after_in_child=_reread)

@@ -1,4 +1,4 @@
-"""What can go wrong, by name. Every message is one sentence: what, where, what to do."""
+"""Exceptions and warnings. Each message says what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = [
 
 
 class DataError(ValueError):
-    """The data cannot be used as they are: missing values, text, unequal lengths, unknown columns."""
+    """The data are invalid: missing values, text, inconsistent lengths, unknown columns."""
 
 
 class RowError(DataError):
-    """One row of the data is wrong.
+    """A row of the data is invalid.
 
-    The message is "`before` at row `row``after`". Whoever hands on only some of the rows translates the number with
-    `moved`, and whoever knows the file names the place in it with `located`.
+    The message is "`before` at row `row``after`". Code that passes on a subset of the rows translates the row number
+    with `moved`; code that reads files replaces it by the position in the file with `located`.
 
     Attributes
     ----------
     row : int
-        Counted from 0 over the rows that were looked at.
+        Index of the row, counted from 0 over the rows that were read.
     """
 
     def __init__(self, before: str, row: int, after: str) -> None:
@@ -46,59 +46,59 @@ class RowError(DataError):
         return f"{self.before} at row {self.row}{self.after}"
 
     def moved(self, row: int) -> RowError:
-        """The same error under another number of the row."""
+        """Return the same error with another row number."""
         return RowError(self.before, row, self.after)
 
     def located(self, place: str) -> DataError:
-        """The same error with a place in a file, such as "line 12 of t.csv", instead of the number of the row."""
+        """Return the same error with a position in a file, such as "line 12 of t.csv", instead of the row number."""
         return DataError(f"{self.before} at {place}{self.after}")
 
 
 class ParameterError(ValueError, TypeError):
-    """A parameter of an estimator has a value it cannot take."""
+    """A parameter of an estimator has an invalid value."""
 
 
 class ModelFileError(ValueError):
-    """A model file is damaged, foreign or of another version."""
+    """A model file is damaged, was not written by Summula, or was written by an incompatible version."""
 
 
 class OutputError(OSError):
-    """Results cannot be written where they should go."""
+    """Results cannot be written to the given path."""
 
 
 class TimeLimitError(TimeoutError):
-    """`max_time` ran out before there was a first model to keep."""
+    """`max_time` was exceeded before a first model was available."""
 
 
 class ClusterError(RuntimeError):
-    """A cluster was lost, or gave up on a task, in the middle of a fit."""
+    """A cluster was lost, or a task on it failed, during a fit."""
 
 
 class AccuracyWarning(UserWarning):
-    """An answer has fewer digits than usual, and there is a way to have more."""
+    """A result is less accurate than usual; the message says how to improve it."""
 
 
 class CollapseWarning(UserWarning):
-    """A component of a mixture has shrunk to a point, line or plane, where its likelihood has no maximum."""
+    """A mixture component has collapsed to a point, line or plane, where the likelihood is unbounded."""
 
 
 class CollinearityWarning(UserWarning):
-    """Some columns are combinations of others, so their coefficients are not determined by the data."""
+    """Some columns are linear combinations of others, so the data do not determine their coefficients."""
 
 
 class HoldoutWarning(UserWarning):
-    """Held-out rows were looked at before, so that what is said from them about another model may not hold."""
+    """Held-out rows were used before, so statements about another model based on them may not hold."""
 
 
 class SeparationWarning(UserWarning):
-    """Some columns separate the classes, so that an unpenalised likelihood has no maximum."""
+    """Some columns separate the classes, so the unpenalised likelihood has no maximum."""
 
 
 _WRAPPERS = ("summula", "sklearn", "contextlib")
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code that led here, past our own and the wrappers around `fit`."""
+    """Issue a warning attributed to the user's code, skipping the frames of this library and wrappers of `fit`."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _WRAPPERS:
         level, frame = level + 1, frame.f_back

@@ -1,1 +1,1 @@
-"""Adapters to clusters. `core` loads them by name when it meets a client or a collection; nothing imports them."""
+"""Adapters to clusters. `core` imports them by name when it is given a client or a collection of a cluster library."""

@@ -1,9 +1,9 @@
-"""Parts computed by the workers of a Dask cluster: `with summula.engine(client): ...`.
+"""Engine that computes parts on the workers of a Dask cluster: `with summula.engine(client): ...`.
 
-A task is a function and the description of a part. The part carries its own rows (arrays, frames), says where they are
-(files), or is given the blocks that hold them (Dask collections). Between passes nothing stays on the cluster but such
-blocks: parameters travel inside the function. So a task may run anywhere, and again, and the result is the same to
-the bit: workers may die, and others take over.
+A task is a function and the description of a part. The part contains its rows (arrays, frames), their location (files),
+or the futures of the blocks that contain them (Dask collections). Between passes only such blocks stay on the cluster;
+parameters are sent with the function. So a task may run on any worker, and be repeated, with a bit-identical result: if
+a worker dies, another one takes over.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ __all__ = ["DaskEngine", "adapt"]
 S = TypeVar("S")
 T = TypeVar("T")
 
-_AHEAD = 4  # tasks sent for each thread of the cluster: none idles, few results wait
-_TICK = 0.2  # seconds of waiting after which we look whether to go on
-_NAP = 0.002  # seconds between two looks at the state of a task
-_LOOK = 1.0  # seconds after which we ask again for the workers
-_SHARED_BYTES = 1 << 20  # a larger function is sent once, and passed on from worker to worker
+_AHEAD = 4  # tasks submitted per thread of the cluster, so that none idles and few results wait
+_TICK = 0.2  # seconds of waiting between checks for interruption
+_NAP = 0.002  # seconds between two polls of the state of a task
+_LOOK = 1.0  # seconds between two queries for the number of workers
+_SHARED_BYTES = 1 << 20  # larger functions are sent once and shared between workers
 
 
 def adapt(client: Any, **options: Any) -> DaskEngine:
-    """The engine of a client."""
+    """Return the engine of a client."""
     known = ("chunk_rows", "retries", "worker_timeout")
     for name in options:
         if name not in known:
@@ -53,17 +53,17 @@ def adapt(client: Any, **options: Any) -> DaskEngine:
 
 
 class DaskEngine(SerialEngine):
-    """Parts on the workers of a Dask cluster.
+    """Engine that computes parts on the workers of a Dask cluster.
 
     Parameters
     ----------
     client : dask.distributed.Client
     chunk_rows : int, optional
-        Rows a chunk, instead of what the width of the data suggests. Results depend on it in the last bits.
+        Rows per chunk; by default chosen from the number of columns. Results depend on it in the last bits.
     retries : int, default=2
-        How often a task that raised is tried again. (Errors of the data are raised at once.)
+        Number of times a failed task is retried. (Errors in the data are raised immediately.)
     worker_timeout : float, default=60
-        Seconds without any worker after which a fit gives up.
+        Seconds without any worker after which a fit is aborted.
     """
 
     remote = True
@@ -76,9 +76,9 @@ class DaskEngine(SerialEngine):
             kind = "an asynchronous client" if isinstance(client, Client) else type(client).__name__
             raise ParameterError(f"engine() takes a synchronous dask.distributed.Client, not {kind}: Client(cluster).")
         if not isinstance(retries, int) or retries < 0:
-            raise ParameterError(f"retries must be a whole number, at least 0; got {retries!r}.")
+            raise ParameterError(f"retries must be an int >= 0; got {retries!r}.")
         if not worker_timeout > 0:
-            raise ParameterError(f"worker_timeout must be a number of seconds above 0; got {worker_timeout!r}.")
+            raise ParameterError(f"worker_timeout must be a positive number of seconds; got {worker_timeout!r}.")
         self.client, self.retries, self.worker_timeout = client, retries, worker_timeout
         self._await_connection()
 
@@ -88,7 +88,7 @@ class DaskEngine(SerialEngine):
     def map_ordered(
         self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
     ) -> Generator[S, None, None]:
-        """The values of `fn` over the parts, in the order of the parts; at most `n_jobs` at a time."""
+        """Yield the values of `fn` for the parts, in order; at most `n_jobs` are computed at a time."""
         if not len(parts):
             return
         shared = self._shared(fn)
@@ -110,7 +110,7 @@ class DaskEngine(SerialEngine):
     # ------------------------------------------------------------------------------------------- for Dask collections
 
     def measured(self, source: DaskSource, j: int) -> Generator[Size, None, None]:
-        """The sizes of the blocks of a column of the source."""
+        """Yield the sizes of the blocks of a column of the source."""
         holdings = source.holdings(self)
 
         def calls(numbers: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -121,7 +121,7 @@ class DaskEngine(SerialEngine):
             yield size
 
     def computed(self, blocks: Blocks) -> Generator[Any, None, None]:
-        """All blocks of a collection, in their order."""
+        """Yield all blocks of a collection, in order."""
 
         def calls(numbers: Sequence[int]) -> list[tuple[Any, ...]]:
             keys = [blocks.keys[k] for k in numbers]
@@ -130,7 +130,7 @@ class DaskEngine(SerialEngine):
         return self._flow(_itself, range(len(blocks.keys)), calls)
 
     def fetch(self, source: DaskSource, start: int, stop: int) -> MemorySource:
-        """Some rows of the source."""
+        """Return some rows of the source."""
         part = Part(source, start, stop, stop - start, stop - start)
 
         def calls(some: Sequence[Part]) -> list[tuple[Any, ...]]:
@@ -150,69 +150,69 @@ class DaskEngine(SerialEngine):
         calls: Callable[[Sequence[Any]], list[tuple[Any, ...]]],
         n_jobs: int | None = None,
     ) -> Generator[Any, None, None]:
-        """The values of `task` over the items, in their order; `calls` gives its arguments for some of them."""
-        vigil = _Vigil(self.client, self.worker_timeout)
+        """Yield the values of `task` for the items, in order; `calls` returns its arguments for some of the items."""
+        monitor = _ClusterMonitor(self.client, self.worker_timeout)
         remaining, running = iter(items), deque[_Sent]()
 
         def send(n: int) -> None:
             some = list(islice(remaining, n))
             if some:
-                with vigil.asking(), quiet_about_size():
+                with monitor.request(), quiet_about_size():
                     columns = zip(*calls(some), strict=True)
                     futures = self.client.map(task, *map(list, columns), pure=False, retries=self.retries)
                 running.extend(map(_Sent, some, futures))
 
-        giving_way = _give_way()
+        seceded = _secede()
         try:
-            ahead = _AHEAD * max(vigil.threads(), 1)
+            ahead = _AHEAD * max(monitor.threads(), 1)
             ahead = ahead if n_jobs is None or n_jobs < 0 else min(ahead, max(n_jobs, 1))
             send(ahead)
             while running:
-                values = self._arrived(running, -(-ahead // 2), vigil)
+                values = self._arrived(running, -(-ahead // 2), monitor)
                 send(ahead - len(running))
                 yield from values
         finally:
-            # What has not begun is taken back; what runs is forgotten when it is done.
+            # Pending tasks are cancelled; the results of running ones are dropped when they finish.
             for sent in running:
                 sent.future.release()
-            if giving_way:
+            if seceded:
                 rejoin()
 
-    def _arrived(self, running: deque[_Sent], enough: int, vigil: _Vigil) -> list[Any]:
-        """The values of the first item and of those after it that are there; they leave the queue.
+    def _arrived(self, running: deque[_Sent], enough: int, monitor: _ClusterMonitor) -> list[Any]:
+        """Remove the finished items at the front of the queue and return their values.
 
-        Asking costs time: we wait until there are `enough`, or for a moment.
+        Requests are expensive, so wait until there are `enough`, or for a short time.
         """
         while True:
-            # Not distributed.wait: it takes the current client, and making ours the current one is felt by all threads.
+            # distributed.wait uses the current client, and setting the current client would affect all threads.
             until = time.monotonic() + _TICK
             for sent in islice(running, enough):
                 while sent.future.status in ("pending", "lost") and time.monotonic() < until:
                     time.sleep(_NAP)
             check_watch()
-            vigil.look()
+            monitor.check()
             done = _leading(running)
-            values = self._gathered([sent.future for sent in done], vigil) if done else []
+            values = self._gathered([sent.future for sent in done], monitor) if done else []
             if not values:
                 continue
             for sent, value in zip(done, values, strict=True):
                 if isinstance(value, Failure):
-                    raise _told(value.error, sent.item) from None
+                    raise _with_rows(value.error, sent.item) from None
                 running.popleft().future.release()
             return values
 
-    def _gathered(self, futures: list[Any], vigil: _Vigil) -> list[Any]:
-        """The values of tasks that are done; none when some of them were lost with their worker just now."""
-        # A client answers requests made at the same time together, and to cancel one, as a timeout does, cancels all:
-        # those of other fits too. So a request is never cancelled; who does not want to wait leaves it to itself.
-        with vigil.asking():
+    def _gathered(self, futures: list[Any], monitor: _ClusterMonitor) -> list[Any]:
+        """Return the values of finished tasks; an empty list if some were just lost with their worker."""
+        # A client merges concurrent requests, and cancelling one (as a timeout does) cancels all of them, including
+        # those of other fits. So requests are never cancelled, only abandoned.
+        with monitor.request():
             gather = self.client.gather(futures, asynchronous=True)
             request = asyncio.run_coroutine_threadsafe(gather, self.client.loop.asyncio_loop)
         while not concurrent.futures.wait([request], timeout=_TICK).done:
             check_watch()
-            vigil.look()
+            monitor.check()
         try:
-            with vigil.asking():
+            with monitor.request():
                 return list(request.result())
         except Exception:
             if all(future.status == "finished" for future in futures):
@@ -220,14 +220,14 @@ class DaskEngine(SerialEngine):
             return []
 
     def _await_connection(self) -> None:
-        # The first tasks of a worker that ask for its client share one, and all but the first get it before it is
-        # connected: messages sent meanwhile may overtake each other, and a task come before what it needs.
+        # Tasks of a worker that request its client share one, and may get it before it is connected: messages sent in
+        # the meantime may be reordered, so that a task arrives before its dependencies.
         until = time.monotonic() + self.worker_timeout
         while self.client.status in ("newly-created", "connecting") and time.monotonic() < until:
             time.sleep(_NAP)
 
     def _shared(self, fn: Callable[..., Any]) -> Any:
-        """The function, or the future of one that is too large to go with every task."""
+        """Return the function, or a future of it if it is too large to be sent with every task."""
         packed = pickle.dumps(fn)
         if len(packed) < _SHARED_BYTES:
             return fn
@@ -235,17 +235,17 @@ class DaskEngine(SerialEngine):
             return self.client.submit(pickle.loads, packed, pure=False, retries=self.retries)
 
 
-def _give_way() -> bool:
-    """In a task of a worker: leave its place to those we wait for; True when there was one to leave."""
+def _secede() -> bool:
+    """Release the worker's thread if called within a task, so that other tasks can use it; return whether it did."""
     try:
         secede()
-    except (ValueError, KeyError, AttributeError):  # not in a task; its place left already; in a thread of its own
+    except (ValueError, KeyError, AttributeError):  # not in a task, already seceded, or in another thread
         return False
     return True
 
 
 def compute_part(fn: Callable[[Any], Any], part: Any, rows: Any = None) -> Any:
-    """What a worker does: the value of the function over a part, whose rows come along where it has none."""
+    """Compute the function of a part on a worker; `rows` are passed separately for Dask collections."""
     if isinstance(rows, tuple):
         rows = make_rows(part.start, part.stop, *rows)
     if isinstance(rows, Failure):
@@ -268,20 +268,20 @@ def _ranges(parts: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 class _Sent(NamedTuple):
-    """A task under way."""
+    """A submitted task."""
 
     item: Any
     future: Any
 
 
 def _leading(running: deque[_Sent]) -> list[_Sent]:
-    """The tasks that are done, from the first to the first that is not; an error of the first is raised."""
+    """Return the finished tasks at the front of the queue; raise if the first one failed."""
     if any(sent.future.status == "cancelled" for sent in running):
-        raise ClusterError("The tasks of this fit, or what they need, were cancelled on the cluster; fit again.")
+        raise ClusterError("The tasks of this fit, or their dependencies, were cancelled on the cluster; fit again.")
     first = running[0]
     if first.future.status == "error":
         error = first.future.exception()
-        raise _told(error, first.item) from error.with_traceback(first.future.traceback())
+        raise _with_rows(error, first.item) from error.with_traceback(first.future.traceback())
     done = []
     for sent in running:
         if sent.future.status != "finished":
@@ -290,30 +290,30 @@ def _leading(running: deque[_Sent]) -> list[_Sent]:
     return done
 
 
-def _told(error: BaseException, item: Any) -> BaseException:
-    """The same kind of error, with the rows it is about."""
+def _with_rows(error: BaseException, item: Any) -> BaseException:
+    """Return an error of the same type whose message includes the affected rows."""
     place = f"rows {item.start} to {item.stop}" if isinstance(item, Part) else f"part {item!r}"
     if type(error).__name__ in ("KilledWorker", "NoValidWorkerError"):
         return ClusterError(
-            f"{place}: the workers that computed them died again and again, most likely for want of memory; "
-            "give the workers more, or have fewer threads in each."
+            f"{place}: the workers that computed them died repeatedly, most likely because they ran out of memory; "
+            "increase the memory of the workers, or use fewer threads per worker."
         )
     try:
-        told = type(error)(f"{place}: {error}")
+        located = type(error)(f"{place}: {error}")
     except Exception:
-        told = None
-    return told if type(told) is type(error) else RuntimeError(f"{place}: {type(error).__name__}: {error}")
+        located = None
+    return located if type(located) is type(error) else RuntimeError(f"{place}: {type(error).__name__}: {error}")
 
 
-class _Vigil:
-    """Notices that a cluster is lost: its scheduler gone, or no worker for too long."""
+class _ClusterMonitor:
+    """Detects the loss of a cluster: no scheduler, or no workers for too long."""
 
     def __init__(self, client: Any, timeout: float) -> None:
         self._client, self._timeout = client, timeout
-        self._seen = self._looked = time.monotonic()
+        self._last_seen = self._last_check = time.monotonic()
 
     def threads(self) -> int:
-        """Threads of all workers; 0 when there are none or nobody answers."""
+        """Return the number of threads of all workers; 0 if there are none or the scheduler does not respond."""
         if self._client.status != "running":
             return 0
         try:
@@ -321,24 +321,24 @@ class _Vigil:
         except (OSError, TimeoutError):
             return 0
 
-    def look(self) -> None:
-        """Raise when the cluster is lost."""
+    def check(self) -> None:
+        """Raise if the cluster is lost."""
         self.check_open()
         now = time.monotonic()
-        if now - self._looked < min(_LOOK, self._timeout / 2):
+        if now - self._last_check < min(_LOOK, self._timeout / 2):
             return
-        self._looked = now
+        self._last_check = now
         if self.threads():
-            self._seen = time.monotonic()
-        elif now - self._seen > self._timeout:
+            self._last_seen = time.monotonic()
+        elif now - self._last_seen > self._timeout:
             raise ClusterError(
                 f"The Dask cluster has had no workers for {self._timeout:g} s; start some and fit again "
                 "(to wait longer: engine(client, worker_timeout=...))."
             )
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
-        """What is asked of a cluster that is gone fails in many ways: say one thing."""
+    def request(self) -> Iterator[None]:
+        """Convert errors of requests to a lost cluster, which vary, to ClusterError."""
         try:
             yield
         except (ClusterError, TimeoutError):
@@ -348,7 +348,7 @@ class _Vigil:
             raise
 
     def check_open(self) -> None:
-        """Raise when there is no scheduler to talk to."""
-        # A client that connects anew has lost all its tasks.
+        """Raise if the client is not connected to a scheduler."""
+        # A client that reconnects has lost all its tasks.
         if self._client.status != "running":
-            raise ClusterError("The Dask client was closed, or lost its scheduler, in a fit; connect and fit again.")
+            raise ClusterError("The Dask client was closed or lost its scheduler in a fit; reconnect and fit again.")

@@ -1,11 +1,11 @@
-"""The rows of Dask collections: blocks one below the other, and how slices of them become chunks.
+"""The rows of Dask collections: vertically stacked blocks, slices of which become chunks.
 
-A part of the global grid takes what it needs from the blocks its rows lie in,
+A part of the global grid takes its rows from the blocks that contain them,
 
     rows [start, stop) of X  =  the slices block_k[a:b], stacked                                              (1)
 
-for X, y and the weights each by themselves, so their blocks need not have the same boundaries. Everything here runs
-in whichever process has the blocks: that of the user, or a worker.
+separately for X, y and the weights, so their blocks need not have the same boundaries. All functions run in the process
+that has the blocks: the user's, or a worker.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Blocks", "Elsewhere", "Piece", "Recipe", "Size", "Values", "cut", "g
 
 Array = NDArray[Any]
 
-_asking = threading.Lock()
+_client_lock = threading.Lock()
 
 
 class Piece(NamedTuple):
@@ -53,15 +53,15 @@ class Piece(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much a block holds."""
+    """Size of a block."""
 
     rows: int
-    stored: int  # values, zeros of sparse blocks left out
+    stored: int  # number of stored values, without the zeros of sparse blocks
     bytes: int
 
 
 def cut(block: Any, a: int, b: int) -> Any:
-    """Some rows of a block."""
+    """Return some rows of a block."""
     if isinstance(block, MemorySource):
         return block.only(block.first_row + a, block.first_row + b)
     check_sparse(block, "in a block of X")  # slicing trusts its indices
@@ -69,7 +69,7 @@ def cut(block: Any, a: int, b: int) -> Any:
 
 
 def measure(block: Any) -> Size:
-    """How much a block holds."""
+    """Return the size of a block."""
     stored = int(block.nnz) if hasattr(block, "indptr") else int(np.prod(block.shape))
     return Size(int(block.shape[0]), stored, 8 * stored)
 
@@ -78,28 +78,28 @@ def measure(block: Any) -> Size:
 
 
 class Values:
-    """A column that is here already, or one value for all rows: every part takes its own rows of it along."""
+    """A column in local memory, or one value for all rows; its rows are sent with each part."""
 
     def __init__(self, values: Array, *, repeated: bool = False) -> None:
         self.values, self._repeated = values, repeated
         self.n_rows = None if repeated else len(values)
 
     def read(self, start: int, stop: int) -> list[Piece]:
-        """The rows from `start` up to `stop`."""
+        """Return the rows from `start` up to `stop`."""
         rows = np.repeat(self.values, stop - start) if self._repeated else self.values[start:stop]
         return [Piece(rows, 0, stop - start)]
 
     def forget(self) -> None:
-        """There is nothing to forget."""
+        """Do nothing: there is no cache."""
 
 
 class Blocks:
-    """One collection: its blocks one below the other, and the graph that computes them."""
+    """A collection: its vertically stacked blocks, and the graph that computes them."""
 
     def __init__(self, collection: Any) -> None:
-        self.collection = collection  # what it has persisted lives as long as someone holds it
+        self.collection = collection  # keeps persisted data alive
         self.graph, self.keys = _graph_of(collection)
-        self._shelf = _Shelf()
+        self._cache = _BlockCache()
         self._set_lengths([] if _unknown(collection) else [int(n) for n in collection.chunks[0]])
 
     @property
@@ -109,18 +109,18 @@ class Blocks:
 
     @property
     def n_rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return self.offsets[-1]
 
     def count(self, sizes: Sequence[Size]) -> None:
-        """Note the lengths of the blocks."""
+        """Set the lengths of the blocks."""
         self._set_lengths([size.rows for size in sizes])
 
     def _set_lengths(self, lengths: list[int]) -> None:
         self.lengths, self.offsets = lengths, [0, *accumulate(lengths)]
 
     def spans(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Equation (1): the number of each block and the rows of it; blocks without rows are passed over."""
+        """Return block number and row range of each slice in (1); empty blocks are skipped."""
         spans = []
         for k in range(max(bisect_right(self.offsets, start) - 1, 0), len(self.keys)):
             offset = self.offsets[k]
@@ -132,42 +132,42 @@ class Blocks:
         return spans
 
     def subgraph(self, *numbers: int) -> dict[Any, Any]:
-        """What it takes to compute some blocks."""
+        """Return the tasks that compute some blocks."""
         graph: dict[Any, Any] = cull(self.graph, [self.keys[k] for k in numbers])[0]
         return graph
 
     def compute(self, k: int) -> Any:
-        """Block k, computed in this thread or fetched from the cluster it is on."""
+        """Return block k, computed in this thread or fetched from its cluster."""
         client = active_client()
         get = get_sync if client is None else client.get
         return get(self.subgraph(k), [self.keys[k]])[0]
 
     def read(self, start: int, stop: int) -> list[Piece]:
-        """The rows from `start` up to `stop`, computed here; a block that others share is computed once."""
+        """Return the rows from `start` up to `stop`, computed here; blocks shared between parts are computed once."""
         pieces = []
         for k, a, b in self.spans(start, stop):
             shared = b - a < self.lengths[k]
-            pieces.append(Piece(self._shelf.get(k, self.compute) if shared else self.compute(k), a, b))
+            pieces.append(Piece(self._cache.get(k, self.compute) if shared else self.compute(k), a, b))
         return pieces
 
     def narrow(self) -> Blocks:
-        """As many rows with one column, where blocks can be computed without the others."""
+        """Return a collection with the same rows and a single column, if columns can be computed separately."""
         if hasattr(self.collection, "chunks") or self.collection.ndim == 1:
             return self
         return Blocks(self.collection[[self.collection.columns[0]]])
 
     def forget(self) -> None:
-        """Let go of the blocks read last."""
-        self._shelf.clear()
+        """Drop the blocks read last."""
+        self._cache.clear()
 
 
 def active_client() -> Any:
-    """The client Dask itself would use now; None without one."""
-    # Whoever asks first in a worker makes its client: others wait for it, lest there be two, or one not yet connected.
-    with _asking:
+    """Return the client Dask would use now, or None."""
+    # The first request in a worker creates its client; others wait, so that there are not two, or an unconnected one.
+    with _client_lock:
         try:
             get = dask.base.get_scheduler()
-        except RuntimeError:  # Dask is set to use a client and knows none: in a worker there still is one
+        except RuntimeError:  # Dask is configured to use a client but has none; a worker still has its own
             from distributed import get_client
 
             with suppress(ValueError):
@@ -182,19 +182,19 @@ def _unknown(collection: Any) -> bool:
 
 
 def _graph_of(collection: Any) -> tuple[dict[Any, Any], list[Any]]:
-    """The tasks of an array or frame, fused, and the keys of its blocks from top to bottom."""
+    """Return the fused tasks of an array or frame, and the keys of its blocks from top to bottom."""
     if hasattr(collection, "optimize"):  # a frame or series
         collection = collection.optimize()
         return dict(collection.__dask_graph__()), list(collection.__dask_keys__())
     nested, graph = collection.__dask_keys__(), collection.__dask_graph__()
-    # Optimising leaves out what is persisted already.
+    # Optimising drops data that are already persisted.
     persisted = {key: task for key, task in dict(graph).items() if type(task).__name__ == "Future"}
     fused = dict(collection.__dask_optimize__(graph, nested))
     return {**persisted, **fused}, [key[0] if isinstance(key, list) else key for key in nested]
 
 
-class _Shelf:
-    """The values asked for last; each is computed once, however many threads ask for it."""
+class _BlockCache:
+    """Cache of the blocks requested last; each is computed once, even if several threads request it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -204,7 +204,7 @@ class _Shelf:
         with self._lock:
             place = self._places.setdefault(k, _Place())
             self._places.move_to_end(k)
-            while len(self._places) > thread_count() + 1:  # one more than can be in use
+            while len(self._places) > thread_count() + 1:  # one more than can be in use at once
                 self._places.popitem(last=False)
         with place.lock:
             if not place.values:
@@ -227,15 +227,15 @@ class _Place:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How slices of blocks become features, targets and weights: what a source says of itself, without its rows.
+    """Conversion of slices of blocks to features, targets and weights: the metadata of a source, without its rows.
 
     Attributes
     ----------
     estimator : str
-        Whom errors speak of.
+        Name of the estimator in error messages.
     targets, weight, offset : names of the columns of frames that are not features
     labelled : bool
-        Whether the target is codes of class labels.
+        Whether the target consists of codes of class labels.
     """
 
     estimator: str
@@ -253,14 +253,14 @@ class Recipe:
     labelled: bool = False
 
     def make(self, start: int, stop: int, columns: Sequence[Sequence[Piece]]) -> MemorySource:
-        """Rows `start` to `stop` from pieces of blocks: of X, and of y and the weights where these have their own."""
+        """Return rows `start` to `stop` from pieces of blocks: of X, and of y and the weights if these are separate."""
         blocks = [[cut(*piece) for piece in pieces] for pieces in columns]
         if isinstance(blocks[0][0], MemorySource):
             return _joined(blocks[0])
         try:
             rows, beside = self._read(blocks)
         except DataError as error:
-            # A block does not know its place.
+            # A block does not know the number of its first row.
             raise DataError(f"{error} (Rows counted from row {start}.)") if start else error from None
         if "weight" in beside:
             beside["weight"] = _checked_weight(beside["weight"], start)
@@ -268,7 +268,7 @@ class Recipe:
         return replace(MemorySource(rows, None, None, self.dtype, *names, start, self.one_target), **beside)
 
     def _read(self, blocks: list[list[Any]]) -> tuple[Any, dict[str, Any]]:
-        """Features, and what rows have beside them."""
+        """Return the features, and the other columns by name."""
         ours = [*self.targets, *(name for name in (self.weight, self.offset) if name is not None)]
         popped: list[list[Any]] = []
         if ours:
@@ -304,7 +304,7 @@ class Recipe:
 
 
 def _stacked(pieces: list[Any]) -> Any:
-    """Features one below the other: arrays, tuples of columns, or CSR."""
+    """Stack features vertically: arrays, tuples of columns, or CSR."""
     if len(pieces) == 1:
         return pieces[0]
     if hasattr(pieces[0], "indptr"):
@@ -312,7 +312,7 @@ def _stacked(pieces: list[Any]) -> Any:
 
         return sparse.vstack(pieces, format="csr")
     if any(isinstance(piece, tuple) for piece in pieces):
-        # Frames of one type of number are given as arrays; a block may be and its neighbour not.
+        # Frames with a single dtype are converted to arrays, which may differ between blocks.
         columns = [piece if isinstance(piece, tuple) else tuple(piece.T) for piece in pieces]
         return tuple(np.concatenate(column) for column in zip(*columns, strict=True))
     return np.concatenate(pieces)
@@ -325,7 +325,7 @@ def _joined(sources: list[MemorySource]) -> MemorySource:
 
 @sizeof.register(MemorySource)
 def _size_of_rows(source: MemorySource) -> int:
-    """What Dask plans memory and transfers with."""
+    """Return the size in bytes, which Dask uses to plan memory and transfers."""
     rows = source.rows
     if hasattr(rows, "indptr"):
         arrays = [rows.data, rows.indices, rows.indptr]
@@ -335,7 +335,7 @@ def _size_of_rows(source: MemorySource) -> int:
 
 
 class Elsewhere(Source):
-    """A source whose rows are not in this process: what is sent along with a task, to be grounded where they are."""
+    """A source whose rows are in another process: sent with a task, and replaced by the rows on the worker."""
 
     def __init__(self, recipe: Recipe, n_rows: int, width: float) -> None:
         self.recipe, self.n_rows, self._width = recipe, n_rows, width
@@ -345,37 +345,37 @@ class Elsewhere(Source):
 
     @property
     def width(self) -> float:
-        """Stored values a row, on average."""
+        """Average number of stored values per row."""
         return self._width
 
     @property
     def is_sparse(self) -> bool:
-        """Whether chunks come as CSR."""
+        """Whether chunks are CSR matrices."""
         return self.recipe.is_sparse
 
     @property
     def streams(self) -> bool:
-        """Rows do not stay in this process's memory."""
+        """True: the rows are not in this process's memory."""
         return True
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """There are no rows to give."""
+        """Raise: the rows are not available in this process."""
         raise NotImplementedError("these rows are in another process")
 
     def only(self, start: int, stop: int) -> Source:
-        """It is small already."""
+        """Return self, which contains no rows."""
         return self
 
 
 def ground_of(source: Source) -> Source:
-    """The source that has the rows, below those that are functions of it."""
+    """Return the source with the rows, which others are functions of."""
     while hasattr(source, "base"):
         source = source.base
     return source
 
 
 def grounded(source: Source, ground: Source) -> Source:
-    """The same function of other rows."""
+    """Return the same function of other rows."""
     if not hasattr(source, "base"):
         return ground
     twin = copy.copy(source)

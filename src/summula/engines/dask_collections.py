@@ -1,10 +1,10 @@
-"""Dask arrays and dataframes as data: `LinearRegression().fit(X, y)` with X and y of Dask, `predict(X)` put off.
+"""Dask arrays and dataframes as input: `LinearRegression().fit(X, y)` with Dask collections, and lazy `predict(X)`.
 
-With known lengths of blocks the rows lie on the grid an array's would; unknown lengths (dataframes, filtered arrays)
-are counted first, in one pass, and then they do too. So the sums, and their bits, are those of the array.
+The rows are split on the same grid as those of an array; unknown lengths of blocks (dataframes, filtered arrays) are
+first counted in one pass. So the sums are bit-identical to those of the array.
 
-The parts are computed where the blocks are: on the cluster of `summula.engine(client)` or of the client Dask uses, or
-in the threads of this process when there is none.
+The parts are computed where the blocks are: on the cluster of `summula.engine(client)` or of Dask's current client, or
+in the threads of this process if there is none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["DaskSource", "batches", "collection_source", "lazily"]
 
 Array = NDArray[Any]
 
-_MOST_STEPS = 8  # steps of the grid a part covers at most
+_MOST_STEPS = 8  # maximum number of grid steps per part
 
 
 class DaskSource(Elsewhere):
@@ -54,7 +54,7 @@ class DaskSource(Elsewhere):
         self._holdings: Holdings | None = None
 
     def count(self) -> None:
-        """Count the rows where their number is not known, and what sparse blocks store."""
+        """Count the rows if their number is unknown, and the stored values of sparse blocks."""
         for j, column in enumerate(self.columns):
             if isinstance(column, Blocks) and not (column.counted and (j or not self.is_sparse)):
                 column.count(sizes := self._sizes(j))
@@ -72,36 +72,36 @@ class DaskSource(Elsewhere):
         return list(local_engine().map_ordered(functools.partial(_size, narrow), range(len(narrow.keys))))
 
     def n_blocks(self, j: int) -> int:
-        """How many blocks column j has."""
+        """Return the number of blocks of column j."""
         column = self.columns[j]
         return len(column.keys) if isinstance(column, Blocks) else 0
 
     def engine(self) -> Engine:
-        """The cluster the blocks are on, or the engine fits use now."""
+        """Return the engine of the cluster that has the blocks, or the current engine."""
         return self._where
 
     def holdings(self, where: Any) -> Holdings:
-        """What the cluster of an engine holds of these rows."""
+        """Return the futures of these rows on the cluster of an engine."""
         if self._holdings is None or self._holdings.client is not where.client:
             self._holdings = Holdings(where.client, self.columns, self.recipe, where.retries)
-        # A sparse value comes with its column number.
+        # A sparse value is stored with its column index.
         beside = self.n_targets + self.weighted + self.labelled + self.shifted
         self._holdings.row_bytes = (12 if self.is_sparse else 8) * self.width + 8 * beside
         return self._holdings
 
     def elsewhere(self) -> Elsewhere:
-        """What a task is sent instead of this source."""
+        """Return the placeholder that is sent with a task instead of this source."""
         return Elsewhere(self.recipe, self.n_rows, self.width)
 
     def release(self) -> None:
-        """Let the cluster forget the blocks, and this process those it read last."""
+        """Release the blocks on the cluster, and those cached in this process."""
         if self._holdings is not None:
             self._holdings.clear()
         for column in self.columns:
             column.forget()
 
     def _lines(self, step: int) -> list[int]:
-        """Parts begin on the grid, at the first line in a block if they can."""
+        """Return the starts of parts: on the grid, and if possible at the first grid line in a block."""
         lines = [0]
         for start in self._features.offsets[1:]:
             line = min(-(-start // step) * step, self.n_rows)
@@ -112,17 +112,17 @@ class DaskSource(Elsewhere):
         return lines
 
     def only(self, start: int, stop: int) -> MemorySource:
-        """These rows in memory."""
+        """Return these rows in memory."""
         return self.recipe.make(start, stop, [column.read(start, stop) for column in self.columns])
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The rows from `start` up to `stop`, fetched from wherever they are."""
+        """Return the rows from `start` up to `stop`, fetched from the cluster if necessary."""
         fetch = getattr(self._where, "fetch", None)
         rows: MemorySource = self.only(start, stop) if fetch is None else fetch(self, start, stop)
         return rows.chunk(start, stop)
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:
-        """The rows from `start` up to `stop`, chunk by chunk, computed in this thread."""
+        """Iterate over the chunks of rows from `start` up to `stop`, computed in this thread."""
         return self.only(start, stop).chunks(start, stop, chunk_rows)
 
 
@@ -131,7 +131,7 @@ def _size(blocks: Blocks, k: int) -> Size:
 
 
 def _engine() -> Engine:
-    """The engine chosen; without a choice the cluster Dask uses now, or threads."""
+    """Return the selected engine, else the cluster of Dask's current client, else threads."""
     client = active_client()
     if chosen_engine() is not None or client is None:
         return current_engine()
@@ -140,7 +140,7 @@ def _engine() -> Engine:
     return DaskEngine(client)
 
 
-# ------------------------------------------------------------------------------------------------ what the user gives
+# --------------------------------------------------------------------------------------------------- input validation
 
 
 def collection_source(
@@ -155,7 +155,7 @@ def collection_source(
     labelled: bool = False,
     offset: str | None = None,
 ) -> DaskSource:
-    """Check Dask collections and put them behind the face of a source."""
+    """Validate Dask collections and return them as a source."""
     name = type(estimator).__name__
     X = _table(X, name)
     if y is None and needs_y:
@@ -164,7 +164,7 @@ def collection_source(
     taken = [*target.named, *weight.named, *([] if offset is None else [offset])]
     if taken and not _is_frame(X):
         what = f"y={y!r}" if target.named else f"sample_weight={sample_weight!r}"
-        raise DataError(f"{what} names a column, but X is a Dask array, which has none: give a frame or the values.")
+        raise DataError(f"{what} is a column name, but X is a Dask array without names: pass a frame or the values.")
     example = _example(X, name)
     rows = feature_rows(
         estimator, pop_columns(example, taken)[0] if taken else example, reset=reset, accept_sparse=accept_sparse
@@ -196,7 +196,7 @@ def collection_source(
 
 
 class _Given(NamedTuple):
-    """Targets or weights: named columns of X, or a column of their own."""
+    """Targets or weights: named columns of X, or a separate column."""
 
     named: tuple[str, ...] = ()
     column: Blocks | Values | None = None
@@ -218,12 +218,12 @@ def _target(y: Any, name: str) -> _Given:
         return _Given((), Values(values), width, values.ndim == 1, _names_of(y))
     y = _one_column_chunk(y)
     if y.ndim not in (1, 2):
-        raise DataError(f"y should be a 1d array, or 2d for several targets; it has {y.ndim} dimensions.")
+        raise DataError(f"y should be a 1d array, or 2d for several targets; got {y.ndim} dimensions.")
     return _Given((), Blocks(y), 1 if y.ndim == 1 else int(y.shape[1]), y.ndim == 1, _names(y))
 
 
 def _names(y: Any) -> tuple[str, ...] | None:
-    """The names a frame or series has."""
+    """Return the column names of a frame or the name of a series."""
     if not _is_frame(y):
         return None
     if y.ndim == 2:
@@ -252,10 +252,10 @@ def _check_lengths(source: DaskSource, target: Any, weight: Any, name: str) -> N
     if target is not None and target.n_rows != n:
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: X has {n} rows and y has {target.n_rows}; "
-            "give one target a row."
+            "y must have one value per row."
         )
     if weight is not None and weight.n_rows not in (n, None):
-        raise DataError(f"sample_weight.shape == {(weight.n_rows,)}, expected {(n,)}: one weight a row of X.")
+        raise DataError(f"sample_weight.shape == {(weight.n_rows,)}, expected {(n,)}: one weight per row of X.")
 
 
 def _is_collection(value: Any) -> bool:
@@ -267,26 +267,26 @@ def _is_frame(collection: Any) -> bool:
 
 
 def _one_column_chunk(collection: Any) -> Any:
-    """Blocks that have all their columns."""
+    """Return the collection in blocks that have all columns."""
     if _is_frame(collection) or collection.ndim != 2 or collection.numblocks[1] == 1:
         return collection
     return collection.rechunk({1: -1}, method="tasks")
 
 
 def _table(X: Any, name: str) -> Any:
-    """An array or frame of Dask with two dimensions, in blocks of whole rows."""
+    """Return a two-dimensional Dask array or frame in blocks of complete rows."""
     if not type(X).__module__.startswith(("dask.array", "dask.dataframe")) or X.ndim != 2:
         raise DataError(
-            f"X is a Dask {type(X).__name__}, not a table; {name} needs an array with two dimensions "
-            "(Reshape your data with X[:, None] if it has a single feature) or a dataframe."
+            f"X is a Dask {type(X).__name__}; {name} needs a two-dimensional array (Reshape your data with X[:, None] "
+            "if it has a single feature) or a dataframe."
         )
     if not _is_frame(X) and np.isnan(X.shape[1]):
-        raise DataError(f"The Dask array X does not know how many columns it has; {name} needs to.")
+        raise DataError(f"The Dask array X has an unknown number of columns; {name} needs to know it.")
     return _one_column_chunk(X)
 
 
 def _example(X: Any, name: str, levels: Mapping[str, Any] | None = None) -> Any:
-    """A row or two like those of X, to check types and names by; `levels` are those of columns of categories."""
+    """Return an example row or two, to check types and names; `levels` are those of categorical columns."""
     levels = levels or {}
     if not _is_frame(X):
         if hasattr(X._meta, "indptr"):
@@ -299,12 +299,12 @@ def _example(X: Any, name: str, levels: Mapping[str, Any] | None = None) -> Any:
     for column, dtype in opened(X._meta).schema.items():
         if str(dtype).startswith(("String", "Categorical", "Enum")) and column not in levels:
             raise DataError(
-                f"Column {column!r} holds text, could not convert it to a number; {name} needs numbers: "
-                "encode the column (for example with OneHotEncoder) or leave it out."
+                f"Column {column!r} contains text; {name} needs numbers: "
+                "encode the column (for example with OneHotEncoder) or drop it."
             )
     example = meta_nonempty(X._meta)
     for column in example.columns[example.dtypes == "object"]:
-        example[column] = 1.0  # may be numbers: seen when the blocks are read
+        example[column] = 1.0  # may be numbers, which is checked when the blocks are read
     for column in levels:
         if column in example.columns:
             example[column] = levels[column][0]
@@ -315,7 +315,7 @@ def _example(X: Any, name: str, levels: Mapping[str, Any] | None = None) -> Any:
 
 
 def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
-    """What a method gives for every block of X, as a Dask array; nothing is computed yet."""
+    """Return the results of a method for each block of X as a lazy Dask array."""
     import dask.array as da
     from dask.delayed import delayed
 
@@ -323,7 +323,7 @@ def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
     with engine("serial"):
         levels = getattr(model, "_example_levels", None) or getattr(model, "factor_levels_", {})
         like = getattr(model, method)(_example(X, type(model).__name__, levels), *args, **options)[:0]
-    # A later fit of the model does not change what was asked of it now; and it is sent once, not with every block.
+    # A copy, so that refitting does not change the result; it is sent once, not with every block.
     kept = delayed(copy.copy(model), name=f"{type(model).__name__}-{uuid4().hex}")
     call: dict[str, Any] = {"model": kept, "method": method, "args": args, "options": options, "like": like}
     if _is_frame(X):
@@ -335,7 +335,7 @@ def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
 
 
 def batches(collection: Any) -> Iterator[Any]:
-    """The blocks of a Dask array, computed in order, a few at a time."""
+    """Yield the blocks of a Dask array, computed in order, a few at a time."""
     blocks, where = Blocks(collection), _engine()
     computed = getattr(where, "computed", None)
     numbers = range(len(blocks.keys))

@@ -1,11 +1,11 @@
-"""What a cluster holds of Dask collections from one pass to the next.
+"""Data of Dask collections that stay on a cluster between passes.
 
-first pass     a task is given the blocks its rows lie in; they stay, as far as they fit in memory
-second pass    over the same parts: the rows of each part are stacked first, and stay instead of the blocks
-after that     a task is given its rows where they are; nothing moves
+first pass     a task uses the blocks that contain its rows; they are kept as far as they fit in memory
+second pass    over the same parts: the rows of each part are stacked first, and kept instead of the blocks
+later passes   a task uses its stacked rows on the worker that has them; nothing is transferred
 
-A part that takes a little of a block gets a slice of it, cut where the block is. What is lost with a worker Dask
-computes again, from the graph of the collection.
+If a part uses a small fraction of a block, the slice is cut on the worker that has the block. Data that are lost with a
+worker are recomputed by Dask from the graph of the collection.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from summula.engines.dask_blocks import Blocks, Piece, Recipe, Size, Values, cut
 
 __all__ = ["Failure", "Holdings", "make_rows", "quiet_about_size"]
 
-_SHARE = 0.4  # of the cluster's memory that may be taken by what is held
+_SHARE = 0.4  # maximum fraction of the cluster's memory used by kept data
 
 Range = tuple[int, int]
 Span = tuple[Any, int, int, int]  # a block, its length, and the rows of it
 
 
 class Failure:
-    """An error that another try would repeat: what a task returns instead of raising."""
+    """A deterministic error, returned by a task instead of raised so that it is not retried."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
 def make_rows(start: int, stop: int, recipe: Recipe, columns: Sequence[Sequence[Any]]) -> Any:
-    """The rows of a part, from pieces of blocks."""
+    """Return the rows of a part, from pieces of blocks."""
     for block, _, _ in (piece for pieces in columns for piece in pieces):
         if isinstance(block, Failure):
             return block
@@ -46,7 +46,7 @@ def make_rows(start: int, stop: int, recipe: Recipe, columns: Sequence[Sequence[
 
 
 def quiet_about_size() -> Any:
-    """Do not warn of large graphs: parts of arrays carry their rows, a few at a time."""
+    """Disable Dask's warning about large graphs: parts of arrays contain their rows."""
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"})
 
 
@@ -56,41 +56,41 @@ class Holdings:
     Attributes
     ----------
     row_bytes : float
-        What a row takes in memory.
+        Bytes per row.
     """
 
     def __init__(self, client: Any, columns: Sequence[Blocks | Values], recipe: Recipe, retries: int) -> None:
         self.client, self.columns, self.recipe, self.retries = client, columns, recipe, retries
         self.row_bytes = 8.0 * (recipe.n_features + recipe.n_targets + recipe.weighted)
         self._room = _SHARE * _memory(client)
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._blocks: dict[tuple[int, int], Any] = {}  # by column and number
-        self._staying: set[tuple[int, int]] = set()  # blocks that may stay for another pass
-        self._used = 0.0  # of the room
-        self._slices: list[Any] = []  # of blocks, for the tasks sent last
+        self._staying: set[tuple[int, int]] = set()  # blocks kept for another pass
+        self._used = 0.0  # bytes
+        self._slices: list[Any] = []  # of blocks, for the tasks submitted last
         self._stacked: dict[Range, Any] = {}  # the rows of parts
-        self._growing: dict[Range, Any] | None = None  # what will be stacked when this pass is over
+        self._growing: dict[Range, Any] | None = None  # stacked rows of the current pass
         self._now: list[Range] = []
         self._last: list[Range] = []
 
     def clear(self) -> None:
-        """Let go of everything."""
-        # Not left to the garbage collector, which may come late.
+        """Release everything."""
+        # Explicitly, since garbage collection may happen late.
         _release(self._blocks.values(), self._slices, self._stacked.values(), (self._growing or {}).values())
-        self._begin_anew()
+        self._reset()
 
     # ------------------------------------------------------------------------------------------------------- passes
 
     def begin(self, ranges: list[Range]) -> None:
-        """A pass over these parts begins."""
+        """Start a pass over these parts."""
         again = ranges == self._last and not self._stacked.keys() >= set(ranges)
-        _release((self._growing or {}).values())  # of a pass that was not finished
+        _release((self._growing or {}).values())  # of an unfinished pass
         self._now, self._growing = ranges, {} if again and self._bytes(ranges) <= self._room else None
 
     def end(self) -> None:
-        """The pass is over, all its parts computed."""
+        """End a pass after all its parts have been computed."""
         self._last = self._now
         if self._growing is not None:
             _release(self._blocks.values(), self._stacked.values())
@@ -103,8 +103,8 @@ class Holdings:
         return self.row_bytes * sum(stop - start for start, stop in ranges)
 
     def rows(self, ranges: Sequence[Range]) -> list[Any]:
-        """What the task of each part is given: the future of its rows, or the recipe and the pieces to make them of."""
-        # The scheduler has the tasks that need these: it takes the messages of a client in their order.
+        """Return the argument for the task of each part: a future of its rows, or the recipe and pieces of blocks."""
+        # The scheduler already has the tasks that need these slices, since it processes messages in order.
         _release(self._slices)
         self._slices.clear()
         self._drop_blocks_before(ranges[0][0])
@@ -129,7 +129,7 @@ class Holdings:
     # -------------------------------------------------------------------------------------------------------- pieces
 
     def pieces(self, ranges: Sequence[Range]) -> list[tuple[Recipe, list[list[Piece]]]]:
-        """The recipe and the pieces of every column, for each part."""
+        """Return the recipe and the pieces of each column, for each part."""
         spans = [self._stacked_spans(*one) for one in ranges]
         if self._stacked and sum(b - a for some in spans for _, _, a, b in some) == sum(b - a for a, b in ranges):
             return [(self.recipe, [pieces]) for pieces in self._cut(spans)]
@@ -151,7 +151,7 @@ class Holdings:
         ]
 
     def _cut(self, parts: list[list[Span]]) -> list[list[Piece]]:
-        """Of the blocks of a part the one it takes most of goes whole; what it takes of others is cut off first."""
+        """Return pieces for each part: the block with most of its rows as a whole, and slices of the other blocks."""
         chosen = []
         for spans in parts:
             most = max((b - a for _, _, a, b in spans), default=0)
@@ -167,7 +167,7 @@ class Holdings:
     # -------------------------------------------------------------------------------------------------------- blocks
 
     def blocks(self, j: int, numbers: Sequence[int]) -> dict[int, Any]:
-        """The futures of some blocks of a column."""
+        """Return the futures of some blocks of a column."""
         column = self.columns[j]
         assert isinstance(column, Blocks)
         missing = [k for k in numbers if (j, k) not in self._blocks]
@@ -181,7 +181,7 @@ class Holdings:
         return {k: self._blocks[j, k] for k in numbers}
 
     def counted(self, j: int, k: int, size: Size) -> None:
-        """A block is counted: it stays if it fits."""
+        """Record the size of a block, and keep the block if it fits."""
         self._consider((j, k), size.bytes)
         if (j, k) not in self._staying and (j, k) in self._blocks:
             self._blocks.pop((j, k)).release()
@@ -192,7 +192,7 @@ class Holdings:
             self._staying.add(block)
 
     def _drop_blocks_before(self, row: int) -> None:
-        """Let go of blocks that no later part needs, in this pass or, where they may not stay, at all."""
+        """Release blocks that no later part of this pass needs, unless they are kept for the next pass."""
         for j, k in list(self._blocks):
             column = self.columns[j]
             over = isinstance(column, Blocks) and column.offsets[k + 1] <= row
@@ -206,6 +206,6 @@ def _release(*futures: Iterable[Any]) -> None:
 
 
 def _memory(client: Any) -> float:
-    """Bytes the workers may use; a worker without a limit makes it infinite."""
+    """Return the memory limit of all workers in bytes; infinite if any worker has no limit."""
     limits = [worker.get("memory_limit") or float("inf") for worker in client.scheduler_info(-1)["workers"].values()]
     return float(sum(limits)) if limits else float("inf")

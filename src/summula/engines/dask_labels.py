@@ -1,4 +1,4 @@
-"""Labels and categories of Dask collections as codes: found in one pass, computed block by block."""
+"""Encoding of labels and categories of Dask collections: found in one pass, encoded block by block."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Array = NDArray[Any]
 
 
 def with_codes(X: Any, y: Any, labels: Labels) -> tuple[Any, Any]:
-    """X and y with the labels (a collection, an array, a named column of X) replaced by codes, computed when needed."""
+    """Return X and y with labels (a collection, an array, or a named column of X) lazily replaced by codes."""
     if isinstance(y, str):
         if not hasattr(X, "columns") or y not in X.columns:
             columns = list(getattr(X, "columns", ()))
-            raise DataError(no_such_column(y, columns) if columns else f"y={y!r} names a column, but X has none.")
+            raise DataError(no_such_column(y, columns) if columns else f"y={y!r} is a column name, but X has no names.")
         codes = _codes(X[y], labels)
         return X.assign(**{y: codes}), y
     if y is None:
@@ -38,7 +38,7 @@ def with_codes(X: Any, y: Any, labels: Labels) -> tuple[Any, Any]:
 
 
 def with_factors(X: Any, factors: Factors, others: Sequence[Any]) -> Any:
-    """A frame with its columns of categories, but for `others`, replaced by codes; levels are found in a first pass."""
+    """Return a frame with its categorical columns, except `others`, encoded; levels are found in a first pass."""
     if not _is_series(X):
         return X
     for name, dtype in opened(X._meta).schema.items():
@@ -55,13 +55,13 @@ def with_factors(X: Any, factors: Factors, others: Sequence[Any]) -> Any:
 
 
 def _levels(block: Any, name: str, factors: Factors) -> Any:
-    """The different values of a partition, as a series."""
+    """Return the distinct values of a partition as a series."""
     found = factors.distinct(name, _values(block)) if len(block) else []
     return pd.Series(found, dtype=object, name=name)
 
 
 def _in_order(name: str, blocks: Iterable[Any], estimator: str) -> list[Any]:
-    """The different values of all partitions."""
+    """Return the distinct values of all partitions, sorted."""
     try:
         return sorted({level for block in blocks for level in block})
     except TypeError:
@@ -78,9 +78,9 @@ def _values(block: Any) -> Any:
 
 
 def _codes(y: Any, labels: Labels) -> Any:
-    """The codes of a Dask array or series."""
+    """Return the codes of a Dask array or series."""
     if y.ndim != 1 and not (y.ndim == 2 and y.shape[1] == 1):
-        raise DataError(f"y should be a 1d array of labels; it has {y.ndim} dimensions.")
+        raise DataError(f"y should be a 1d array of labels; got {y.ndim} dimensions.")
     if labels.classes is None:
         labels.learn(_distinct(y, labels.estimator))
     encode = functools.partial(_encode, labels)
@@ -97,13 +97,13 @@ def _encode(labels: Labels, block: Any) -> Any:
 
 
 def _distinct(y: Any, estimator: str) -> Array:
-    """The different labels of all blocks, found where the fit computes."""
-    look = functools.partial(_of_block, estimator)
+    """Return the distinct labels of all blocks, computed where the fit runs."""
+    find = functools.partial(_of_block, estimator)
     if _is_series(y):
-        found = y.map_partitions(look, meta=y._meta, enforce_metadata=False)
+        found = y.map_partitions(find, meta=y._meta, enforce_metadata=False)
     else:
         y = y if y.ndim == 1 else y[:, 0]
-        found = y.map_blocks(look, dtype=y.dtype, meta=y._meta, chunks=((np.nan,) * y.numblocks[0],))
+        found = y.map_blocks(find, dtype=y.dtype, meta=y._meta, chunks=((np.nan,) * y.numblocks[0],))
     labels = list(batches(found))
     if not labels:
         raise DataError(f"The collection has no rows; {estimator} needs at least one.")

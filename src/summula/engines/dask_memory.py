@@ -1,9 +1,9 @@
-"""Freed memory is kept while a task runs.
+"""Keep freed memory in the process while a task runs.
 
-Dask starts its workers with MALLOC_TRIM_THRESHOLD_ set, so that freed memory returns to the system at once. A pass that
-fills a block of some MB for every chunk is then given new pages each time, which costs more than the arithmetic (a Gram
-matrix of 20 columns takes 2.8 times as long). During a task of ours the C library keeps what is freed; afterwards
-Dask's setting holds again. Elsewhere than on such workers, or without the GNU C library, nothing is changed.
+Dask starts its workers with MALLOC_TRIM_THRESHOLD_ set, so that freed memory is returned to the system immediately. A
+pass that fills a block of a few MB per chunk then gets new pages each time, which costs more than the arithmetic (a
+Gram matrix of 20 columns takes 2.8 times as long). During our tasks the C library keeps freed memory; afterwards Dask's
+setting is restored. Without this variable, or without the GNU C library, nothing is changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from summula.core.environment import FOUND
+from summula.core.environment import INITIAL_ENVIRONMENT
 
 __all__ = ["keeping_freed_memory"]
 
@@ -28,7 +28,7 @@ _depth = 0
 
 
 def _trim_setting() -> int | None:
-    text = FOUND.get("MALLOC_TRIM_THRESHOLD_", "")
+    text = INITIAL_ENVIRONMENT.get("MALLOC_TRIM_THRESHOLD_", "")
     return int(text) if text.isdigit() and platform.libc_ver()[0] == "glibc" else None
 
 
@@ -40,7 +40,7 @@ def _set(trim: int, mmap: int) -> None:
 
 @contextmanager
 def keeping_freed_memory() -> Iterator[None]:
-    """Let the process keep freed memory for the length of a with-block; concurrent blocks share the setting."""
+    """Keep freed memory in the process within a with-block; concurrent blocks share the setting."""
     global _depth
     trim = _trim_setting()
     if trim is None:

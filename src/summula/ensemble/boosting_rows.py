@@ -65,7 +65,7 @@ def survey(run: Run, categorical: Array, seed: int) -> Survey:
             joined = (np.concatenate([before[0], values]), np.concatenate([before[1], counts]))
             categories[j] = counted(*joined)
     if weight is not None and not weight.any():
-        raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
+        raise DataError("All sample weights are zero: at least one row needs a positive weight.")
     if weight is not None and (weight == 1.0).all():
         weight = None
     _refuse_missing(run, y)

@@ -1,4 +1,4 @@
-"""Features made from features."""
+"""Feature expansion."""
 
 from summula.features.polynomial_lift import PolynomialLift
 

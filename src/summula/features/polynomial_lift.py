@@ -1,11 +1,12 @@
-"""Lift rows to all their monomials up to a degree, without the constant.
+"""Polynomial features: all monomials up to a degree, without the constant.
 
-Monomials of degree m are ordered by their indices j1 <= j2 <= ... <= jm (j1 < j2 < ... for interactions only), first
-by degree, then as in a dictionary. So with T(m, j) the block of degree-m monomials whose first index is j or more,
+Monomials have indices j1 <= j2 <= ... <= jm (j1 < j2 < ... for interactions only) and are ordered by degree m, then
+lexicographically. So with T(m, j) the block of degree-m monomials whose first index is at least j,
 
     T(m, j) = [ x_j T(m-1, j),  T(m, j+1) ]         (x_j T(m-1, j+1) for interactions only)                     (1)
 
-and T(m-1, j) is a tail of the block of degree m-1, already there: each block is d products of a column and a tail.
+and T(m-1, j) is a trailing part of the block of degree m-1: each block is computed as d products of a column and such a
+part.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _FEW = 64  # with more columns and a higher degree than this there are more than
 
 
 def n_monomials(n_features: int, degree: int, *, interaction_only: bool = False) -> int:
-    """How many monomials of degree 1 to `degree` there are; 2**63 stands for more than that."""
+    """Return the number of monomials of degree 1 to `degree`, at most 2**63."""
     if min(n_features, degree) > _FEW:
         return _MOST
     if interaction_only:
@@ -47,7 +48,7 @@ def n_monomials(n_features: int, degree: int, *, interaction_only: bool = False)
 
 
 def monomials(n_features: int, degree: int, *, interaction_only: bool = False) -> Iterator[tuple[int, ...]]:
-    """The index tuples of the monomials, in order."""
+    """Return an iterator over the index tuples of the monomials, in order."""
     choose = combinations if interaction_only else combinations_with_replacement
     highest = min(degree, n_features) if interaction_only else degree
     return chain.from_iterable(choose(range(n_features), m) for m in range(1, highest + 1))
@@ -74,7 +75,7 @@ def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -
 def _counts_monomials(model: Any, sizes: schema.Sizes) -> str | None:
     expected = n_monomials(sizes["n_features"], model.degree, interaction_only=model.interaction_only)
     if model.n_output_features_ != expected:
-        return f"n_output_features_ is {model.n_output_features_}, and there are {expected} monomials"
+        return f"n_output_features_ is {model.n_output_features_}, but there are {expected} monomials"
     return None
 
 
@@ -84,22 +85,23 @@ def _counts_monomials(model: Any, sizes: schema.Sizes) -> str | None:
     n_output_features_=schema.Integer(1, 2**31 - 1),
 )
 class PolynomialLift(Transformer):
-    """All monomials of the features up to a degree; no constant column (the model has its intercept).
+    """Generate all monomials of the features up to a degree, without the constant.
 
     Parameters
     ----------
     degree : int, default=2
-        The highest degree.
+        Maximum degree.
     interaction_only : bool, default=False
-        Whether only products of different features are made.
+        Whether to generate only products of distinct features.
     n_jobs : int, optional
-        At most so many threads.
+        Maximum number of threads; None uses all.
 
     Attributes
     ----------
     powers_ : ndarray of shape (n_output_features_, n_features_in_)
-        The exponent of each feature in each monomial.
+        Exponent of each feature in each monomial.
     n_output_features_ : int
+        Number of monomials.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -125,13 +127,23 @@ class PolynomialLift(Transformer):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> PolynomialLift:
-        """Note the number and names of the features."""
+        """Store the number and names of the features.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         with self._fitting(X, needs_y=False) as run:
             run.raise_if_not_finite()
             d = run.source.n_features
             n = n_monomials(d, self.degree, interaction_only=self.interaction_only)
             if n > np.iinfo(np.int32).max:
-                raise ParameterError(f"degree={self.degree} on {d} columns makes {n} monomials; lower the degree.")
+                raise ParameterError(f"degree={self.degree} with {d} columns gives {n} monomials; reduce the degree.")
             self.n_output_features_ = n
         return self
 
@@ -154,7 +166,7 @@ class PolynomialLift(Transformer):
         return lift_sparse(X, self.degree, self.n_output_features_, self.interaction_only)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the monomials, such as "x0^2 x1"."""
+        """Return the names of the monomials, such as "x0^2 x1"."""
         check_is_fitted(self)
         names = _input_names(self, input_features)
         terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)

@@ -1,9 +1,9 @@
-"""Monomials of sparse rows: only products of stored values can differ from zero.
+"""Monomials of sparse rows: only products of stored values can be nonzero.
 
-A monomial of degree m with indices j1 <= ... <= jm stands at the place of (j1, j2 + 1, ..., jm + m - 1) among the
-m-subsets of N = d + m - 1 things in dictionary order (its indices themselves among N = d for interactions only):
+The rank of a monomial of degree m with indices j1 <= ... <= jm is that of (j1, j2 + 1, ..., jm + m - 1) among the
+m-subsets of N = d + m - 1 items in lexicographic order (of its indices with N = d for interactions only):
 
-    place = C(N, m) - 1 - sum_i C(N - 1 - a_i, m - i + 1)                                                       (1)
+    rank = C(N, m) - 1 - sum_i C(N - 1 - a_i, m - i + 1)                                                        (1)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 @kernel
 def _count(indptr: Array, degree: int, strict: bool, choose: Array, out: Array) -> None:
-    """How many monomials each row has."""
+    """Write the number of nonzero monomials of each row."""
     for i in range(len(indptr) - 1):
         k = indptr[i + 1] - indptr[i]
         total = 0
@@ -45,7 +45,7 @@ def _fill(
     out_indices: Array,
     out_data: Array,
 ) -> None:
-    """Monomials of every row, degree by degree, each in dictionary order."""
+    """Write the monomials of each row, by degree and then in lexicographic order."""
     pick = np.empty(degree, np.int64)
     product = np.empty(degree + 1, np.float64)
     product[0] = 1.0
@@ -54,7 +54,7 @@ def _fill(
         a, k, place = indptr[i], indptr[i + 1] - indptr[i], starts[i]
         offset = 0
         for m in range(1, degree + 1):
-            # Walk all index tuples of length m with an odometer; product[k] is that of the first k digits.
+            # Enumerate all index tuples of length m; product[k] is the product of the first k entries.
             level = 0
             pick[0] = 0
             while level >= 0:
@@ -80,7 +80,7 @@ def _fill(
 
 
 def lift_sparse(X: Any, degree: int, n_out: int, interaction_only: bool) -> Any:
-    """The monomials of the rows of a CSR matrix, as CSR."""
+    """Return the monomials of the rows of a CSR matrix, as CSR."""
     from summula.core.errors import DataError
 
     X = X.tocsr(copy=True)
@@ -89,7 +89,7 @@ def lift_sparse(X: Any, degree: int, n_out: int, interaction_only: bool) -> Any:
         bad = int(np.flatnonzero(~np.isfinite(X.data))[0])
         row = int(np.searchsorted(X.indptr, bad, side="right") - 1)
         raise DataError(
-            f"Column {X.indices[bad]} holds {X.data[bad]} at row {row} (NaN and inf are not allowed): impute it first."
+            f"Column {X.indices[bad]} is {X.data[bad]} at row {row} (NaN and inf are not allowed): impute it first."
         )
     d = X.shape[1]
     degree = min(degree, d) if interaction_only else degree
@@ -108,7 +108,7 @@ def lift_sparse(X: Any, degree: int, n_out: int, interaction_only: bool) -> Any:
 
 
 def _rank_table(d: int, degree: int, strict: bool) -> tuple[Array, Array]:
-    """ranks[m, l, a] = C(N - 1 - a, m - l), the terms of equation (1), and the number of monomials of each degree."""
+    """Return the terms ranks[m, l, a] = C(N - 1 - a, m - l) of (1), and the number of monomials of each degree."""
     ranks = np.zeros((degree + 1, degree, d + degree), np.int64)
     sizes = np.zeros(degree + 1, np.int64)
     for m in range(1, degree + 1):
@@ -120,7 +120,7 @@ def _rank_table(d: int, degree: int, strict: bool) -> tuple[Array, Array]:
 
 
 def warmup() -> None:
-    """Compile the kernels for the types people use."""
+    """Compile the kernels for the common argument types."""
     from scipy.sparse import csr_array
 
     for dtype in (np.float64, np.float32):

@@ -1,4 +1,4 @@
-"""Solvers: they know neither storage nor model. Names load when they are first used (PEP 562)."""
+"""Optimisation methods, independent of data storage and models. Names are loaded on first use (PEP 562)."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Conjugate gradients for functions that need not be quadratic.
+"""Nonlinear conjugate gradients.
 
-Each direction is the negative gradient bent towards the last direction,
+Each direction combines the negative gradient with the previous direction,
 
     p_0 = -g_0,     p_{k+1} = -g_{k+1} + beta p_k,     x_{k+1} = x_k + t_k p_k                                     (1)
     beta = max(0, g_{k+1}'(g_{k+1} - g_k) / g_k'g_k)                (Polak and Ribiere, never negative)            (2)
 
-with t_k nearly a minimum along the line, found by the secant method: |phi'(t)| <= |phi'(0)| / 100. On a quadratic with
-exact searches the directions are conjugate, p_i'H p_j = 0, and d steps reach the minimum. Elsewhere conjugacy fades, so
-that after d steps, or when p would not go downhill, it starts anew from -g (a restart). It needs no matrix: memory for
-four vectors.
+with t_k close to a minimum along the line, found by the secant method: |phi'(t)| <= |phi'(0)| / 100. On a quadratic
+with exact line searches the directions are conjugate, p_i'H p_j = 0, and d steps reach the minimum. On other functions
+conjugacy is lost gradually, so the method restarts from -g after d steps, or if p is not a descent direction. It stores
+no matrix, only four vectors.
 Reference: Nocedal and Wright, Numerical Optimization (2006), section 5.2.
 """
 
@@ -22,12 +22,12 @@ import numpy as np
 from summula.core.estimator.parameters import integer, none, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, by_slopes
-from summula.optimize.objective import Objective, Trail, check_arguments
+from summula.optimize.objective import Objective, check_arguments, start_trail
 
 __all__ = ["conjugate_gradient"]
 
-_FLAT = 0.01  # share of the first slope that a search along a line may leave
-_DOWNHILL = 1e-8  # share of |g| |p| by which a direction has to go down
+_FLAT = 0.01  # final slope of a line search, relative to the initial slope
+_DOWNHILL = 1e-8  # minimum of -g'p / (|g| |p|) for a descent direction
 
 
 def conjugate_gradient(
@@ -44,25 +44,26 @@ def conjugate_gradient(
     Parameters
     ----------
     f : callable
-        x -> number.
+        Function to minimise, x -> number.
     x0 : number or array of shape (d,)
-        Where to start.
+        Starting point.
     gradient : callable, optional
-        x -> array of shape (d,); central differences without it.
+        Gradient of f, x -> array of shape (d,). By default central differences.
     restart : int, optional
-        After how many steps the direction starts anew from the negative gradient; d by default.
+        Number of steps after which the direction is reset to the negative gradient; d by default.
     tolerance : float, default=1e-6
-        The length of the gradient at which to stop.
+        Stop when the norm of the gradient is at most this value.
     max_steps : int, default=10_000
+        Maximum number of steps.
 
     Returns
     -------
     Solution
-        `trace` has the values, `path` the points.
+        `trace` contains the objective values, `path` the iterates.
 
     See Also
     --------
-    bfgs : usually fewer steps, with more memory.
+    bfgs : Usually fewer steps, but more memory.
 
     References
     ----------
@@ -84,33 +85,29 @@ def conjugate_gradient(
         max_steps=(max_steps, (integer(1),)),
     )
     objective = Objective(f, x0, gradient, function="conjugate_gradient")
-    x, value = objective.start, objective.first_value()
-    g, trail = objective.gradient(x), Trail(objective)
-    trail.add(x, value)
+    x, value, g, trail = start_trail(objective)
     every = len(x) if restart is None else restart
     p, t, since = -g, 1.0 / max(float(np.linalg.norm(g)), 1e-300), 0
     while np.linalg.norm(g) > tolerance:
-        if len(trail.values) > max_steps:
-            return trail.unfinished(x, value, g, tolerance)
-        if trail.stuck(g):
-            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g))
+        if (ended := trail.exhausted(x, value, g, tolerance, max_steps)) is not None:
+            return ended
         line = Line(objective, x, p, value, g)
         stop = by_slopes(line, t, _FLAT, least=2)
         if stop.status == "unbounded":
-            return trail.bottomless(line.point(stop.t), stop.value)
+            return trail.unbounded(line.point(stop.t), stop.value)
         if stop.t == 0.0 and since == 0:
-            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g))
-        if stop.t == 0.0:  # a direction that has gone stale
+            return trail.stalled(x, value, g)
+        if stop.t == 0.0:  # conjugacy is lost: restart
             p, since = -g, 0
             continue
         ahead = line.gradient(stop.t)
         beta = max(0.0, float(ahead @ (ahead - g)) / float(g @ g))  # (2)
         x, value, g, since = line.point(stop.t), stop.value, ahead, since + 1
         trail.add(x, value)
-        if trail.fallen:
-            return trail.bottomless(x, value)
+        if trail.is_diverging:
+            return trail.unbounded(x, value)
         p = -g + beta * p
         if since >= every or float(g @ p) > -_DOWNHILL * float(np.linalg.norm(g) * np.linalg.norm(p)):
             p, since = -g, 0
-        t = stop.t  # about one over the curvature: right again where that is the same
+        t = stop.t  # about 1 / curvature, which usually changes little
     return trail.end(x, value, "converged")

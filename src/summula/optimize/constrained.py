@@ -1,8 +1,8 @@
-"""Minima under constraints, and the conditions by which they are known.
+"""Constrained minimisation and the Karush-Kuhn-Tucker conditions.
 
     min f(x)     subject to     g_i(x) <= 0,  i = 1, ..., m,       h_j(x) = 0,  j = 1, ..., k                      (1)
 
-The Lagrangian adds a price for each constraint,
+The Lagrangian adds a multiplier for each constraint,
 
     L(x, l, n) = f(x) + sum_i l_i g_i(x) + sum_j n_j h_j(x),         l >= 0                                        (2)
 
@@ -14,9 +14,9 @@ some x has g(x) < 0: Slater), there are multipliers with (Karush 1939; Kuhn and 
     l >= 0                                                                     dual feasible                       (5)
     l_i g_i(x) = 0                                                             complementary                       (6)
 
-For convex problems (3) to (6) prove a minimum; for others they are necessary only. The minimum is sought by SLSQP
-(sequential quadratic programs, SciPy's); the multipliers are then those with l >= 0, zero for constraints that are not
-active, that come nearest to (3) in the sense of least squares.
+For convex problems (3) to (6) prove a minimum; for others they are only necessary. The minimum is computed by SciPy's
+SLSQP (sequential quadratic programming); the multipliers are then the least-squares solution of (3) with l >= 0 and
+zero for inactive constraints.
 References: Boyd and Vandenberghe, Convex Optimization, 5.5; Nocedal and Wright, chapters 12 and 18; Kraft (1988).
 """
 
@@ -42,8 +42,8 @@ Array = NDArray[np.float64]
 Function = Callable[[Any], Any]
 
 _ACTIVE = 1e-6  # slack below which a constraint counts as active
-_STATIONARY = 1e-5  # residual of (3), as a share of 1 + |grad f|, that still passes
-_FAR = 1e8  # how far a direction is followed to see whether the objective has a bottom
+_STATIONARY = 1e-5  # tolerance for the residual of (3), relative to 1 + |grad f|
+_FAR = 1e8  # distance at which a ray is tested for an unbounded objective
 
 
 class Problem:
@@ -52,18 +52,17 @@ class Problem:
     Parameters
     ----------
     f : callable
-        x -> number; x is an array of shape (d,).
+        Objective, x -> number; x is an array of shape (d,).
     equalities, inequalities : callable or sequence of callables
-        h and g: each x -> number, or array of numbers that all have to be zero, or not above zero.
+        h and g: each x -> number or array, with all entries required to be zero, or at most zero.
     gradient : callable, optional
-        Of f; central differences without it.
+        Gradient of f. By default central differences.
     equality_gradients, inequality_gradients : sequence of callables or None, optional
-        One for each function of `equalities` and `inequalities`: its gradient, or the matrix with one row for each of
-        its numbers.
+        One per function in `equalities` and `inequalities`: its gradient, or its Jacobian with one row per entry.
 
     Notes
     -----
-    A function with a method `gradient`, such as `Quadratic`, brings its own. If all are `Quadratic` the dual is exact.
+    If a function has a method `gradient`, as `Quadratic` does, it is used. If all are `Quadratic` the dual is exact.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class Problem:
         """f(x)."""
         numbers = _numbers(self.f, x)
         if numbers.size != 1:
-            raise DataError(f"f returned {numbers.size} numbers; a Problem has one objective: return one number.")
+            raise DataError(f"f returned {numbers.size} numbers; the objective of a Problem must return one number.")
         return float(numbers[0])
 
     def gradient(self, x: Array) -> Array:
@@ -100,23 +99,23 @@ class Problem:
         return np.asarray(_jacobian([(self.f, self.gradient_of_f)], x)[0])
 
     def inequality_values(self, x: Array) -> Array:
-        """All numbers of g(x)."""
+        """All entries of g(x)."""
         return _values(self.inequalities, x)
 
     def equality_values(self, x: Array) -> Array:
-        """All numbers of h(x)."""
+        """All entries of h(x)."""
         return _values(self.equalities, x)
 
     def inequality_jacobian(self, x: Array) -> Array:
-        """The gradients of g at x, one in each row."""
+        """The Jacobian of g at x, one gradient per row."""
         return _jacobian(self.inequalities, x)
 
     def equality_jacobian(self, x: Array) -> Array:
-        """The gradients of h at x, one in each row."""
+        """The Jacobian of h at x, one gradient per row."""
         return _jacobian(self.equalities, x)
 
     def lagrangian(self, x: Any, multipliers: Any) -> float:
-        """The function (2)."""
+        """The Lagrangian (2)."""
         x = vector(x, "x", "Problem")
         m = as_multipliers(multipliers, self, x)
         return float(
@@ -125,7 +124,7 @@ class Problem:
 
 
 class KKT(NamedTuple):
-    """How far a point and its multipliers are from the conditions (3) to (6): the largest violation of each."""
+    """Residuals of the Karush-Kuhn-Tucker conditions (3) to (6): the largest violation of each."""
 
     stationarity: float
     primal: float
@@ -134,14 +133,14 @@ class KKT(NamedTuple):
 
 
 def kkt_residuals(problem: Problem, x: Any, multipliers: Any) -> KKT:
-    """How far a point and multipliers are from the Karush-Kuhn-Tucker conditions.
+    """Compute the residuals of the Karush-Kuhn-Tucker conditions at a point.
 
     Parameters
     ----------
     problem : Problem
     x : array of shape (d,)
     multipliers : Multipliers, or pair of arrays
-        Of the inequalities and of the equalities.
+        Multipliers of the inequalities and of the equalities.
 
     Returns
     -------
@@ -173,25 +172,26 @@ def kkt_residuals(problem: Problem, x: Any, multipliers: Any) -> KKT:
 def constrained_minimum(
     problem: Problem, x0: Any, *, tolerance: float = 1e-12, max_steps: int = 1_000
 ) -> ConstrainedSolution:
-    """A local minimum of f(x) with g(x) <= 0 and h(x) = 0, with its multipliers.
+    """Find a local minimum of f(x) subject to g(x) <= 0 and h(x) = 0, and its multipliers.
 
     Parameters
     ----------
     problem : Problem
     x0 : array of shape (d,)
-        Where to start; it need not be feasible.
+        Starting point; it need not be feasible.
     tolerance : float, default=1e-12
-        The change of the value at which SLSQP stops.
+        Tolerance of SLSQP for the change of the objective.
     max_steps : int, default=1_000
+        Maximum number of steps.
 
     Returns
     -------
     ConstrainedSolution
-        `status` is "converged" where the conditions (3) to (6) hold; "infeasible" where the constraints cannot be met
-        near x0, with the point that comes closest and the constraints it violates in `conflict`; "unbounded"; "stalled"
-        where (3) fails, which happens at points where the gradients of the constraints are dependent; or "max_iter".
-        The minimum is a global one if the problem is convex. `gap` is known (by the dual) if every function of the
-        problem is a `Quadratic`.
+        `status` is "converged" if the conditions (3) to (6) hold; "infeasible" if the constraints cannot be satisfied
+        near x0, with `x` the point of least violation and the violated constraints in `conflict`; "unbounded";
+        "stalled" if (3) fails, which happens where the gradients of the constraints are dependent; or "max_iter".
+        The minimum is global if the problem is convex. `gap` is computed (from the dual) if all functions of the
+        problem are `Quadratic`.
 
     References
     ----------
@@ -209,7 +209,7 @@ def constrained_minimum(
     check_arguments("constrained_minimum", tolerance=(tolerance, (real(0),)), max_steps=(max_steps, (integer(1),)))
     if not isinstance(problem, Problem):
         raise ParameterError(
-            f"constrained_minimum needs a Problem, not {type(problem).__name__}; make one of f and constraints."
+            f"constrained_minimum needs a Problem, not {type(problem).__name__}; create one from f and constraints."
         )
     start = vector(x0, "x0", "constrained_minimum")
     objective = Objective(problem.f, start, problem.gradient_of_f, function="constrained_minimum")
@@ -221,15 +221,15 @@ def constrained_minimum(
         if _violation(problem, nearest) > _ACTIVE:
             return _infeasible(problem, trail, nearest)
         x, ended = _slsqp(problem, trail, nearest, tolerance, max_steps)
-    ray = _endless(problem, start, x)
+    ray = _unbounded_ray(problem, start, x)
     if ray is not None or ended == "unbounded":
-        message = "The objective falls without end within the constraints; add the constraint that is missing."
+        message = "The objective is unbounded below under the constraints; add the missing constraint."
         return _solution(trail, x, -np.inf, "unbounded", message, ray=ray)
-    return _judged(problem, trail, start, x, ended)
+    return _check_conditions(problem, trail, start, x, ended)
 
 
-def _judged(problem: Problem, trail: Trail, start: Array, x: Array, ended: str) -> ConstrainedSolution:
-    """The solution at x, by its multipliers."""
+def _check_conditions(problem: Problem, trail: Trail, start: Array, x: Array, ended: str) -> ConstrainedSolution:
+    """Return the solution at x, with a status that depends on the conditions (3) to (6)."""
     m = _multipliers(problem, x)
     residuals = kkt_residuals(problem, x, m)
     active = tuple(np.flatnonzero(problem.inequality_values(x) >= -_ACTIVE).tolist())
@@ -241,8 +241,8 @@ def _judged(problem: Problem, trail: Trail, start: Array, x: Array, ended: str) 
     ):
         status = "max_iter" if ended == "max_iter" else "stalled"
         message = (
-            "No multipliers of finite size make the Lagrangian stationary here: the gradients of the active "
-            "constraints vanish or are dependent, or the functions are not smooth; state the constraints otherwise."
+            "No finite multipliers make the Lagrangian stationary here: the gradients of the active constraints "
+            "vanish or are dependent, or the functions are not smooth; reformulate the constraints."
         )
     gap = infimum_gap(problem, x, m) if status == "converged" else np.nan
     return _solution(trail, x, problem.value(x), status, message, gap=gap, multipliers=m, active=active)
@@ -256,12 +256,12 @@ def _solution(trail: Trail, x: Array, value: float, status: str, message: str, *
     )
 
 
-class _BottomlessError(Exception):
-    """Raised to stop a solver that falls without end."""
+class _UnboundedError(Exception):
+    """Raised to stop a solver when the objective is unbounded."""
 
 
 def _slsqp(problem: Problem, trail: Trail, x0: Array, tolerance: float, max_steps: int) -> tuple[Array, str]:
-    """SciPy's sequential quadratic programs from x0: the point reached, and how it ended."""
+    """Run SciPy's SLSQP from x0; return the final point and how it ended."""
     from scipy.optimize import minimize
 
     constraints = []
@@ -284,8 +284,8 @@ def _slsqp(problem: Problem, trail: Trail, x0: Array, tolerance: float, max_step
         if np.isfinite(value) and np.isfinite(x).all():
             last = x.copy()
             trail.add(x, value)
-        if trail.fallen or not np.isfinite(x).all():
-            raise _BottomlessError
+        if trail.is_diverging or not np.isfinite(x).all():
+            raise _UnboundedError
 
     try:
         with np.errstate(all="ignore"):
@@ -298,7 +298,7 @@ def _slsqp(problem: Problem, trail: Trail, x0: Array, tolerance: float, max_step
                 callback=after,
                 options={"ftol": tolerance, "maxiter": max_steps},
             )
-    except _BottomlessError:
+    except _UnboundedError:
         return last, "unbounded"
     if not np.isfinite(found.x).all():
         return last, "unbounded"
@@ -306,7 +306,7 @@ def _slsqp(problem: Problem, trail: Trail, x0: Array, tolerance: float, max_step
 
 
 def _multipliers(problem: Problem, x: Array) -> Multipliers:
-    """The multipliers nearest to (3): least squares with l >= 0, zero where a constraint is not active."""
+    """Solve (3) for the multipliers by least squares, with l >= 0 and zero for inactive constraints."""
     from scipy.optimize import lsq_linear
 
     g, h = problem.inequality_values(x), problem.equality_values(x)
@@ -321,11 +321,11 @@ def _multipliers(problem: Problem, x: Array) -> Multipliers:
 
 
 def _vanishing(problem: Problem, start: Array, x: Array, m: Multipliers) -> bool:
-    """Whether a constraint with a price has, beside its gradient at the start, none here: the price means nothing."""
+    """Whether a constraint with a nonzero multiplier has a vanishing gradient here, relative to that at the start."""
     here = np.vstack([problem.inequality_jacobian(x), problem.equality_jacobian(x)])
     there = np.vstack([problem.inequality_jacobian(start), problem.equality_jacobian(start)])
-    priced = np.concatenate([m.inequalities, m.equalities]) != 0
-    return bool((priced & (np.linalg.norm(here, axis=1) < _ACTIVE * np.linalg.norm(there, axis=1))).any())
+    nonzero = np.concatenate([m.inequalities, m.equalities]) != 0
+    return bool((nonzero & (np.linalg.norm(here, axis=1) < _ACTIVE * np.linalg.norm(there, axis=1))).any())
 
 
 def _violation(problem: Problem, x: Array) -> float:
@@ -334,7 +334,7 @@ def _violation(problem: Problem, x: Array) -> float:
 
 
 def _nearest_feasible(problem: Problem, x: Array) -> Array:
-    """A point near x where the squares of the violations are least."""
+    """Return a point near x that minimises the sum of squared violations."""
 
     def squares(x: Array) -> float:
         over = np.maximum(problem.inequality_values(x), 0.0)
@@ -353,14 +353,15 @@ def _infeasible(problem: Problem, trail: Trail, x: Array) -> ConstrainedSolution
     names = [f"inequality {i}" for i in np.flatnonzero(g > _ACTIVE)]
     names += [f"equality {j}" for j in np.flatnonzero(np.abs(h) > _ACTIVE)]
     message = (
-        f"The constraints cannot be met near x0: where they are violated least, {', '.join(names)} still "
-        f"fail{'s' * (len(names) == 1)} by up to {_violation(problem, x):.3g}; relax them, or start from another x0."
+        f"The constraints cannot be satisfied near x0: at the point of least violation, {', '.join(names)} "
+        f"{'is' if len(names) == 1 else 'are'} violated by up to {_violation(problem, x):.3g}; relax them, or start "
+        "from another x0."
     )
     return _solution(trail, x, np.nan, "infeasible", message, conflict=tuple(names))
 
 
-def _endless(problem: Problem, start: Array, x: Array) -> Array | None:
-    """The direction from the start to x, if it stays feasible and f falls in proportion as far as one may look."""
+def _unbounded_ray(problem: Problem, start: Array, x: Array) -> Array | None:
+    """Return the direction from the start to x if it stays feasible and f decreases linearly far along it."""
     away = x - start
     size = float(np.linalg.norm(away))
     if size == 0.0:
@@ -378,31 +379,30 @@ def _endless(problem: Problem, start: Array, x: Array) -> Array | None:
 
 
 def as_multipliers(given: Any, problem: Problem, x: Array) -> Multipliers:
-    """Multipliers as arrays, as many as there are constraints."""
+    """Convert multipliers to arrays and check that there is one per constraint."""
     try:
         first, second = given[0], given[1]
     except (TypeError, IndexError, KeyError):
-        raise ParameterError("Multipliers are a pair: those of the inequalities and those of the equalities.") from None
+        raise ParameterError("Multipliers must be a pair: of the inequalities and of the equalities.") from None
     lambda_ = np.atleast_1d(np.asarray(first if first is not None else (), np.float64))
     nu = np.atleast_1d(np.asarray(second if second is not None else (), np.float64))
-    for values, wanted, name in (
+    for values, count, name in (
         (lambda_, len(problem.inequality_values(x)), "inequalities"),
         (nu, len(problem.equality_values(x)), "equalities"),
     ):
-        if values.shape != (wanted,):
-            raise DataError(f"There are {wanted} {name} and multipliers of shape {values.shape}; give one for each.")
+        if values.shape != (count,):
+            raise DataError(f"There are {count} {name} but multipliers of shape {values.shape}; pass one for each.")
     return Multipliers(lambda_, nu)
 
 
 def _with_gradients(functions: Any, gradients: Any, name: str, gradient_name: str) -> list[tuple[Function, Any]]:
-    """Pairs of a function and its gradient: that given, its own, or None."""
+    """Return pairs of a function and its gradient: the given one, the function's own, or None."""
     functions = [functions] if callable(functions) else list(functions)
     gradients = [gradients] if callable(gradients) else gradients
     gradients = [None] * len(functions) if gradients is None else list(gradients)
     if len(functions) != len(gradients):
         raise ParameterError(
-            f"Problem has {len(functions)} {name} and {len(gradients)} {gradient_name}; give one for each, None where "
-            "there is none."
+            f"Problem has {len(functions)} {name} but {len(gradients)} {gradient_name}; pass one for each, or None."
         )
     for function in functions:
         if not callable(function):
@@ -430,7 +430,7 @@ def _jacobian(functions: list[tuple[Function, Any]], x: Array) -> Array:
             continue
         slopes = np.asarray(gradient(x.copy()), np.float64)
         if slopes.size % len(x):
-            raise DataError(f"The gradient of a constraint has shape {slopes.shape}, and x has {len(x)} entries.")
+            raise DataError(f"The gradient of a constraint has shape {slopes.shape}, but x has {len(x)} entries.")
         rows.append(slopes.reshape(-1, len(x)))
     return np.vstack(rows) if rows else np.empty((0, len(x)))
 

@@ -1,4 +1,4 @@
-"""Coordinate descent: minimise over one variable at a time, the others held.
+"""Coordinate descent: minimise over one variable at a time with the others fixed.
 
     x_j  <-  argmin over z of f(x_1, ..., x_{j-1}, z, x_{j+1}, ..., x_d),     j = 1, ..., d, 1, ..., d, ...        (1)
 
@@ -6,11 +6,12 @@ For a quadratic 1/2 x'Px + q'x the argmin is exact, and under bounds it is the n
 
     x_j  <-  clip(x_j - g_j / P_jj,  low_j, high_j),       g = Px + q                                              (2)
 
-(without bounds this is the method of Gauss and Seidel for Px = -q). Any other f is searched along each axis by golden
-sections. If f is smooth and strictly convex, or a smooth convex part plus functions of single variables, the limit is
-the minimum; a kink that runs across the axes may hold it up. To maximise (coordinate ascent) give -f.
+(without bounds this is the Gauss-Seidel method for Px = -q). Any other f is minimised along each axis by golden-section
+search. If f is smooth and strictly convex, or a smooth convex function plus functions of single variables, the method
+converges to the minimum; it may stop early at a kink that is not aligned with the axes. To maximise (coordinate ascent)
+pass -f.
 
-How far a point is from the minimum f* of the quadratic: f(x) - f* = 1/2 g'P^-1 g, and within finite bounds
+Suboptimality with respect to the minimum f* of the quadratic: f(x) - f* = 1/2 g'P^-1 g, and within finite bounds
 
     f(x) - f*  <=  sum_j max over z in [low_j, high_j] of g_j (x_j - z)                                            (3)
 
@@ -38,7 +39,7 @@ __all__ = ["coordinate_descent"]
 
 Array = NDArray[np.float64]
 
-_WIDTH = 1e-8  # of golden sections: about all that values can tell
+_WIDTH = 1e-8  # relative width of golden sections, about the best that function values allow
 
 
 def coordinate_descent(
@@ -49,27 +50,27 @@ def coordinate_descent(
     tolerance: float = 1e-8,
     max_sweeps: int = 10_000,
 ) -> Solution:
-    """Minimise over one variable at a time, in turn.
+    """Minimise a function by coordinate descent.
 
     Parameters
     ----------
     f : pair (P, q), Quadratic or callable
-        The quadratic 1/2 x'Px + q'x with P positive semidefinite, minimised exactly along each axis; or any
-        x -> number, searched along each axis by golden sections.
+        The quadratic 1/2 x'Px + q'x with P positive semidefinite, minimised exactly along each axis; or any function
+        x -> number, minimised along each axis by golden-section search.
     x0 : number or array of shape (d,), optional
-        Where to start; 0 by default for a quadratic.
+        Starting point; 0 by default for a quadratic.
     bounds : pair (low, high), or one for each variable, optional
-        Limits, None or infinite where there is none; for quadratics only.
+        Bounds of the variables, None or infinite for no bound; for quadratics only.
     tolerance : float, default=1e-8
-        The largest change of a variable over a sweep at which to stop, as a share of the largest variable, or of 1.
+        Stop when no variable changes by more than this in a sweep, relative to max(1, max_j |x_j|).
     max_sweeps : int, default=10_000
-        How often all variables are gone through.
+        Maximum number of sweeps over all variables.
 
     Returns
     -------
     Solution
-        `n_steps` counts sweeps and `trace` has the value after each; `path` has every single move. For a quadratic
-        `gap` bounds the distance to the minimum, where that is possible.
+        `n_steps` is the number of sweeps and `trace` contains the value after each; `path` contains every update. For
+        a quadratic `gap` bounds the suboptimality, if possible.
 
     References
     ----------
@@ -87,16 +88,16 @@ def coordinate_descent(
     check_arguments("coordinate_descent", tolerance=(tolerance, (real(0),)), max_sweeps=(max_sweeps, (integer(1),)))
     if isinstance(f, tuple | list):
         if len(f) != 2:
-            raise ParameterError(f"A quadratic is given to coordinate_descent as a pair (P, q), not {len(f)} things.")
+            raise ParameterError(f"coordinate_descent expects a quadratic as a pair (P, q); got {len(f)} items.")
         f = Quadratic(*f)
     if isinstance(f, Quadratic):
         return _quadratic(f, x0, bounds, tolerance, max_sweeps)
     if bounds is not None:
         raise ParameterError(
-            "coordinate_descent keeps bounds for quadratics (P, q) only; use constrained_minimum for other functions."
+            "coordinate_descent supports bounds for quadratics (P, q) only; otherwise use constrained_minimum."
         )
     if x0 is None:
-        raise ParameterError("coordinate_descent of a function needs x0: a point to start from.")
+        raise ParameterError("coordinate_descent needs a starting point x0 if f is a function.")
     return _general(Objective(f, x0, function="coordinate_descent"), tolerance, max_sweeps)
 
 
@@ -107,7 +108,7 @@ def _quadratic(f: Quadratic, x0: Any, bounds: Any, tolerance: float, max_sweeps:
     low, high = bound_pairs(bounds, d, "coordinate_descent")
     objective = Objective(f, np.zeros(d) if x0 is None else x0, function="coordinate_descent")
     if objective.start.size != d:
-        raise DataError(f"x0 has {objective.start.size} entries and q has {d}; give as many.")
+        raise DataError(f"x0 has {objective.start.size} entries and q has {d}; they must agree.")
     objective.is_number = False
     x = np.clip(objective.start, low, high)
     g, trail, diagonal = f.gradient(x), Trail(objective), np.diag(f.P)
@@ -118,27 +119,27 @@ def _quadratic(f: Quadratic, x0: Any, bounds: Any, tolerance: float, max_sweeps:
         for j in range(d):
             if diagonal[j] > 0:
                 z = float(np.clip(x[j] - g[j] / diagonal[j], low[j], high[j]))
-            else:  # a plane along this axis: to the bound, if there is one
+            else:  # linear along this axis: move to the bound, if there is one
                 z = float(x[j] if g[j] == 0 else low[j] if g[j] > 0 else high[j])
             if not np.isfinite(z):
                 trail.values = values
-                return trail.bottomless(x, -np.inf)
+                return trail.unbounded(x, -np.inf)
             g += (z - x[j]) * f.P[:, j]
             largest, x[j] = max(largest, abs(z - x[j])), z
             trail.add(x, values[-1])
         values.append(f(x))
         if sweep % 50 == 49:
-            g = f.gradient(x)  # without the rounding of many updates
+            g = f.gradient(x)  # remove the accumulated rounding errors
         if largest <= tolerance * max(1.0, float(np.abs(x).max())):
             break
     status = "converged" if largest <= tolerance * max(1.0, float(np.abs(x).max())) else "max_iter"
     trail.values = values
-    message = "" if status == "converged" else "Variables still change; allow more max_sweeps, or use bfgs."
+    message = "" if status == "converged" else "The variables have not converged; increase max_sweeps, or use bfgs."
     return trail.end(x, values[-1], status, gap=_gap(f, x, low, high), message=message)
 
 
 def _gap(f: Quadratic, x: Array, low: Array, high: Array) -> float:
-    """A bound on the value above the minimum: exact without bounds, else by (3); NaN where there is none."""
+    """Return a bound on the suboptimality: exact without bounds, else (3); NaN if there is none."""
     g = f.gradient(x)
     if np.isinf(low).all() and np.isinf(high).all():
         lowest = Quadratic(f.P, g).lowest().value  # of f(x + p) - f(x) over p
@@ -149,7 +150,7 @@ def _gap(f: Quadratic, x: Array, low: Array, high: Array) -> float:
 
 
 def _general(objective: Objective, tolerance: float, max_sweeps: int) -> Solution:
-    """The steps (1) by golden sections, each begun with the last step along its axis."""
+    """Perform the steps (1) by golden-section search, starting from the last step along each axis."""
     x, value = objective.start, objective.first_value()
     d, trail = len(x), Trail(objective)
     trail.add(x, value)
@@ -159,13 +160,13 @@ def _general(objective: Objective, tolerance: float, max_sweeps: int) -> Solutio
         for j in range(d):
             axis = np.zeros(d)
             axis[j] = 1.0
-            ways = (-1.0, 1.0) if _slope(objective, x, axis) > 0 else (1.0, -1.0)
-            for sign in ways:
+            signs = (-1.0, 1.0) if _slope(objective, x, axis) > 0 else (1.0, -1.0)
+            for sign in signs:
                 line = Line(objective, x, sign * axis, value, None)
                 stop = golden_section(line, steps[j], _WIDTH)
                 if stop.status == "unbounded":
                     trail.values = values
-                    return trail.bottomless(line.point(stop.t), stop.value)
+                    return trail.unbounded(line.point(stop.t), stop.value)
                 if stop.value < value:
                     x, value = line.point(stop.t), stop.value
                     steps[j] = stop.t
@@ -176,10 +177,10 @@ def _general(objective: Objective, tolerance: float, max_sweeps: int) -> Solutio
             status = "converged"
             break
     trail.values = values
-    message = "" if status == "converged" else "Variables still change; allow more max_sweeps, or use bfgs."
+    message = "" if status == "converged" else "The variables have not converged; increase max_sweeps, or use bfgs."
     return trail.end(x, value, status, message=message)
 
 
 def _slope(objective: Objective, x: Array, axis: Array) -> float:
-    """The slope along an axis, by differences: which way to look first."""
+    """Return the slope along an axis by finite differences, which tells the direction to search first."""
     return float(differences(lambda t: objective.value(x + t[0] * axis), np.zeros(1))[0])

@@ -1,4 +1,4 @@
-"""The dual function: a lower bound on a minimum under constraints, for every choice of multipliers.
+"""The Lagrangian dual function: a lower bound on a constrained minimum for every choice of multipliers.
 
 For min f(x) with g(x) <= 0, h(x) = 0 and the Lagrangian L = f + l'g + n'h,
 
@@ -8,12 +8,13 @@ If x is feasible and l >= 0 then L(x, l, n) <= f(x), hence (weak duality)
 
     q(l, n)  <=  f(x)      for every feasible x and every l >= 0, n                                                (2)
 
-q is concave, whatever f, g and h are. Its largest value d* is at most the minimum p*; they are equal (strong duality)
-if f and g are convex, h affine, and some x has g(x) < 0 (Slater's condition: being feasible is not enough). A pair with
+q is concave for any f, g and h. Its maximum d* is at most the minimum p*; they are equal (strong duality) if f and g
+are convex, h affine, and some x has g(x) < 0 (Slater's condition; feasibility alone is not enough). A pair with
 f(x) = q(l, n) proves that both are optimal.
 
-If f, g and h are `Quadratic` so is L, and (1) is exact: -inf where L bends down, or slopes without bending. Otherwise
-(1) is a minimum found by BFGS from a start; it is the infimum if L is convex in x, and may lie above it if not.
+If f, g and h are `Quadratic` so is L, and (1) is exact: -inf if L has a direction of negative curvature, or of zero
+curvature and nonzero slope. Otherwise (1) is a minimum found by BFGS; it is the infimum if L is convex in x, and may be
+above it if not.
 Reference: Boyd and Vandenberghe, Convex Optimization, chapter 5.
 """
 
@@ -36,7 +37,7 @@ __all__ = ["DualFunction", "Duality", "check_duality", "dual_function"]
 
 Array = NDArray[np.float64]
 
-_EQUAL = 1e-6  # of the value: a smaller gap is none
+_EQUAL = 1e-6  # a gap smaller than this, relative to the value, counts as zero
 
 
 class DualFunction:
@@ -50,12 +51,12 @@ class DualFunction:
         return self.minimiser(lambda_, nu).value
 
     def minimiser(self, lambda_: Any = (), nu: Any = ()) -> Solution:
-        """Where the Lagrangian is lowest; `status` is "unbounded" and `value` -inf where it has no bottom.
+        """Minimise the Lagrangian; `status` is "unbounded" and `value` -inf if it has no lower bound.
 
         Parameters
         ----------
         lambda_, nu : array-like
-            The multipliers of the inequalities (>= 0) and of the equalities.
+            Multipliers of the inequalities (>= 0) and of the equalities.
 
         Returns
         -------
@@ -66,16 +67,16 @@ class DualFunction:
         if (m.inequalities < 0).any():
             place = int(np.argmin(m.inequalities))
             raise ParameterError(
-                f"The multiplier of inequality {place} is {m.inequalities[place]:.3g}; the dual function is a bound "
-                "for multipliers of at least 0 only."
+                f"The multiplier of inequality {place} is {m.inequalities[place]:.3g}; the dual function is defined "
+                "for non-negative multipliers only."
             )
         whole = as_quadratic(self.problem, m)
         if whole is not None:
             lowest = whole.lowest()
-            bottomless = lowest.ray is not None
-            message = "The Lagrangian falls without end, so that these multipliers give no bound." if bottomless else ""
-            status = "unbounded" if bottomless else "optimal"
-            return Solution(lowest.x, lowest.value, 0.0, status, not bottomless, 0, message=message)
+            unbounded = lowest.ray is not None
+            message = "The Lagrangian is unbounded below, so these multipliers give no bound." if unbounded else ""
+            status = "unbounded" if unbounded else "optimal"
+            return Solution(lowest.x, lowest.value, 0.0, status, not unbounded, 0, message=message)
         found = bfgs(
             lambda z: self.problem.lagrangian(z, m),
             x,
@@ -97,24 +98,24 @@ class DualFunction:
             return self.start
         size = getattr(self.problem.f, "q", None)
         if size is None:
-            raise ParameterError("dual_function needs x0 for functions that are not Quadratic: a point to start from.")
+            raise ParameterError("dual_function needs a starting point x0 for functions that are not Quadratic.")
         return np.zeros(len(size))
 
 
 class Duality(NamedTuple):
-    """The minimum of a problem, the largest lower bound by its dual that was found, and their difference.
+    """The minimum of a problem, the maximum of its dual that was found, and their difference.
 
     Attributes
     ----------
     primal, dual : float
-        p* and d*, the latter at most the former.
+        p* and d*; the dual is at most the primal.
     gap : float
     strong : bool
         Whether they are equal, to about six digits.
     solution : ConstrainedSolution
-        Of the primal.
+        Solution of the primal problem.
     multipliers : Multipliers
-        Of the dual.
+        Solution of the dual problem.
     """
 
     primal: float
@@ -126,18 +127,19 @@ class Duality(NamedTuple):
 
 
 def dual_function(problem: Problem, x0: Any = None) -> DualFunction:
-    """The Lagrangian dual of a problem: a lower bound on its minimum for every choice of multipliers.
+    """Return the Lagrangian dual function of a problem.
 
     Parameters
     ----------
     problem : Problem
     x0 : array of shape (d,), optional
-        Where the minimum of the Lagrangian is sought from; not needed where every function is a `Quadratic`.
+        Starting point for minimising the Lagrangian; not needed if all functions are `Quadratic`.
 
     Returns
     -------
     DualFunction
-        Called with (lambda, nu) it gives the infimum over x of the Lagrangian, -inf where there is none.
+        Called with (lambda, nu), it returns the infimum over x of the Lagrangian, possibly -inf: a lower bound on the
+        minimum of the problem.
 
     References
     ----------
@@ -154,7 +156,7 @@ def dual_function(problem: Problem, x0: Any = None) -> DualFunction:
     """
     if not isinstance(problem, Problem):
         raise ParameterError(
-            f"dual_function needs a Problem, not {type(problem).__name__}; make one of f and constraints."
+            f"dual_function needs a Problem, not {type(problem).__name__}; create one from f and constraints."
         )
     dual = DualFunction(problem, None if x0 is None else vector(x0, "x0", "dual_function"))
     dual._any_point()
@@ -162,19 +164,19 @@ def dual_function(problem: Problem, x0: Any = None) -> DualFunction:
 
 
 def check_duality(problem: Problem, x0: Any) -> Duality:
-    """Whether duality is strong: the minimum of a problem beside the maximum of its dual.
+    """Compare the minimum of a problem with the maximum of its dual: is duality strong?
 
     Parameters
     ----------
     problem : Problem
     x0 : array of shape (d,)
-        Where the minimum is sought from.
+        Starting point.
 
     Returns
     -------
     Duality
-        `gap` is at least 0 (weak duality); `strong` says whether it is zero up to rounding. If the functions are not
-        `Quadratic` and the problem is not convex, the dual may have been overestimated.
+        `gap` is non-negative (weak duality); `strong` tells whether it is zero up to rounding. If the functions are not
+        `Quadratic` and the problem is not convex, the dual may be overestimated.
 
     References
     ----------
@@ -193,7 +195,7 @@ def check_duality(problem: Problem, x0: Any) -> Duality:
     """
     solution = constrained_minimum(problem, x0)
     if solution.multipliers is None:
-        raise DataError(f"The problem has no minimum to compare with ({solution.status}): {solution.message}")
+        raise DataError(f"No minimum of the problem was found ({solution.status}): {solution.message}")
     dual = dual_function(problem, solution.x)
     best, value = _maximum(dual, solution.multipliers)
     gap = max(0.0, solution.value - value)
@@ -202,7 +204,7 @@ def check_duality(problem: Problem, x0: Any) -> Duality:
 
 
 def _maximum(dual: DualFunction, start: Multipliers) -> tuple[Multipliers, float]:
-    """The largest value of the dual found from some multipliers: along its gradient, (g, h) at the minimiser of L."""
+    """Maximise the dual from some multipliers; its gradient is (g, h) at the minimiser of L."""
     from scipy.optimize import minimize
 
     m = len(start.inequalities)

@@ -1,4 +1,4 @@
-"""Gradient descent: go downhill along the negative gradient.
+"""Gradient descent.
 
     x+ = x - t grad f(x)                                                                                           (1)
 
@@ -6,18 +6,18 @@ Let the gradient have Lipschitz constant L: |grad f(x) - grad f(z)| <= L |x - z|
 
     f(x+) <= f(x) - t (1 - t L / 2) |grad f(x)|^2                                                                  (2)
 
-so that any step t < 2/L goes down, and t = 1/L gains most by this bound. If f is convex with minimum f* at x*, a step
-t <= 1/L has f(x_k) - f* <= |x_0 - x*|^2 / (2 t k); if it is also strongly convex with constant m,
+so any step t < 2/L decreases f, and t = 1/L maximises the guaranteed decrease. If f is convex with minimum f* at x*,
+then f(x_k) - f* <= |x_0 - x*|^2 / (2 t k) for t <= 1/L; if it is also strongly convex with constant m,
 
     f(x) - f*  <=  |grad f(x)|^2 / (2 m)                                                                           (3)
 
-is a certificate, and each step 1/L takes the share m/L off the error: ill-conditioned problems are slow. On a quadratic
-a step above 2/L multiplies the error along the steepest axis by 1 - tL < -1, so that it grows without end. What L is
-need not be known: along the way
+is a certificate, and each step 1/L reduces the error by the factor 1 - m/L: ill-conditioned problems are slow. On a
+quadratic a step above 2/L multiplies the error along the steepest axis by 1 - tL < -1, so the method diverges. L need
+not be known: it is estimated from the iterates,
 
     L  >=  |grad f(x+) - grad f(x)| / |x+ - x|                                                                     (4)
 
-which, when (1) diverges, soon is L itself (it is the power method).
+which, when (1) diverges, quickly approaches L (it is the power method).
 References: Nesterov, Lectures on Convex Optimization (2018), sections 2.1 and 1.2; Boyd and Vandenberghe, 9.3.
 """
 
@@ -34,15 +34,15 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import integer, none, one_of, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, Stop, backtracking, by_slopes, golden_section
-from summula.optimize.objective import Objective, Trail, check_arguments
+from summula.optimize.objective import Objective, check_arguments, start_trail
 
 __all__ = ["gradient_descent"]
 
 Array = NDArray[np.float64]
 
-_RISES = 10  # times in a row that the value may grow
-_HUGE = 1e150  # a gradient whose square is no number any more
-_NOISE = 1e-12  # of the value: growth below it is rounding
+_RISES = 10  # number of consecutive increases of the value that are tolerated
+_HUGE = 1e150  # gradients above this overflow when squared
+_NOISE = 1e-12  # relative increases below this are rounding
 
 
 def gradient_descent(
@@ -56,32 +56,33 @@ def gradient_descent(
     tolerance: float = 1e-6,
     max_steps: int = 10_000,
 ) -> Solution:
-    """Minimise a smooth function by going along its negative gradient.
+    """Minimise a smooth function by gradient descent.
 
     Parameters
     ----------
     f : callable
-        x -> number.
+        Function to minimise, x -> number.
     x0 : number or array of shape (d,)
-        Where to start.
+        Starting point.
     gradient : callable, optional
-        x -> array of shape (d,); central differences without it.
+        Gradient of f, x -> array of shape (d,). By default central differences.
     step : float or {"backtracking", "secant", "golden"}, optional
-        A number is the same step t always; a word is a search along the line (see `line_search`). By default 1/L where
-        `lipschitz` is given, else "backtracking".
+        A constant step size t, or the method of a line search (see `line_search`). By default 1/L if `lipschitz` is
+        given, else "backtracking".
     lipschitz : float, optional
-        L, the largest curvature. A fixed step of 2/L or more is refused.
+        Lipschitz constant L of the gradient (the largest curvature). A constant step of 2/L or more raises an error.
     strong_convexity : float, optional
-        m, the smallest curvature, where it is known: it gives the solution a `gap`, by (3).
+        Strong convexity constant m (the smallest curvature). If given, the solution has a `gap`, by (3).
     tolerance : float, default=1e-6
-        The length of the gradient at which to stop.
+        Stop when the norm of the gradient is at most this value.
     max_steps : int, default=10_000
+        Maximum number of steps.
 
     Returns
     -------
     Solution
-        `trace` has the values, `path` the points. When a fixed step is too long, `status` is "diverged", `x` the best
-        point seen, and `message` names a step that would be safe, by the L seen on the way.
+        `trace` contains the objective values, `path` the iterates. If a constant step is too large, `status` is
+        "diverged", `x` is the best iterate, and `message` suggests a safe step, based on the estimate (4) of L.
 
     References
     ----------
@@ -96,8 +97,8 @@ def gradient_descent(
     >>> found.status, found.x.round(5).tolist()
     ('converged', [0.0, 0.0])
     >>> print(gradient_descent(lambda x: x @ P @ x / 2, [5.0, 1.0], gradient=lambda x: P @ x, step=0.25).message)
-    The values grow: step=0.25 is too long where the gradient changes at a rate of L = 10 or more; steps below 2/L = 0.2
-    descend, and 1/L = 0.1 is safe.
+    The values grow: step=0.25 is too large, since the Lipschitz constant of the gradient is L = 10 or more; steps below
+    2/L = 0.2 descend, and 1/L = 0.1 is safe.
     """
     check_arguments(
         "gradient_descent",
@@ -111,26 +112,24 @@ def gradient_descent(
         step = "backtracking" if lipschitz is None else 1.0 / lipschitz
     if lipschitz is not None and not isinstance(step, str) and step >= 2.0 / lipschitz:
         raise ParameterError(
-            f"step={step:.6g} is not below 2/L = {2 / lipschitz:.6g}, from where on gradient descent need not go "
-            f"down; use step={1 / lipschitz:.6g} (1/L), or leave it out."
+            f"step={step:.6g} is not below 2/L = {2 / lipschitz:.6g}, so gradient descent may diverge; use "
+            f"step={1 / lipschitz:.6g} (1/L), or omit it."
         )
     objective = Objective(f, x0, gradient, function="gradient_descent")
     if isinstance(step, str):
-        found, slope = _searching(objective, step, tolerance, max_steps)
+        found, slope = _with_line_search(objective, step, tolerance, max_steps)
     else:
-        found, slope = _fixed(objective, float(step), tolerance, max_steps)
+        found, slope = _with_constant_step(objective, float(step), tolerance, max_steps)
     if strong_convexity is not None:
         gap = float(slope @ slope) / (2 * strong_convexity)
         return replace(found, gap=gap)
     return found
 
 
-def _fixed(objective: Objective, t: float, tolerance: float, max_steps: int) -> tuple[Solution, Array]:
-    """(1) with one step for all; the solution and its gradient."""
-    x, value = objective.start, objective.first_value()
-    g, first, rises, L = objective.gradient(x), value, 0, 0.0
-    best, trail = (x, value, g), Trail(objective)
-    trail.add(x, value)
+def _with_constant_step(objective: Objective, t: float, tolerance: float, max_steps: int) -> tuple[Solution, Array]:
+    """Iterate (1) with a constant step; return the solution and its gradient."""
+    x, value, g, trail = start_trail(objective)
+    best, first, rises, L = (x, value, g), value, 0, 0.0
     status = "max_iter"
     for _ in range(max_steps):
         if np.linalg.norm(g) <= tolerance:
@@ -144,8 +143,8 @@ def _fixed(objective: Objective, t: float, tolerance: float, max_steps: int) -> 
         rises = rises + 1 if value_ahead > value + _NOISE * abs(value) else 0
         if value_ahead < best[1]:
             best = (ahead, value_ahead, g_ahead)
-        if trail.fallen:
-            return trail.bottomless(ahead, value_ahead), g
+        if trail.is_diverging:
+            return trail.unbounded(ahead, value_ahead), g
         if not finite or (rises >= _RISES and value_ahead > first):
             status = "diverged"
             break
@@ -154,53 +153,50 @@ def _fixed(objective: Objective, t: float, tolerance: float, max_steps: int) -> 
         status = "converged" if np.linalg.norm(g) <= tolerance else status
     if status == "converged":
         return trail.end(x, value, status), g
-    return trail.end(best[0], best[1], status, message=_why(status, t, L, tolerance, g)), best[2]
+    return trail.end(best[0], best[1], status, message=_advice(status, t, L, tolerance, g)), best[2]
 
 
-def _why(status: str, t: float, L: float, tolerance: float, g: Array) -> str:
-    """What to do about a descent that did not arrive."""
+def _advice(status: str, t: float, L: float, tolerance: float, g: Array) -> str:
+    """Return the message for a descent that did not converge."""
     if L and t >= 2 / L:
         return (
-            f"The values {'grow' if status == 'diverged' else 'do not settle'}: step={t:.6g} is too long where the "
-            f"gradient changes at a rate of L = {L:.4g} or more; steps below 2/L = {2 / L:.4g} descend, and 1/L = "
-            f"{1 / L:.4g} is safe."
+            f"The values {'grow' if status == 'diverged' else 'do not converge'}: step={t:.6g} is too large, since the "
+            f"Lipschitz constant of the gradient is L = {L:.4g} or more; steps below 2/L = {2 / L:.4g} descend, and "
+            f"1/L = {1 / L:.4g} is safe."
         )
     if status == "diverged":
-        return f"f has no finite value or gradient after a step of {t:.6g} times the gradient; use a smaller step."
-    safe = f", a longer step (up to {2 / L:.6g})" if L else ""
-    return (
-        f"The gradient has length {np.linalg.norm(g):.3g} and should have {tolerance:.3g}; allow more max_steps{safe} "
-        "or use bfgs."
-    )
+        return f"f or its gradient is not finite after a step of {t:.6g} times the gradient; use a smaller step."
+    safe = f", use a larger step (up to {2 / L:.6g})" if L else ""
+    size = float(np.linalg.norm(g))
+    return f"The norm of the gradient is {size:.3g} > {tolerance:.3g}; increase max_steps{safe} or use bfgs."
 
 
-def _searching(objective: Objective, search: str, tolerance: float, max_steps: int) -> tuple[Solution, Array]:
-    """(1) with a search along each line; the solution and its gradient."""
-    x, value = objective.start, objective.first_value()
-    g, t, trail = objective.gradient(x), 1.0, Trail(objective)
-    trail.add(x, value)
+def _with_line_search(objective: Objective, search: str, tolerance: float, max_steps: int) -> tuple[Solution, Array]:
+    """Iterate (1) with a line search in each step; return the solution and its gradient."""
+    x, value, g, trail = start_trail(objective)
+    t = 1.0
     for _ in range(max_steps):
         if np.linalg.norm(g) <= tolerance:
             return trail.end(x, value, "converged"), g
-        if trail.stuck(g):
-            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g)), g
+        if trail.is_stuck(g):
+            return trail.stalled(x, value, g), g
         line = Line(objective, x, -g, value, g)
         stop = _search(line, search, t)
         if stop.status == "unbounded":
-            return trail.bottomless(line.point(stop.t), stop.value), g
+            return trail.unbounded(line.point(stop.t), stop.value), g
         if stop.t == 0.0:
-            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g)), g
+            return trail.stalled(x, value, g), g
         x, value, g, t = line.point(stop.t), stop.value, line.gradient(stop.t), stop.t
         trail.add(x, value)
-        if trail.fallen:
-            return trail.bottomless(x, value), g
+        if trail.is_diverging:
+            return trail.unbounded(x, value), g
     if np.linalg.norm(g) <= tolerance:
         return trail.end(x, value, "converged"), g
-    return trail.end(x, value, "max_iter", message=_why("max_iter", 0.0, 0.0, tolerance, g)), g
+    return trail.end(x, value, "max_iter", message=_advice("max_iter", 0.0, 0.0, tolerance, g)), g
 
 
 def _search(line: Line, search: str, last: float) -> Stop:
-    """A step from the last one: twice as long to begin with, so that steps can grow again."""
+    """Search for a step starting from the last one; backtracking starts at twice that, so that steps can grow."""
     if search == "backtracking":
         return backtracking(line, 2 * last)
     if search == "secant":

@@ -1,17 +1,18 @@
-"""Searching along a line: how far to go from x in a direction p.
+"""Line searches: choose the step length from x in a direction p.
 
-With phi(t) = f(x + t p), phi'(t) = p'grad f(x + t p) and phi''(t) = p'H(x + t p) p, four ways to a good t > 0:
+With phi(t) = f(x + t p), phi'(t) = p'grad f(x + t p) and phi''(t) = p'H(x + t p) p, four methods for t > 0:
 
     backtracking   t = s, s/2, s/4, ...   until   phi(t) <= phi(0) + c t phi'(0)   (Armijo),  c = 1e-4             (1)
     secant         t+ = t - phi'(t) (t - t-) / (phi'(t) - phi'(t-))                                                (2)
     newton         t+ = t - phi'(t) / phi''(t)       (Newton-Raphson)                                              (3)
     golden         a < u < v < b, u = b - r (b - a), v = a + r (b - a), r = (sqrt(5) - 1) / 2;
-                   the third with the larger end goes:  b = v if phi(u) < phi(v), else a = u                       (4)
+                   shrink the interval:  b = v if phi(u) < phi(v), else a = u                                      (4)
 
-(1) asks for a step that is good enough, the others for a minimum along the line. (2) and (3) look for phi' = 0, which
-may also be a maximum. So they keep an interval: left of it phi falls and (1) holds, its right end is too far (phi rises
-there, or (1) fails). A step that leaves the interval is replaced by its middle, or by twice t while nothing is too far.
-(4) needs no derivatives, and no smoothness: only that phi falls and then rises. Each of its steps takes 38 % off.
+(1) accepts any step with sufficient decrease; the others find a minimum along the line. (2) and (3) solve phi' = 0,
+which may also be a maximum, so they maintain a bracket: at its left end phi decreases and (1) holds; its right end is
+too far (phi increases there, or (1) fails). A step outside the bracket is replaced by its midpoint, or by 2 t if there
+is no right end yet. (4) needs neither derivatives nor smoothness, only that phi is unimodal; each step shrinks the
+interval by 38 %.
 References: Nocedal and Wright, Numerical Optimization (2006), chapter 3; Kiefer (1953) for (4).
 """
 
@@ -33,14 +34,14 @@ __all__ = ["Line", "Stop", "backtracking", "by_slopes", "golden_section", "line_
 Array = NDArray[np.float64]
 
 _ARMIJO = 1e-4
-_SLACK = 1e-10  # of the value: near a minimum slopes have more digits than values, and decide alone
-_NOISE = 4 * float(np.finfo(np.float64).eps)  # relative differences below it are rounding
+_SLACK = 1e-10  # relative tolerance on values: near a minimum slopes are more accurate than values
+_NOISE = 4 * float(np.finfo(np.float64).eps)  # relative differences below this are rounding
 _GOLDEN = (5.0**0.5 - 1) / 2
-_FAR = 2.0**50  # of the first step: who still falls there falls for ever
+_FAR = 2.0**50  # times the first step: if phi still decreases there, f is considered unbounded
 
 
 class Stop(NamedTuple):
-    """Where a search along a line ended."""
+    """Result of a line search."""
 
     t: float
     value: float
@@ -48,7 +49,7 @@ class Stop(NamedTuple):
 
 
 class Line:
-    """phi(t) = f(x + t p), its slope and curvature. The last point is remembered, and the values of all."""
+    """phi(t) = f(x + t p), its slope and curvature. Values are stored, and the gradient at the last point is cached."""
 
     def __init__(self, objective: Objective, x: Array, direction: Array, value: float, gradient: Array | None) -> None:
         self.objective, self.x, self.direction = objective, x, direction
@@ -95,32 +96,33 @@ def line_search(
     tolerance: float = 1e-8,
     max_steps: int = 200,
 ) -> Solution:
-    """How far to go from x in a direction to lower f.
+    """Find a step length from x in a direction that decreases f.
 
     Parameters
     ----------
     f : callable
-        x -> number.
+        Function to minimise, x -> number.
     x : number or array of shape (d,)
     direction : number or array of shape (d,)
-        Downhill: f must fall along it at first.
+        Search direction; it must be a descent direction.
     method : {"secant", "newton", "golden", "backtracking"}, default="secant"
-        The equations (2), (3), (4), (1) of this module: a minimum along the line, from slopes, slopes and curvatures,
-        or values; or a step that is merely good enough.
+        Equations (2), (3), (4) and (1) of this module: a minimum along the line, using slopes, slopes and curvatures,
+        or values only; or a step with sufficient decrease.
     gradient, hessian : callable, optional
-        Of f; differences where a method needs one that is not given.
+        Derivatives of f. By default finite differences, if the method needs them.
     step : float, default=1.0
-        The first step tried.
+        Initial step.
     tolerance : float, default=1e-8
-        For "secant" and "newton" the slope at which to stop, as a share of that at x; for "golden" the width of the
-        interval, as a share of its right end.
+        For "secant" and "newton" the slope at which to stop, relative to the slope at x; for "golden" the width of the
+        interval, relative to its right end.
     max_steps : int, default=200
+        Maximum number of steps.
 
     Returns
     -------
     Solution
-        `x` is the step t, `value` is f(x + t direction), `path` has the steps tried and `trace` the values there.
-        `status` is "unbounded" where f falls as far as numbers go.
+        `x` is the step t, `value` is f(x + t direction), `path` contains the steps tried and `trace` the values there.
+        `status` is "unbounded" if f decreases without bound.
 
     References
     ----------
@@ -144,7 +146,7 @@ def line_search(
     objective = Objective(f, x, gradient, hessian, function="line_search")
     p = vector(direction, "direction", "line_search")
     if p.shape != objective.start.shape:
-        raise DataError(f"direction has {p.size} entries and x has {objective.start.size}; give as many.")
+        raise DataError(f"direction has {p.size} entries but x has {objective.start.size}; they must agree.")
     line = Line(objective, objective.start, p, objective.first_value(), None)
     if method == "golden":
         stop = golden_section(line, step, tolerance, max_steps)
@@ -152,7 +154,7 @@ def line_search(
         slope = line.slope(0.0)
         if not slope < 0:
             raise ParameterError(
-                f"f does not fall along the direction: its slope is {slope:.3g} there; go the other way, or along the "
+                f"direction is not a descent direction: the slope of f along it is {slope:.3g}; reverse it, or use the "
                 "negative gradient."
             )
         if method == "backtracking":
@@ -160,9 +162,9 @@ def line_search(
         else:
             stop = by_slopes(line, step, tolerance, max_steps, newton=method == "newton")
     message = {
-        "unbounded": f"f still falls at step {stop.t:.3g}: it may have no minimum along this direction.",
-        "stalled": "No longer step was found that lowers f further: what is left to gain is lost in rounding, or f "
-        "does not fall along the direction (check the gradient).",
+        "unbounded": f"f still decreases at step {stop.t:.3g}: it may have no minimum along this direction.",
+        "stalled": "No step was found that decreases f further: the remaining decrease is below rounding error, or f "
+        "does not decrease along the direction (check the gradient).",
     }.get(stop.status, "")
     return Solution(
         stop.t,
@@ -178,11 +180,11 @@ def line_search(
 
 
 def backtracking(line: Line, step: float, max_steps: int = 60) -> Stop:
-    """Halve the step until it lowers the value enough: (1)."""
+    """Halve the step until the decrease is sufficient: (1)."""
     start, slope, t = line.values[0], line.slope(0.0), step
     for _ in range(max_steps):
         value = line.value(t)
-        if value < start and value <= start + _ARMIJO * t * slope:  # the first where the second is rounded away
+        if value < start and value <= start + _ARMIJO * t * slope:  # the second may be lost in rounding
             return Stop(t, value, "converged")
         t /= 2
     return Stop(0.0, start, "stalled")
@@ -191,9 +193,9 @@ def backtracking(line: Line, step: float, max_steps: int = 60) -> Stop:
 def by_slopes(
     line: Line, step: float, tolerance: float, max_steps: int = 60, *, newton: bool = False, least: int = 1
 ) -> Stop:
-    """A point where phi' is a share of phi'(0) and (1) holds, by (2) or (3) within an interval.
+    """Find a point with |phi'(t)| <= tolerance |phi'(0)| at which (1) holds, by (2) or (3) within a bracket.
 
-    At least `least` steps are tried (unless the slope is zero): two make a search along a parabola exact.
+    At least `least` steps are evaluated (unless the slope is zero): two make the search exact on a parabola.
     """
     start, slope0 = line.values[0], line.slope(0.0)
     low, high, best = 0.0, np.inf, Stop(0.0, start, "stalled")
@@ -217,7 +219,7 @@ def by_slopes(
         bend = line.curvature(t) if newton else (slope - before[1]) / (t - before[0])
         before = (t, slope)
         after = t - slope / bend if bend > 0 else np.inf
-        # An interval that does not shrink by a third is halved, so that one stubborn end cannot hold it for ever.
+        # A bracket that does not shrink by a third is halved, so that convergence is guaranteed.
         inside = low < after < high and (high == np.inf or width == np.inf or high - low < 0.67 * width)
         if inside:
             t = min(float(after), 1e3 * t)
@@ -227,11 +229,11 @@ def by_slopes(
 
 
 def golden_section(line: Line, step: float, tolerance: float, max_steps: int = 200) -> Stop:
-    """Shrink an interval that holds a minimum: (4)."""
+    """Golden-section search: shrink an interval that contains a minimum, equation (4)."""
     start = line.values[0]
     a, b = 0.0, step
     value, last = line.value(b), start
-    while value < last:  # still falling: a becomes the point before, b the next one
+    while value < last:  # still decreasing: move the interval to the right
         if b > _FAR * step or value == -np.inf:
             return Stop(b, value, "unbounded")
         a, b, last = (b * _GOLDEN if b > step else 0.0), b / _GOLDEN, value

@@ -1,15 +1,16 @@
-"""Linear programs: a plane over a polytope.
+"""Linear programming.
 
     min  c'x     subject to   A_ub x <= b_ub,   A_eq x = b_eq,   low <= x <= high                                  (1)
 
-A minimum, if there is one, is at a vertex, where as many constraints are active as there are variables. The dual is
+If there is a minimum, one is attained at a vertex, where as many constraints are active as there are variables. The
+dual is
 
     max  -b_ub'l - b_eq'n + low's - high'w    subject to   c + A_ub'l + A_eq'n - s + w = 0,   l, s, w >= 0         (2)
 
-and its value bounds that of (1) from below: at a solution they are equal, and a multiplier is zero wherever its
-constraint is not active. Simplex methods go from vertex to vertex, interior-point methods through the inside; both are
-those of HiGHS, by SciPy. If nothing is feasible, some constraints contradict each other, and they are named; if (1) has
-no lower bound, there is a direction that falls for ever and stays feasible, and it is given.
+and its value is a lower bound on (1): at a solution they are equal, and the multipliers of inactive constraints are
+zero. Simplex methods move from vertex to vertex, interior-point methods through the interior; both are implemented by
+HiGHS, called through SciPy. If (1) is infeasible, a small set of contradicting constraints is reported; if it is
+unbounded, a feasible direction of unbounded decrease (a ray) is returned.
 References: Boyd and Vandenberghe, Convex Optimization, sections 4.3 and 5.2; Huangfu and Hall (2018), HiGHS.
 """
 
@@ -30,7 +31,7 @@ __all__ = ["active_sets", "linear_program", "no_minimum"]
 Array = NDArray[np.float64]
 
 _METHODS = {"auto": "highs", "simplex": "highs-ds", "interior_point": "highs-ipm"}
-_TIGHT = 1e-7  # of the size of a constraint: less slack than this is none
+_TIGHT = 1e-7  # constraints with less slack than this, relative to their size, are active
 
 
 def linear_program(
@@ -43,7 +44,7 @@ def linear_program(
     *,
     method: str = "auto",
 ) -> ConstrainedSolution:
-    """Minimise c'x under linear constraints.
+    """Solve a linear program: minimise c'x under linear constraints.
 
     Parameters
     ----------
@@ -53,14 +54,15 @@ def linear_program(
     A_eq, b_eq : array or sparse matrix of shape (k, d), array of shape (k,), optional
         Equalities A_eq x = b_eq.
     bounds : pair (low, high), or one for each variable, optional
-        None where there is no bound. Without `bounds` variables are free (SciPy's `linprog` takes x >= 0 then).
+        Bounds of the variables; None for no bound. Without `bounds` variables are free (unlike SciPy's `linprog`, which
+        then assumes x >= 0).
     method : {"auto", "simplex", "interior_point"}, default="auto"
 
     Returns
     -------
     ConstrainedSolution
-        `status` is "optimal", "infeasible" (`conflict` and `message` name constraints that contradict each other),
-        "unbounded" (`ray` falls for ever) or "stalled". `gap` is the difference to the dual (2), computed from the
+        `status` is "optimal", "infeasible" (`conflict` and `message` name contradicting constraints), "unbounded"
+        (`ray` is a direction of unbounded decrease) or "stalled". `gap` is the duality gap, computed from the
         multipliers.
 
     References
@@ -69,7 +71,7 @@ def linear_program(
 
     Examples
     --------
-    The most of 3x + 5y with x <= 4, 2y <= 12, 3x + 2y <= 18 (Hillier and Lieberman's first example):
+    Maximise 3x + 5y with x <= 4, 2y <= 12, 3x + 2y <= 18 (the first example of Hillier and Lieberman):
 
     >>> from summula.optimize import linear_program
     >>> found = linear_program([-3, -5], [[1, 0], [0, 2], [3, 2]], [4, 12, 18], bounds=(0, None))
@@ -78,7 +80,7 @@ def linear_program(
     >>> found.multipliers.inequalities.tolist()
     [0.0, 1.5, 1.0]
     >>> print(linear_program([1.0], [[1.0], [-1.0]], [0.0, -1.0]).message)
-    No x meets inequality 0 and inequality 1 at once; relax one of them or leave it out.
+    No x satisfies both inequality 0 and inequality 1; relax or remove one of them.
     """
     from scipy.optimize import linprog
 
@@ -99,12 +101,12 @@ def linear_program(
         )
 
     found = solve(cost)
-    if found.status in (2, 3, 4):  # infeasible, unbounded, or one of them: which, is asked without an objective
+    if found.status in (2, 3, 4):  # infeasible, unbounded, or either: decided by solving without an objective
         answer = no_minimum(solve(np.zeros_like(cost)).x, cost, given, None, int(found.nit))
         if found.status != 4 or answer.status == "infeasible" or answer.ray is not None:
             return answer
     if found.status != 0:
-        message = f"HiGHS gave up ({found.message.strip().rstrip('.')}); scale rows and columns to like sizes."
+        message = f"HiGHS failed ({found.message.strip().rstrip('.')}); scale rows and columns to similar sizes."
         return ConstrainedSolution(
             np.full(len(cost), np.nan), np.nan, np.nan, "stalled", False, int(found.nit), message=message
         )
@@ -134,7 +136,7 @@ def linear_program(
 def no_minimum(
     feasible: Any, slope: Array, given: LinearConstraints, P: Array | None, steps: int
 ) -> ConstrainedSolution:
-    """The answer where there is none: contradicting constraints, or a feasible point and a ray downhill from it."""
+    """Return the result of a program without a minimum: contradicting constraints, or a feasible point and a ray."""
     nothing = np.full(len(slope), np.nan)
     if feasible is None:
         names = conflict(given)
@@ -142,14 +144,14 @@ def no_minimum(
         return ConstrainedSolution(nothing, np.nan, np.nan, "infeasible", False, steps, message=message, conflict=names)
     ray = descent_ray(slope, given, P)
     along = "" if ray is None else f" along {np.array2string(ray, precision=4, threshold=6)}"
-    message = f"The objective falls without end{along}; bound the variables, or check the signs of the objective."
+    message = f"The objective is unbounded below{along}; bound the variables, or check the signs of the objective."
     return ConstrainedSolution(
         np.asarray(feasible), -np.inf, np.nan, "unbounded", False, steps, message=message, ray=ray
     )
 
 
 def active_sets(given: LinearConstraints, x: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The inequalities, and the variables whose bounds, x meets with equality."""
+    """Return the active inequalities, and the variables at one of their bounds."""
     slack = given.h - given.G @ x
     size = np.maximum(abs(given.G) @ np.abs(x), np.maximum(np.abs(given.h), 1.0)) if len(slack) else slack
     tight = _TIGHT * np.maximum(1.0, np.abs(x))
@@ -158,7 +160,7 @@ def active_sets(given: LinearConstraints, x: Array) -> tuple[tuple[int, ...], tu
 
 
 def _dual_value(given: LinearConstraints, m: Multipliers) -> float:
-    """The value (2)."""
+    """Return the dual objective (2)."""
     low, high = np.isfinite(given.low), np.isfinite(given.high)
     return float(
         -given.h @ m.inequalities

@@ -1,4 +1,4 @@
-"""What the solution of a problem with constraints has besides: multipliers, and which constraints hold it."""
+"""Solutions of constrained problems: multipliers and active constraints."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _NONE = np.empty(0)
 
 
 class Multipliers(NamedTuple):
-    """The price of each constraint: by how much the minimum would fall if the constraint were relaxed by one.
+    """Lagrange multipliers: the rate of decrease of the minimum as each constraint is relaxed.
 
     Attributes
     ----------
     inequalities : ndarray
-        lambda >= 0, one for each inequality.
+        lambda >= 0, one per inequality.
     equalities : ndarray
-        nu, one for each equality, of either sign.
+        nu, one per equality, of either sign.
     lower, upper : ndarray
-        Those of the bounds of each variable, in programs; >= 0.
+        Multipliers of the bounds of each variable, in linear and quadratic programs; >= 0.
     """
 
     inequalities: Array
@@ -43,15 +43,15 @@ class ConstrainedSolution(Solution):
     Attributes
     ----------
     multipliers : Multipliers or None
-        None where there is no solution.
+        Lagrange multipliers; None if there is no solution.
     active : tuple of int
-        The inequalities that hold with equality.
+        Indices of the active inequalities.
     active_bounds : tuple of int
-        The variables at one of their bounds.
+        Indices of the variables at one of their bounds.
     conflict : tuple of str
-        Where nothing is feasible: names of a few constraints that contradict each other, if they are known.
+        If infeasible: names of a small set of contradicting constraints, if known.
     ray : ndarray or None
-        Where there is no lower bound: a direction along which the objective falls for ever.
+        If unbounded: a direction along which the objective decreases without bound.
     """
 
     multipliers: Multipliers | None = None

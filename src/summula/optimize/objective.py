@@ -1,9 +1,9 @@
-"""A function to minimise, with its derivatives: those given, or differences of values.
+"""A function to minimise, with its derivatives: given, or computed by finite differences.
 
     df/dx_j  =  (f(x + h e_j) - f(x - h e_j)) / 2h  +  O(h^2) + O(eps f / h),     h = eps^(1/3) max(1, |x_j|)     (1)
 
-has about ten digits where f is smooth. A Hessian is the same with the gradient in place of f. Users of one variable may
-think in numbers: with a number for x0, f is called with a number and the answer is one.
+is accurate to about ten digits if f is smooth. Hessians are differences of gradients. If x0 is a number, f is called
+with numbers and the solution is a number.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed
 from summula.core.numerics.solution import Solution
 
-__all__ = ["Objective", "Trail", "check_arguments", "differences", "vector"]
+__all__ = ["Objective", "Trail", "check_arguments", "differences", "start_trail", "vector"]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_DEPTH = 1e30  # times the first value: who falls so far falls for ever
-_IDLE = 20  # steps without any gain before a solver gives up
-_FEW = 10  # coordinates up to which the points on the way are kept
+_DEPTH = 1e30  # times the first value: a decrease by more means that f is unbounded
+_IDLE = 20  # steps without progress before a solver stops
+_FEW = 10  # dimensions up to which the iterates are stored
 
 
 def differences(f: Callable[[Array], Any], x: Array, relative_step: float = _EPS ** (1 / 3)) -> Array:
-    """The derivatives (1): one column for each variable, one row for each value of f (none where f is a number)."""
+    """Return the derivatives (1): one column per variable, and one row per value of f if f is an array."""
     columns = []
     for j in range(len(x)):
         away = np.zeros_like(x)
@@ -41,18 +41,18 @@ def differences(f: Callable[[Array], Any], x: Array, relative_step: float = _EPS
 
 
 class Objective:
-    """f with its gradient and Hessian, which are differences where they are not given.
+    """f with its gradient and Hessian, which are computed by finite differences if not given.
 
     Parameters
     ----------
     f : callable
-        x -> number.
+        Function to minimise, x -> number.
     x0 : number or array of shape (d,)
-        Where a solver starts: it says what x looks like.
+        Starting point, which determines whether x is a number or an array.
     gradient, hessian : callable, optional
         x -> array of shape (d,); x -> array of shape (d, d).
     function : str
-        The name of the solver, for error messages.
+        Name of the solver, for error messages.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Objective:
         self.start = vector(x0, "x0", function)
 
     def outside(self, x: Array) -> Any:
-        """x as the user's functions take it: a number, or an array of its own."""
+        """Return x in the form the user's functions expect: a number, or a copy of the array."""
         return float(x[0]) if self.is_number else x.copy()
 
     def value(self, x: Array) -> float:
-        """f(x), infinite where it is not defined or too large: whatever is there, it is no minimum."""
+        """Return f(x), or infinity if it is undefined or overflows."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 value = np.asarray(self._f(self.outside(x)), np.float64)
@@ -88,10 +88,10 @@ class Objective:
         return np.inf if np.isnan(number) else number
 
     def first_value(self) -> float:
-        """f(x0), which has to be a number to start from."""
+        """Return f(x0), which must be finite."""
         value = self.value(self.start)
         if not np.isfinite(value):
-            raise DataError(f"f has no finite value at x0; {self.function} needs one to start from: choose another x0.")
+            raise DataError(f"f is not finite at x0; {self.function} needs a finite starting value: choose another x0.")
         return value
 
     def gradient(self, x: Array) -> Array:
@@ -105,7 +105,7 @@ class Objective:
             return np.full(x.shape, np.nan)
         if g.size != x.size:
             raise DataError(
-                f"gradient returned an array of shape {g.shape}, and x has {x.size} entries; return as many."
+                f"gradient returned an array of shape {g.shape}, but x has {x.size} entries; they must agree."
             )
         return g.reshape(x.shape)
 
@@ -117,42 +117,43 @@ class Objective:
         H = np.asarray(self._hessian(self.outside(x)), np.float64)
         if H.size != x.size**2:
             raise DataError(
-                f"hessian returned an array of shape {H.shape}; for {x.size} variables it has as many rows and columns."
+                f"hessian returned an array of shape {H.shape}; for {x.size} variables it must be {x.size} by {x.size}."
             )
         return H.reshape(x.size, x.size)
 
     def why_stalled(self, x: Array, g: Array) -> str:
-        """Words for why no step downhill lowers the value: a wrong gradient, or rounding."""
+        """Return a message on why no step decreases the value: a wrong gradient, or rounding."""
         steep = float(np.linalg.norm(g))
         along = g / max(steep, 1e-300)
         slope = float(differences(lambda t: self.value(x + t[0] * along), np.zeros(1))[0])
         noise = 1e-8 * max(1.0, abs(self.value(x)))  # of differences
         if abs(slope - steep) > 1e-3 * steep + noise and self._gradient is not None:
             return (
-                "No step along the direction of descent lowers f. By differences of f its slope along the gradient is "
-                f"{slope:.3g}, and the gradient given says {steep:.3g}: check the gradient, or whether f is smooth."
+                "No step along the descent direction decreases f. By finite differences the slope of f along the "
+                f"gradient is {slope:.3g}, but the given gradient implies {steep:.3g}: check the gradient, or whether "
+                "f is smooth."
             )
-        return "No step lowers f any more: what is left to gain is lost in rounding."
+        return "No step decreases f further: the remaining decrease is below rounding error."
 
 
 class Trail:
-    """The points and values a solver passes."""
+    """The iterates of a solver and their values."""
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
         self.values: list[float] = []
         self.points: list[Any] = []
-        self._best = (np.inf, np.inf)  # the lowest value and slope
-        self._idle = 0  # steps since one of them fell
+        self._best = (np.inf, np.inf)  # the smallest value and gradient norm
+        self._idle = 0  # steps since one of them decreased
 
     def add(self, x: Array, value: float) -> None:
-        """Note a point."""
+        """Add a point."""
         self.values.append(float(value))
         if len(x) <= _FEW:
             self.points.append(self.objective.outside(x))
 
     def end(self, x: Array, value: float, status: str, *, gap: float = np.nan, message: str = "") -> Solution:
-        """The solution that ends the trail."""
+        """Return the solution with these iterates."""
         return Solution(
             self.objective.outside(x),
             float(value),
@@ -166,12 +167,12 @@ class Trail:
         )
 
     @property
-    def fallen(self) -> bool:
-        """Whether the value has dropped so far that there can be no bottom."""
+    def is_diverging(self) -> bool:
+        """Whether the value has decreased so far that f is considered unbounded."""
         return self.values[-1] < self.values[0] - _DEPTH * max(1.0, abs(self.values[0]))
 
-    def stuck(self, g: Array) -> bool:
-        """Whether neither the value nor the gradient has become smaller for many steps: both are rounding."""
+    def is_stuck(self, g: Array) -> bool:
+        """Whether neither the value nor the gradient has decreased for many steps, because of rounding."""
         now = (self.values[-1], float(np.linalg.norm(g)))
         falls = now[0] < self._best[0] - _EPS * abs(self._best[0]) or now[1] < 0.99 * self._best[1]
         if np.isinf(self._best[0]) or falls:
@@ -180,35 +181,53 @@ class Trail:
             self._idle += 1
         return self._idle >= _IDLE
 
-    def unfinished(self, x: Array, value: float, g: Array, tolerance: float) -> Solution:
-        """The solution where steps ran out."""
+    def stalled(self, x: Array, value: float, g: Array) -> Solution:
+        """Return the solution at a point from which no step decreases the value."""
+        return self.end(x, value, "stalled", message=self.objective.why_stalled(x, g))
+
+    def exhausted(self, x: Array, value: float, g: Array, tolerance: float, max_steps: int) -> Solution | None:
+        """Return the final solution if the steps are used up or no progress is made any more, else None."""
+        if len(self.values) > max_steps:
+            return self.out_of_steps(x, value, g, tolerance)
+        return self.stalled(x, value, g) if self.is_stuck(g) else None
+
+    def out_of_steps(self, x: Array, value: float, g: Array, tolerance: float) -> Solution:
+        """Return the solution after the last allowed step."""
         size = float(np.linalg.norm(g))
-        message = f"The gradient has length {size:.3g} and should have {tolerance:.3g}; allow more max_steps."
+        message = f"The norm of the gradient is {size:.3g} > {tolerance:.3g}; increase max_steps."
         return self.end(x, value, "max_iter", message=message)
 
-    def bottomless(self, x: Array, value: float) -> Solution:
-        """The solution where there is none: the value falls without end."""
-        message = f"f falls as far as numbers go, to {value:.3g} here: it seems to have no minimum; check its signs."
+    def unbounded(self, x: Array, value: float) -> Solution:
+        """Return the result for a function without a minimum."""
+        message = f"f appears to be unbounded below: it decreases to {value:.3g} here; check its signs."
         return self.end(x, value, "unbounded", message=message)
 
 
+def start_trail(objective: Objective) -> tuple[Array, float, Array, Trail]:
+    """Return the starting point, its value and gradient, and a trail that starts there."""
+    x, value = objective.start, objective.first_value()
+    trail = Trail(objective)
+    trail.add(x, value)
+    return x, value, objective.gradient(x), trail
+
+
 def vector(x: Any, name: str, function: str) -> Array:
-    """Finite numbers as an array of one dimension, a copy."""
+    """Return a one-dimensional array of finite numbers, as a copy."""
     try:
         values = np.array(x, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name} does not hold numbers; {function} needs an array of them.") from None
+        raise DataError(f"{name} is not numeric; {function} needs an array of numbers.") from None
     if values.ndim > 1 or values.size == 0:
-        raise DataError(f"{name} has shape {values.shape}; {function} needs one dimension: flatten it first.")
+        raise DataError(f"{name} has shape {values.shape}; {function} needs a 1d array: flatten it first.")
     if not np.isfinite(values).all():
         place = int(np.argmin(np.isfinite(np.atleast_1d(values))))
-        raise DataError(f"{name} is missing or infinite at place {place}; {function} needs finite numbers.")
+        raise DataError(f"{name} is missing or infinite at index {place}; {function} needs finite numbers.")
     return np.atleast_1d(values)
 
 
 def check_arguments(function: str, **given: tuple[Any, tuple[Allowed, ...]]) -> None:
-    """Raise a sentence for the first argument whose value is of none of its kinds."""
+    """Raise ParameterError for the first argument whose value is not allowed."""
     for name, (value, kinds) in given.items():
         if not any(kind.accepts(value) for kind in kinds):
-            said = " or ".join(kind.words for kind in kinds)
-            raise ParameterError(f"The {name!r} parameter of {function} must be {said}. Got {value!r} instead.")
+            allowed = " or ".join(kind.words for kind in kinds)
+            raise ParameterError(f"The {name!r} parameter of {function} must be {allowed}. Got {value!r} instead.")

@@ -1,4 +1,4 @@
-"""Convex quadratic programs: a bowl over a polytope.
+"""Convex quadratic programming.
 
     min  1/2 x'Px + q'x     subject to   Gx <= h,   Ax = b,   low <= x <= high                                     (1)
 
@@ -8,11 +8,11 @@ with P positive semidefinite. x is a minimum exactly when there are multipliers 
     Gx <= h,  Ax = b,  low <= x <= high                                        feasible                            (3)
     l'(Gx - h) = 0,   s'(x - low) = 0,   w'(high - x) = 0                      complementary                       (4)
 
-Given (2), the dual value -1/2 x'Px - h'l - b'n + low's - high'w bounds (1) from below; the difference is the gap.
-An indefinite P is refused: telling whether a point is a minimum is then NP-hard.
+Given (2), the dual objective -1/2 x'Px - h'l - b'n + low's - high'w is a lower bound on (1); the difference is the gap.
+An indefinite P raises an error: deciding whether a point is a minimum is then NP-hard.
 
-Clarabel, an interior-point method, finds x to about ten digits and tells which constraints are active. With these as
-equalities (2) and (3) are one linear system, whose solution is better still, and is taken when it is.
+Clarabel, an interior-point method, computes x to about ten digits and identifies the active constraints. With these as
+equalities, (2) and (3) are a linear system, whose solution is used if it is more accurate (polishing).
 References: Boyd and Vandenberghe, Convex Optimization, sections 4.4 and 5.5; Goulart and Chen (2024), Clarabel.
 """
 
@@ -35,31 +35,31 @@ __all__ = ["quadratic_program"]
 
 Array = NDArray[np.float64]
 
-_POLISHED = 1_000  # unknowns up to which the linear system of the active constraints is solved
+_POLISHED = 1_000  # maximum number of unknowns of the linear system of the active constraints
 
 
 def quadratic_program(
     P: Any, q: Any, G: Any = None, h: Any = None, A: Any = None, b: Any = None, bounds: Any = None
 ) -> ConstrainedSolution:
-    """Minimise 1/2 x'Px + q'x under linear constraints.
+    """Solve a convex quadratic program: minimise 1/2 x'Px + q'x under linear constraints.
 
     Parameters
     ----------
     P : array of shape (d, d)
-        Symmetric and positive semidefinite; anything else is refused.
+        Symmetric, positive semidefinite matrix.
     q : array of shape (d,)
     G, h : array or sparse matrix of shape (m, d), array of shape (m,), optional
         Inequalities Gx <= h.
     A, b : array or sparse matrix of shape (k, d), array of shape (k,), optional
         Equalities Ax = b.
     bounds : pair (low, high), or one for each variable, optional
-        None where there is no bound.
+        Bounds of the variables; None for no bound.
 
     Returns
     -------
     ConstrainedSolution
-        `status` is "optimal", "infeasible" (`conflict` and `message` name constraints that contradict each other),
-        "unbounded" (`ray` falls for ever) or "stalled". `gap` is the difference to the dual.
+        `status` is "optimal", "infeasible" (`conflict` and `message` name contradicting constraints), "unbounded"
+        (`ray` is a direction of unbounded decrease) or "stalled". `gap` is the duality gap.
 
     References
     ----------
@@ -80,7 +80,7 @@ def quadratic_program(
     matrix = symmetric(P, "P")
     slope = vector(q, "q", "quadratic_program")
     if len(slope) != len(matrix):
-        raise DataError(f"P has {len(matrix)} rows and q has {len(slope)} entries; give as many.")
+        raise DataError(f"P has {len(matrix)} rows but q has {len(slope)} entries; they must agree.")
     check_convex(matrix, "quadratic_program")
     given = LinearConstraints.read(len(slope), G, h, A, b, bounds, "quadratic_program", "G h A b")
     if not given:
@@ -88,14 +88,14 @@ def quadratic_program(
     program = _Program.of(matrix, slope, given)
     found, duals = program.clarabel()
     status, steps, k = str(found.status), int(found.iterations), len(given.b)
-    if "Infeasible" in status:  # the primal or the dual: which, is asked of a program without an objective
+    if "Infeasible" in status:  # the primal or the dual: decided by solving without an objective
         pairs = list(zip(given.low.tolist(), given.high.tolist(), strict=True))
         feasible = linear_program(np.zeros_like(slope), given.G, given.h, given.A, given.b, pairs)
         return no_minimum(feasible.x if feasible.converged else None, slope, given, matrix, steps)
     point = program.polished(_Point(np.asarray(found.x, np.float64), duals[:k], np.maximum(duals[k:], 0.0)))
     if status in ("Solved", "AlmostSolved"):
         return program.answer(point, "optimal", steps, "")
-    message = f"Clarabel stopped early ({status}); scale rows and columns to like sizes."
+    message = f"Clarabel stopped early ({status}); scale rows and columns to similar sizes."
     return program.answer(point, "stalled", steps, message)
 
 
@@ -127,37 +127,37 @@ class _Program(NamedTuple):
         return cls(P, q, given, R, r, below, above)
 
     def clarabel(self) -> tuple[Any, Array]:
-        """Clarabel's answer, and its multipliers: equalities first."""
-        import clarabel  # only when a program is solved
+        """Return Clarabel's solution and its multipliers, equalities first."""
+        import clarabel  # imported lazily
 
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-        # An objective with entries about 1 suits its tolerances; multipliers are scaled back.
+        # Scale the objective to entries of about 1, as its tolerances assume; multipliers are scaled back.
         size = max(float(np.abs(self.P).max()), float(np.abs(self.q).max())) or 1.0
         left = sparse.vstack([sparse.csr_array(self.given.A), self.R])
         right = np.concatenate([self.given.b, self.r])
         cones = [clarabel.ZeroConeT(len(self.given.b)), clarabel.NonnegativeConeT(len(self.r))]
-        # SciPy's matrices, not its arrays: what the binding asks for.
+        # The binding expects SciPy's sparse matrices, not its sparse arrays.
         upper = sparse.csc_matrix(np.triu(self.P / size))
         found = clarabel.DefaultSolver(upper, self.q / size, sparse.csc_matrix(left), right, cones, settings).solve()
         return found, size * np.asarray(found.z, np.float64)
 
     def polished(self, point: _Point) -> _Point:
-        """The solution of (2) and (3) with the active constraints as equalities, if it meets (2) to (4) better."""
+        """Return the solution of (2) and (3) with the active constraints as equalities, if it has smaller residuals."""
         x, y, z = point
         active = np.flatnonzero(z > self.r - self.R @ x)
         d, k = len(x), len(y)
         if d + k + len(active) > _POLISHED:
             return point
-        held = np.vstack([sparse.csr_array(self.given.A).toarray(), self.R[active].toarray()])
-        system = np.block([[self.P, held.T], [held, np.zeros((len(held), len(held)))]])
+        fixed = np.vstack([sparse.csr_array(self.given.A).toarray(), self.R[active].toarray()])
+        system = np.block([[self.P, fixed.T], [fixed, np.zeros((len(fixed), len(fixed)))]])
         right = np.concatenate([-self.q, self.given.b, self.r[active]])
         now = np.concatenate([x, y, z[active]])
         answer = now + np.linalg.lstsq(system, right - system @ now, rcond=1e-12)[0]
-        prices = np.zeros_like(z)
-        prices[active] = np.maximum(answer[d + k :], 0.0)
-        better = _Point(answer[:d], answer[d : d + k], prices)
+        multipliers = np.zeros_like(z)
+        multipliers[active] = np.maximum(answer[d + k :], 0.0)
+        better = _Point(answer[:d], answer[d : d + k], multipliers)
         return better if self.residual(better) <= self.residual(point) else point
 
     def residual(self, point: _Point) -> float:
@@ -173,7 +173,7 @@ class _Program(NamedTuple):
         return max(float(part.max(initial=0.0)) for part in parts)
 
     def answer(self, point: _Point, status: str, steps: int, message: str) -> ConstrainedSolution:
-        """The solution with everything a user may ask of it."""
+        """Return the solution with value, gap, multipliers and active sets."""
         x, y, z = point
         bend = float(x @ self.P @ x) / 2
         value = bend + float(self.q @ x)
@@ -197,7 +197,7 @@ class _Program(NamedTuple):
 
 
 def _free(P: Array, q: Array, given: LinearConstraints) -> ConstrainedSolution:
-    """Without constraints: a linear system."""
+    """Solve the program without constraints: a linear system."""
     lowest = Quadratic(P, q).lowest()
     if lowest.ray is not None:
         return no_minimum(np.zeros_like(q), q, given, P, 0)

@@ -1,4 +1,4 @@
-"""Quadratic functions, and their smallest values in closed form.
+"""Quadratic functions and their minima in closed form.
 
     f(x) = 1/2 x'Px + q'x + r                                                                                      (1)
 
@@ -7,8 +7,8 @@ all minima) and
 
     min f = r - 1/2 q'P^+ q                                                                                        (2)
 
-Otherwise f has no lower bound: it falls along an eigenvector with a negative eigenvalue, or along the part of q outside
-the range, where P does not bend it up.
+Otherwise f is unbounded below: it decreases along an eigenvector with a negative eigenvalue, or along the component of
+-q outside the range of P, where the curvature is zero.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Lowest", "Quadratic", "check_convex", "symmetric"]
 
 Array = NDArray[np.float64]
 
-_RANK = 1e-10  # of the largest eigenvalue: below it one counts as zero
+_RANK = 1e-10  # eigenvalues below this, relative to the largest, count as zero
 
 
 class Lowest(NamedTuple):
-    """The infimum of a quadratic: where and what, or a direction along which there is none."""
+    """The infimum of a quadratic: minimiser and value, or a direction along which it is unbounded."""
 
     x: Array
     value: float
@@ -37,15 +37,14 @@ class Lowest(NamedTuple):
 
 
 class Quadratic:
-    """The function 1/2 x'Px + q'x + r; without P it is the plane q'x + r.
+    """The function 1/2 x'Px + q'x + r; without P the linear function q'x + r.
 
-    Objectives and constraints that are quadratic or linear are given to `Problem` in this form when their dual is to be
-    exact.
+    If all functions of a `Problem` have this form, its dual is computed exactly.
 
     Parameters
     ----------
     P : array of shape (d, d), or None
-        Symmetric; None for zero.
+        Symmetric matrix; None means zero.
     q : array of shape (d,), optional
         Zero by default.
     r : float, default=0.0
@@ -60,7 +59,7 @@ class Quadratic:
 
     def __init__(self, P: Any, q: Any = None, r: float = 0.0) -> None:
         if P is None and q is None:
-            raise ParameterError("Quadratic needs P or q; give at least one of them.")
+            raise ParameterError("Quadratic needs at least one of P and q.")
         if P is None:
             self.q = vector(q, "q", "Quadratic")
             self.P = np.zeros((self.q.size, self.q.size))
@@ -68,7 +67,7 @@ class Quadratic:
             self.P = symmetric(P, "P")
             self.q = np.zeros(len(self.P)) if q is None else vector(q, "q", "Quadratic")
         if self.q.size != len(self.P):
-            raise DataError(f"P has {len(self.P)} rows and q has {self.q.size} entries; give as many.")
+            raise DataError(f"P has {len(self.P)} rows but q has {self.q.size} entries; they must agree.")
         self.r = float(r)
 
     def __call__(self, x: Any) -> float:
@@ -85,7 +84,7 @@ class Quadratic:
     def lowest(self) -> Lowest:
         """The infimum, by (2)."""
         values, vectors = np.linalg.eigh(self.P)
-        # An orthogonal mixture of entries rounds by their largest, so that is the scale of zero for both.
+        # Rounding errors of orthogonal transformations are relative to the largest entry.
         bent = np.abs(values) > _RANK * max(float(np.abs(values).max()), 1e-300)
         slope = vectors.T @ self.q
         flat = ~bent & (np.abs(slope) > _RANK * max(float(np.abs(self.q).max()), 1e-300))
@@ -103,30 +102,30 @@ def symmetric(P: Any, name: str) -> Array:
     try:
         matrix = np.array(P.toarray() if hasattr(P, "toarray") else P, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name} does not hold numbers; give a square array of them.") from None
+        raise DataError(f"{name} is not numeric; pass a square array of numbers.") from None
     if matrix.ndim == 0:
         matrix = matrix.reshape(1, 1)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise DataError(f"{name} has shape {matrix.shape}; a quadratic needs as many rows as columns.")
+        raise DataError(f"{name} has shape {matrix.shape}; a square matrix is needed.")
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise DataError(f"{name} is missing or infinite at row {row}, column {column}; give finite numbers.")
+        raise DataError(f"{name} is missing or infinite at row {row}, column {column}; all entries must be finite.")
     apart = np.abs(matrix - matrix.T)
     if apart.max() > 1e-8 * np.abs(matrix).max():
         row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
         raise DataError(
-            f"{name} is not symmetric (rows and columns {row} and {column} differ); give (P + P')/2, which has the "
+            f"{name} is not symmetric (rows and columns {row} and {column} differ); pass (P + P')/2, which has the "
             "same values of x'Px."
         )
     return (matrix + matrix.T) / 2
 
 
 def check_convex(P: Array, function: str) -> None:
-    """Refuse a matrix that is not positive semidefinite."""
+    """Raise if a matrix is not positive semidefinite."""
     values = np.linalg.eigvalsh(P)
     if values[0] < -_RANK * max(float(np.abs(values).max()), 1e-300):
         raise ParameterError(
-            f"P has the negative eigenvalue {values[0]:.6g}, so the problem is not convex and {function} could not "
-            f"tell a local minimum from a global one; give a positive semidefinite P (P + {-values[0]:.6g} I is one), "
-            "or look for a local minimum by constrained_minimum."
+            f"P has the negative eigenvalue {values[0]:.6g}, so the problem is not convex and {function} cannot "
+            f"guarantee a global minimum; pass a positive semidefinite P (such as P + {-values[0]:.6g} I), or find a "
+            "local minimum with constrained_minimum."
         )

@@ -1,20 +1,20 @@
-"""BFGS: Newton's method with a Hessian learnt from gradients.
+"""BFGS and L-BFGS: quasi-Newton methods, which approximate the Hessian from gradients.
 
-With s = x+ - x and y = g+ - g, a Hessian B near x fulfils B s = y, the secant equation in d dimensions. Its inverse H
-is changed as little as this allows, by two ranks:
+With s = x+ - x and y = g+ - g, a Hessian B near x satisfies the secant equation B s = y. Its inverse H is updated by
+the smallest change that satisfies it, of rank two:
 
     p = -H g,     x+ = x + t p                                                                                     (1)
     H+ = (I - r s y') H (I - r y s') + r s s',        r = 1 / y's                                                  (2)
 
-H stays positive definite as long as y's > 0, which a search that leaves |phi'(t)| <= 0.9 |phi'(0)| ensures. The first
-t is 1: near the minimum it is the right one. H starts at the identity and is rescaled by y's / y'y after one step.
+H stays positive definite as long as y's > 0, which a line search with |phi'(t)| <= 0.9 |phi'(0)| ensures. The initial
+t is 1, which is optimal near the minimum. H starts as the identity and is rescaled by y's / y'y after the first step.
 
-With `memory=m` only the last m pairs are kept and H is never formed, so that d may be large (L-BFGS). Written out, (2)
-makes H g from the pairs, the newest first, then from the oldest on:
+With `memory=m` only the last m pairs are stored and H is never formed, so d may be large (L-BFGS). The product H g is
+computed from the pairs by the two-loop recursion, from newest to oldest and back:
 
     a_i = s_i'q / y_i's_i,   q <- q - a_i y_i;      q <- q y's / y'y;      q <- q + (a_i - y_i'q / y_i's_i) s_i    (3)
 
-The theory is for smooth functions; on others BFGS often works and promises nothing.
+The theory assumes smooth functions; on others BFGS often works but without guarantees.
 References: Nocedal and Wright, Numerical Optimization (2006), chapters 6 and 7; Liu and Nocedal (1989).
 """
 
@@ -30,13 +30,13 @@ from numpy.typing import NDArray
 from summula.core.estimator.parameters import integer, none, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, by_slopes
-from summula.optimize.objective import Objective, Trail, check_arguments
+from summula.optimize.objective import Objective, check_arguments, start_trail
 
 __all__ = ["bfgs"]
 
 Array = NDArray[np.float64]
 
-_FLAT = 0.9  # share of the first slope that a search along a line may leave
+_FLAT = 0.9  # final slope of a line search, relative to the initial slope
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -54,21 +54,22 @@ def bfgs(
     Parameters
     ----------
     f : callable
-        x -> number.
+        Function to minimise, x -> number.
     x0 : number or array of shape (d,)
-        Where to start.
+        Starting point.
     gradient : callable, optional
-        x -> array of shape (d,); central differences without it.
+        Gradient of f, x -> array of shape (d,). By default central differences.
     memory : int, optional
-        How many of the last steps L-BFGS remembers; the whole d by d matrix by default.
+        Number of pairs stored by L-BFGS; by default the full d by d matrix is stored (BFGS).
     tolerance : float, default=1e-6
-        The length of the gradient at which to stop.
+        Stop when the norm of the gradient is at most this value.
     max_steps : int, default=10_000
+        Maximum number of steps.
 
     Returns
     -------
     Solution
-        `trace` has the values, `path` the points.
+        `trace` contains the objective values, `path` the iterates.
 
     References
     ----------
@@ -91,55 +92,51 @@ def bfgs(
         max_steps=(max_steps, (integer(1),)),
     )
     objective = Objective(f, x0, gradient, function="bfgs")
-    x, value = objective.start, objective.first_value()
-    g, trail = objective.gradient(x), Trail(objective)
+    x, value, g, trail = start_trail(objective)
     H: _Matrix | _Pairs = _Matrix(len(x)) if memory is None else _Pairs(memory)
-    trail.add(x, value)
     while np.linalg.norm(g) > tolerance:
-        if len(trail.values) > max_steps:
-            return trail.unfinished(x, value, g, tolerance)
-        if trail.stuck(g):
-            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g))
+        if (ended := trail.exhausted(x, value, g, tolerance, max_steps)) is not None:
+            return ended
         p = -H.times(g)  # (1)
-        if not float(g @ p) < 0:  # rounding has spoilt H
-            H.forget()
+        if not float(g @ p) < 0:  # H is not positive definite, because of rounding
+            H.reset()
             p = -g
         line = Line(objective, x, p, value, g)
         first = 1.0 / max(1.0, float(np.linalg.norm(g))) if H.is_identity else 1.0
         stop = by_slopes(line, first, _FLAT)
         if stop.status == "unbounded":
-            return trail.bottomless(line.point(stop.t), stop.value)
+            return trail.unbounded(line.point(stop.t), stop.value)
         if stop.t == 0.0 and H.is_identity:
-            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g))
+            return trail.stalled(x, value, g)
         if stop.t == 0.0 and -float(g @ p) <= _ROUNDING * abs(value):
-            return trail.end(x, value, "converged", message="What H still promises to gain is less than rounding.")
+            return trail.end(x, value, "converged", message="The predicted decrease is below rounding error.")
         if stop.t == 0.0:
-            H.forget()
+            H.reset()
             continue
         s, y = line.point(stop.t) - x, line.gradient(stop.t) - g
         x, value, g = line.point(stop.t), stop.value, line.gradient(stop.t)
         trail.add(x, value)
-        if trail.fallen:
-            return trail.bottomless(x, value)
+        if trail.is_diverging:
+            return trail.unbounded(x, value)
         if float(y @ s) > _ROUNDING * float(np.linalg.norm(y) * np.linalg.norm(s)):
-            H.learn(s, y)  # a pair without curvature teaches nothing
+            H.update(s, y)  # pairs without positive curvature are skipped
     return trail.end(x, value, "converged")
 
 
 class _Matrix:
-    """H whole."""
+    """H as a matrix."""
 
     def __init__(self, d: int) -> None:
         self.H, self.is_identity = np.eye(d), True
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.H, self.is_identity = np.eye(len(self.H)), True
 
     def times(self, g: Array) -> Array:
         return np.asarray(self.H @ g)
 
-    def learn(self, s: Array, y: Array) -> None:
-        """(2), from a multiple of the identity at first."""
+    def update(self, s: Array, y: Array) -> None:
+        """Apply (2), starting from a multiple of the identity."""
         bend = float(y @ s)
         if self.is_identity:
             self.H = self.H * (bend / float(y @ y))
@@ -157,14 +154,14 @@ class _Pairs:
     def is_identity(self) -> bool:
         return not self.pairs
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.pairs.clear()
 
-    def learn(self, s: Array, y: Array) -> None:
+    def update(self, s: Array, y: Array) -> None:
         self.pairs.append((s, y))
 
     def times(self, g: Array) -> Array:
-        """H g by (3): back through the pairs, a multiple of the identity, and forth again."""
+        """Return H g by the two-loop recursion (3)."""
         q, shares = g.copy(), []
         for s, y in reversed(self.pairs):
             shares.append(float(s @ q) / float(y @ s))

@@ -1,17 +1,16 @@
-"""Newton's method for roots: f(x) = 0 for as many equations as unknowns.
+"""Newton's method for systems of equations f(x) = 0 with as many equations as unknowns.
 
-The tangent at x is zero where
+The linearisation at x is zero where
 
     J(x) p = -f(x),      x+ = x + t p                                                                              (1)
 
-with J the matrix of derivatives; in one variable x+ = x - f(x) / f'(x). The full step t = 1 squares the error once x is
-near a simple root, and may lead astray before. Along p the length of f falls at first, d|f|/dt = -|f|, so t is halved
-until
+with J the Jacobian; in one variable x+ = x - f(x) / f'(x). The full step t = 1 converges quadratically near a simple
+root, but may fail far from it. Along p the norm of f initially decreases, d|f|/dt = -|f|, so t is halved until
 
     |f(x + t p)|  <=  (1 - c t) |f(x)|,     c = 1e-4                                                               (2)
 
-(damping). Where J is singular p is the shortest of the best answers to (1), in the sense of least squares. The method
-may then end where |f| has a minimum that is no root; it says so.
+(damping). If J is singular, p is the least-squares solution of (1) of minimum norm. The method may then end at a
+minimum of |f| that is not a root, which is reported.
 Reference: Deuflhard, Newton Methods for Nonlinear Problems (2011), chapter 3; Nocedal and Wright, chapter 11.
 """
 
@@ -45,25 +44,26 @@ def newton_root(
     tolerance: float = 1e-10,
     max_steps: int = 100,
 ) -> Solution:
-    """A root of f near x0, by Newton's method with damping.
+    """Find a root of f by damped Newton's method.
 
     Parameters
     ----------
     f : callable
         x -> number, or array of shape (d,): as many equations as unknowns.
     x0 : number or array of shape (d,)
-        Where to start.
+        Starting point.
     derivative : callable, optional
-        x -> f'(x), or the matrix of shape (d, d) with one row for each equation; central differences without it.
+        x -> f'(x), or the Jacobian of shape (d, d) with one row per equation. By default central differences.
     tolerance : float, default=1e-10
-        The length of f(x) at which to stop. Where rounding forbids that, the steps end when they no longer change x.
+        Stop when the norm of f(x) is at most this value, or when steps no longer change x because of rounding.
     max_steps : int, default=100
+        Maximum number of steps.
 
     Returns
     -------
     Solution
-        `value` is the length of f(x), and `trace` that of every step. `status` is "stalled" at a point where it cannot
-        be lowered further and is not zero.
+        `value` is the norm of f(x), and `trace` contains it for every step. `status` is "stalled" if it cannot be
+        decreased further and is not zero.
 
     References
     ----------
@@ -79,7 +79,7 @@ def newton_root(
     check_arguments("newton_root", tolerance=(tolerance, (real(0),)), max_steps=(max_steps, (integer(1),)))
     if derivative is not None and not callable(derivative):
         raise ParameterError(f"The 'derivative' parameter of newton_root must be a function of x, not {derivative!r}.")
-    unknowns = Objective(f, x0, function="newton_root")  # for its care of numbers and arrays
+    unknowns = Objective(f, x0, function="newton_root")  # handles numbers and arrays
     d = unknowns.start.size
 
     def values(x: Array) -> Array:
@@ -89,7 +89,7 @@ def newton_root(
         except OverflowError:
             return np.full(d, np.inf)
         if F.size != d:
-            raise DataError(f"f returned {F.size} values for {d} unknowns; newton_root needs as many equations.")
+            raise DataError(f"f returned {F.size} values for {d} unknowns; newton_root needs {d} equations.")
         return F.reshape(d)
 
     def jacobian(x: Array) -> Array:
@@ -97,14 +97,14 @@ def newton_root(
             return differences(values, x)
         J = np.asarray(derivative(unknowns.outside(x)), np.float64)
         if J.size != d * d:
-            raise DataError(f"derivative returned an array of shape {J.shape}; for {d} unknowns it is {d} by {d}.")
+            raise DataError(f"derivative returned an array of shape {J.shape}; for {d} unknowns it must be {d} by {d}.")
         return J.reshape(d, d)
 
     x, trail = unknowns.start, Trail(unknowns)
     F = values(x)
     length = float(np.linalg.norm(F))
     if not np.isfinite(length):
-        raise DataError("f is not finite at x0; newton_root has to start where it is: choose another x0.")
+        raise DataError("f is not finite at x0; choose another starting point.")
     trail.add(x, length)
     for _ in range(max_steps):
         if length <= tolerance:
@@ -116,20 +116,20 @@ def newton_root(
         t = 1.0
         for _ in range(_HALVINGS):
             ahead = values(x + t * p)
-            if np.linalg.norm(ahead) <= (1 - _ENOUGH * t) * length:  # (2); not so when it is NaN
+            if np.linalg.norm(ahead) <= (1 - _ENOUGH * t) * length:  # (2); false for NaN
                 break
             t /= 2
         else:
-            return trail.end(x, length, "stalled", message=_why(length))
+            return trail.end(x, length, "stalled", message=_advice(length))
         x, F, length = x + t * p, ahead, float(np.linalg.norm(ahead))
         trail.add(x, length)
     if length <= tolerance:
         return trail.end(x, length, "converged")
-    return trail.end(x, length, "max_iter", message=_why(length))
+    return trail.end(x, length, "max_iter", message=_advice(length))
 
 
 def _step(J: Array, F: Array) -> Array:
-    """(1), by least squares where J is singular."""
+    """Solve (1), by least squares if J is singular."""
     try:
         p = np.linalg.solve(J, -F)
         if np.isfinite(p).all() and np.linalg.cond(J) < 1e14:
@@ -137,12 +137,12 @@ def _step(J: Array, F: Array) -> Array:
     except np.linalg.LinAlgError:
         pass
     if not np.isfinite(J).all():
-        raise DataError("The derivative of f is not finite on the way; start from another x0.")
+        raise DataError("The derivative of f is not finite at an iterate; start from another x0.")
     return np.asarray(np.linalg.lstsq(J, -F, rcond=1e-12)[0])
 
 
-def _why(length: float) -> str:
+def _advice(length: float) -> str:
     return (
-        f"The length of f is {length:.3g} here and Newton's steps hardly lower it: there may be no root near; start "
-        "from another x0, or check the derivative."
+        f"The norm of f is {length:.3g} and Newton steps hardly decrease it: there may be no root nearby; start from "
+        "another x0, or check the derivative."
     )

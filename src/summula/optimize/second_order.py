@@ -1,20 +1,20 @@
-"""Newton's method for minima: the minimum of the quadratic that touches f at x.
+"""Newton's method for minimisation: repeatedly minimise the quadratic approximation of f at x.
 
     (H + tau D) p = -g,     x+ = x + t p,     t = 1, 1/2, 1/4, ... until f(x + t p) <= f(x) + c t g'p              (1)
 
-with g and H the gradient and the Hessian at x. Where H is positive definite tau is 0, and near a minimum each step
-squares the error. Where it is not, its quadratic has no minimum and -H^-1 g may lead uphill. With m < 0 the smallest
-eigenvalue of D^-1/2 H D^-1/2, where D is the diagonal of |H| (so that the units of the variables do not matter),
+with g and H the gradient and the Hessian at x. If H is positive definite, tau is 0, and convergence near a minimum is
+quadratic. If not, the quadratic has no minimum and -H^-1 g may be an ascent direction. With m < 0 the smallest
+eigenvalue of D^-1/2 H D^-1/2, where D is the diagonal of |H| (so that the scaling of variables does not matter),
 
     tau = -2 m                                                                                                     (2)
 
-turns the most bent-down direction into one that bends up as much, so that p goes downhill; a singular H gets a tau that
-is tiny beside its largest eigenvalue. A shifted step has no natural length, so it may also be doubled.
-The answer says how often there was a shift.
+reverses the most negative curvature, so that p is a descent direction; a singular H gets a tau that is tiny relative to
+its largest eigenvalue. A shifted step has no natural length, so it may also be doubled. The number of shifts is
+reported.
 
 With the information (the expected Hessian) of a negative log-likelihood in place of H this is Fisher scoring; under a
 canonical link, as in logistic regression, the two are the same.
-A point with zero gradient and a negative eigenvalue is a saddle (or a maximum) and no minimum; it is reported as such.
+A point with zero gradient and a negative eigenvalue is a saddle point or a maximum, and is reported as such.
 References: Nocedal and Wright, Numerical Optimization (2006), section 3.4; Boyd and Vandenberghe, section 9.5.
 """
 
@@ -31,14 +31,14 @@ from summula.core.errors import DataError
 from summula.core.estimator.parameters import integer, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, backtracking, by_slopes
-from summula.optimize.objective import Objective, Trail, check_arguments
+from summula.optimize.objective import Objective, check_arguments, start_trail
 
 __all__ = ["newton"]
 
 Array = NDArray[np.float64]
 
-_SINGULAR = 1e-10  # of the largest eigenvalue: below it the smallest is taken for zero
-_FLAT = 0.9  # share of the first slope that the search along a shifted step may leave
+_SINGULAR = 1e-10  # eigenvalues below this, relative to the largest, count as zero
+_FLAT = 0.9  # final slope of the line search along a shifted step, relative to the initial slope
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -56,21 +56,23 @@ def newton(
     Parameters
     ----------
     f : callable
-        x -> number.
+        Function to minimise, x -> number.
     x0 : number or array of shape (d,)
-        Where to start.
+        Starting point.
     gradient, hessian : callable, optional
-        x -> array of shape (d,); x -> array of shape (d, d). Differences where they are not given. The expected Hessian
-        of a negative log-likelihood, the information, makes this Fisher scoring.
+        x -> array of shape (d,); x -> array of shape (d, d). By default finite differences. With the expected Hessian
+        of a negative log-likelihood (the Fisher information) this is Fisher scoring.
     tolerance : float, default=1e-8
-        The length of the gradient at which to stop. It also stops when the quadratic promises less than rounding.
+        Stop when the norm of the gradient is at most this value, or when the decrease predicted by the quadratic
+        model is below rounding error.
     max_steps : int, default=200
+        Maximum number of steps.
 
     Returns
     -------
     Solution
-        `trace` has the values, `path` the points. `status` is "saddle" where the gradient is zero and f bends down in
-        some direction. `message` tells at how many steps the Hessian was not positive definite and had to be shifted.
+        `trace` contains the objective values, `path` the iterates. `status` is "saddle" if the gradient is zero
+        and the Hessian has a negative eigenvalue. `message` tells in how many steps the Hessian was shifted.
 
     References
     ----------
@@ -85,13 +87,12 @@ def newton(
     >>> round(found.x, 8), round(found.value, 8), found.status
     (1.0, -1.0, 'converged')
     >>> found.message
-    'The Hessian was not positive definite at 1 of 4 steps and was shifted there.'
+    'The Hessian was not positive definite in 1 of 4 steps and was shifted.'
     """
     check_arguments("newton", tolerance=(tolerance, (real(0),)), max_steps=(max_steps, (integer(1),)))
     objective = Objective(f, x0, gradient, hessian, function="newton")
-    x, value = objective.start, objective.first_value()
-    g, trail, shifts = objective.gradient(x), Trail(objective), 0
-    trail.add(x, value)
+    x, value, g, trail = start_trail(objective)
+    shifts = 0
     while True:
         p, smallest, shifted = _step(objective, x, g)
         small = bool(np.linalg.norm(g) <= tolerance)
@@ -100,25 +101,25 @@ def newton(
         if small or (not shifted and -float(g @ p) / 2 <= _ROUNDING * abs(value)):
             return trail.end(x, value, "converged", message=_shifted(shifts, len(trail.values) - 1))
         if len(trail.values) > max_steps:
-            return trail.unfinished(x, value, g, tolerance)
+            return trail.out_of_steps(x, value, g, tolerance)
         line = Line(objective, x, p, value, g)
         stop = by_slopes(line, 1.0, _FLAT) if shifted else backtracking(line, 1.0)
         if stop.status == "unbounded":
-            return trail.bottomless(line.point(stop.t), stop.value)
+            return trail.unbounded(line.point(stop.t), stop.value)
         if stop.t == 0.0:
-            return trail.end(x, value, "stalled", message=objective.why_stalled(x, g))
+            return trail.stalled(x, value, g)
         shifts += shifted
         x, value, g = line.point(stop.t), stop.value, objective.gradient(line.point(stop.t))
         trail.add(x, value)
-        if trail.fallen:
-            return trail.bottomless(x, value)
+        if trail.is_diverging:
+            return trail.unbounded(x, value)
 
 
 def _step(objective: Objective, x: Array, g: Array) -> tuple[Array, float, bool]:
-    """Newton's direction (1), the smallest eigenvalue of H where it is not positive (else 0), whether H was shifted."""
+    """Return Newton's direction (1), the smallest eigenvalue of H if negative (else 0), and whether H was shifted."""
     H = objective.hessian(x)
     if not (np.isfinite(H).all() and np.isfinite(g).all()):
-        raise DataError("The gradient or the Hessian is not finite on the way; start from another x0.")
+        raise DataError("The gradient or the Hessian is not finite at an iterate; start from another x0.")
     diagonal = np.abs(np.diag(H))
     D = np.sqrt(np.where(diagonal > 0, diagonal, max(float(diagonal.max()), 1e-300)))
     C = H / D / D[:, None]
@@ -131,7 +132,7 @@ def _step(objective: Objective, x: Array, g: Array) -> tuple[Array, float, bool]
     values, vectors = np.linalg.eigh((C + C.T) / 2)
     smallest, largest = float(values[0]), float(np.abs(values).max())
     tau = 0.0
-    if not largest:  # no bend at all: p = -g
+    if not largest:  # no curvature: p = -g
         return -g, 0.0, True
     if smallest <= _SINGULAR * largest:
         tau = max(-2 * smallest, _SINGULAR * largest - smallest)  # (2)
@@ -143,11 +144,11 @@ def _step(objective: Objective, x: Array, g: Array) -> tuple[Array, float, bool]
 def _shifted(shifts: int, steps: int) -> str:
     if not shifts:
         return ""
-    return f"The Hessian was not positive definite at {shifts} of {steps} steps and was shifted there."
+    return f"The Hessian was not positive definite in {shifts} of {steps} steps and was shifted."
 
 
 def _saddle(smallest: float) -> str:
     return (
-        f"The gradient is zero here, but the Hessian has the eigenvalue {smallest:.3g}: a saddle or a maximum, no "
+        f"The gradient is zero, but the Hessian has the eigenvalue {smallest:.3g}: a saddle point or a maximum, not a "
         "minimum; start from another x0."
     )

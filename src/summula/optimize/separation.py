@@ -1,26 +1,26 @@
-"""Whether a hyperplane separates classes, decided by linear programming.
+"""Linear separability of classes, decided by linear programming.
 
-With two classes and s_i = +1 or -1, the hyperplane w'x + b = 0 separates them when
+With two classes and s_i = +1 or -1, the hyperplane w'x + b = 0 separates them if
 
     s_i (w'x_i + b) >= 0                               in every row i,                                           (1)
 
-completely when all are > 0, trivially when all are = 0. K classes have a direction each, and
+completely if all are > 0, trivially if all are = 0. For K classes with one direction each,
 
     (beta_{y_i} - beta_k)'x_i + b_{y_i} - b_k >= 0     in every row i, for every k other than y_i.               (2)
 
-Write either as A theta >= 0. In one column the answer can be read off the smallest and the largest value of each
-class. Else two linear programs give it (Albert and Anderson 1984; Konis 2007):
+Write either as A theta >= 0. For a single column the answer follows from the minimum and maximum of each class;
+otherwise from two linear programs (Albert and Anderson 1984; Konis 2007):
 
-    max 1'A theta   s.t.  A theta >= 0,  |w|_1 <= 1    is 0 exactly when classes overlap,                        (3)
-    max t           s.t.  A theta >= t,  |w|_1 <= 1    is above 0 exactly when separation is complete,           (4)
+    max 1'A theta   s.t.  A theta >= 0,  |w|_1 <= 1    is 0 if and only if classes overlap,                      (3)
+    max t           s.t.  A theta >= t,  |w|_1 <= 1    is positive if and only if separation is complete,        (4)
 
 and if neither holds separation is quasi-complete. The maximum likelihood estimate of logistic regression exists only
-when classes overlap. The corners of the 1-norm ball are directions of few columns.
+if classes overlap. Solutions at vertices of the 1-norm ball use few columns.
 
-Both programs are solved on a working set of inequalities, to which the worst violated ones are added. The objective
-stays that of all rows, so that with fewer of them (3) and (4) can only be larger: a value of 0 is a proof for all rows.
-A direction is believed only after its signs have been computed anew on every row. What comes closer to a tie than
-about 1e-8 of the spread of the columns is taken for one; single columns are compared exactly.
+Both programs are solved on a working set of inequalities, to which the most violated ones are added. The objective is
+that of all rows, so relaxing constraints can only increase (3) and (4): a value of 0 is a proof for all rows. A
+direction is accepted only after its signs have been recomputed on all rows. Differences below about 1e-8 of the spread
+of the columns count as ties; single columns are compared exactly.
 """
 
 from __future__ import annotations
@@ -46,32 +46,33 @@ __all__ = ["Separation", "is_linearly_separable", "separating_hyperplane", "sepa
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_TIE = 1e-9  # of a row's largest entry: what a linear program cannot tell from 0
+_TIE = 1e-9  # relative to the largest entry of a row: values that a linear program cannot distinguish from 0
 _EPS = float(np.finfo(np.float64).eps)
-_DENSE_CELLS = 20_000_000  # of ties that are still projected upon
+_DENSE_CELLS = 20_000_000  # maximum size of the matrix of ties that is projected on
 _HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Whether classes are separated, and by which direction; true when they are completely.
+    """Whether and how classes are linearly separated; true if separation is complete.
 
     Attributes
     ----------
     kind : {"complete", "quasi", "overlap"}
-        "complete": some hyperplane has every class strictly on its side. "quasi": no such hyperplane, but one with rows
-        of both classes on it and no row on the wrong side. "overlap": neither.
+        "complete": some hyperplane has each class strictly on its own side. "quasi": no such hyperplane, but one with
+        no row on the wrong side and some rows on it. "overlap": neither.
     coef : ndarray of shape (p,), or (K, p) for K > 2 classes, or None
-        A separating direction in the units of X, its largest entry 1 or -1; None when classes overlap. It points to the
-        second of two classes; of several, each has a row, and the largest score is that of the true one.
+        A separating direction in the units of X, scaled so that its largest absolute entry is 1; None if classes
+        overlap. For two classes it points to the second; for more there is one row per class, and the true class has
+        the largest score.
     intercept : float, ndarray of shape (K,), or None
     margin : float
-        The smallest distance of a row to the hyperplane (to the one between its class and another, for several) when
-        separation is complete; it is not the widest possible. 0 when quasi-complete, NaN when classes overlap.
+        If separation is complete, the smallest distance of a row to the hyperplane (for several classes, to the one
+        between its class and another); not the maximum margin. 0 if quasi-complete, NaN if classes overlap.
     columns : ndarray of int
-        The columns with a weight in `coef`: few of them, one where one is enough.
+        The columns with nonzero weight in `coef`: as few as were found, one if one suffices.
     classes : ndarray
-        The labels in order.
+        Sorted class labels.
     """
 
     kind: Literal["complete", "quasi", "overlap"]
@@ -86,15 +87,15 @@ class Separation:
 
 
 def separating_hyperplane(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -> Separation:
-    """A hyperplane that separates the classes of y, if there is one.
+    """Find a hyperplane that separates the classes of y, if there is one.
 
     Parameters
     ----------
     X : array, frame or sparse matrix of shape (n, p)
     y : array of shape (n,)
-        Class labels of any kind, at least two different ones.
+        Class labels of any type, with at least two distinct values.
     fit_intercept : bool, default=True
-        False: the hyperplane has to pass through the origin.
+        Whether the hyperplane has an intercept; if False it passes through the origin.
 
     Returns
     -------
@@ -123,15 +124,15 @@ def separating_hyperplane(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -
 
 
 def is_linearly_separable(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -> bool:
-    """Whether some hyperplane has every class strictly on its own side.
+    """Return whether classes are linearly separable: some hyperplane has each class strictly on its own side.
 
     Parameters
     ----------
     X : array, frame or sparse matrix of shape (n, p)
     y : array of shape (n,)
-        Class labels of any kind, at least two different ones.
+        Class labels of any type, with at least two distinct values.
     fit_intercept : bool, default=True
-        False: the hyperplane has to pass through the origin.
+        Whether the hyperplane has an intercept; if False it passes through the origin.
 
     Returns
     -------
@@ -148,14 +149,14 @@ def is_linearly_separable(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -
 
 
 def separation_of_rows(X: Any, codes: NDArray[Any], n_classes: int, fit_intercept: bool) -> Separation:
-    """The separation of rows that have been checked already: what solvers call.
+    """Return the separation of validated rows (used by solvers).
 
     Parameters
     ----------
     X : ndarray of float or CSR
-        Finite.
+        Finite values.
     codes : ndarray of int
-        The class of each row, 0 to n_classes - 1; every class has a row.
+        Class of each row, 0 to n_classes - 1; every class has at least one row.
     n_classes : int
         At least 2.
     fit_intercept : bool
@@ -165,7 +166,7 @@ def separation_of_rows(X: Any, codes: NDArray[Any], n_classes: int, fit_intercep
     Separation
         Its `classes` are the codes.
     """
-    with one_blas_thread():  # products are thin, and blocks small: more threads only wait for each other
+    with one_blas_thread():  # products are small, so more threads would not help
         return _decide(ClassInequalities(X, np.asarray(codes, dtype=np.int64), n_classes, fit_intercept))
 
 
@@ -184,9 +185,9 @@ def _decide(rows: ClassInequalities) -> Separation:
     strict = _strictly(rows, pairs)
     if strict is not None:
         strict = _with_fewer_columns(rows, strict, _strictly, float(rows.margins(strict).min()) / 10)
-        return _found(rows, "complete", rows.centred(rows.in_users_units(strict)))
+        return _found(rows, "complete", rows.centred(rows.in_original_units(strict)))
     if inside is not None:
-        weak = rows.in_users_units(_with_fewer_columns(rows, inside, _only_weakly, -_TIE / 10))
+        weak = rows.in_original_units(_with_fewer_columns(rows, inside, _only_weakly, -_TIE / 10))
     assert weak is not None
     return _found(rows, "quasi", weak)
 
@@ -195,12 +196,12 @@ def _decide(rows: ClassInequalities) -> Separation:
 
 
 def _one_column(rows: ClassInequalities, *, strict: bool) -> Direction | None:
-    """The best single column that separates completely (strict) or at least weakly, in the units of X."""
+    """Return the best single column that separates completely (strict) or weakly, in the units of X."""
     return _cut(rows, strict) if rows.fit_intercept else _sign(rows, strict)
 
 
 def _cut(rows: ClassInequalities, strict: bool) -> Direction | None:
-    """Classes in order along a column: weakly, some cut has whole classes on either side; strictly, every one has."""
+    """Separate classes by thresholds on a column: weakly by at least one, strictly between all classes."""
     order = np.lexsort((rows.high, rows.low), axis=0)
     low = np.take_along_axis(rows.low, order, axis=0)
     high = np.maximum.accumulate(np.take_along_axis(rows.high, order, axis=0), axis=0)
@@ -217,7 +218,7 @@ def _cut(rows: ClassInequalities, strict: bool) -> Direction | None:
     else:
         cut = int(np.argmax(np.where(apart[:, j], gap[:, j], -np.inf)))
         slope, cuts = np.where(np.arange(rows.n_classes) <= cut, -1.0, 1.0), np.full_like(place, place[cut])
-    # Scores of neighbours are equal at the cut between them.
+    # The scores of neighbouring classes are equal at the cut between them.
     b = np.append(0.0, np.cumsum(-np.diff(slope) * cuts))
     b = b - (slope[0] * cuts[0] + b[0])
     W = np.zeros((rows.n_classes, rows.p))
@@ -229,7 +230,7 @@ def _cut(rows: ClassInequalities, strict: bool) -> Direction | None:
 
 
 def _sign(rows: ClassInequalities, strict: bool) -> Direction | None:
-    """Without an intercept, a column separates classes where it is positive from those where it is negative."""
+    """Separate classes by the sign of a column, without an intercept."""
     plus, minus = rows.high > 0, rows.low < 0
     if strict:
         if rows.n_classes > 2:
@@ -253,11 +254,11 @@ def _sign(rows: ClassInequalities, strict: bool) -> Direction | None:
 
 
 def _weakly(rows: ClassInequalities, pairs: Integers) -> tuple[Direction | None, Integers]:
-    """A weakly separating direction that is not trivial, by (3), and the working set that was needed."""
+    """Return a nontrivial weakly separating direction, by (3), and the working set that was needed."""
     w, b = rows.objective()
     largest = max(float(np.abs(w).max(initial=0.0)), float(np.abs(b).max()) if rows.fit_intercept else 0.0)
     if largest <= 1e-13 * rows.n:
-        return None, pairs  # rows of A that sum to 0 prove that A theta >= 0 has trivial answers only
+        return None, pairs  # rows of A that sum to 0 prove that A theta >= 0 has only trivial solutions
     while True:
         direction, value = _solve(rows, pairs, (w / largest, b / largest))
         if value <= _TIE:
@@ -276,11 +277,11 @@ def _weakly(rows: ClassInequalities, pairs: Integers) -> tuple[Direction | None,
 
 
 def _strictly(rows: ClassInequalities, pairs: Integers) -> Direction | None:
-    """A direction that separates completely, by (4)."""
+    """Return a direction that separates completely, by (4)."""
     while True:
         direction, t = _solve(rows, pairs, None)
         margin = rows.margins(direction)
-        # What rounding can do to a product of p + 1 terms whose entries are at most 1 and weights sum to at most 1.
+        # Bound on the rounding error of a product of p + 1 terms, with entries at most 1 and weights of sum at most 1.
         rounding = 2 * (rows.p + 4) * _EPS * (2 + float(np.abs(direction.b).max()))
         smallest = margin.min()
         if smallest > max(rounding, t / 10):
@@ -301,7 +302,7 @@ def _with_fewer_columns(
     solve: Callable[[ClassInequalities, Integers], Direction | None],
     least: float,
 ) -> Direction:
-    """A direction in the heaviest columns only, as few as still have margins of at least `least`: by bisection."""
+    """Reduce a direction to the fewest columns, by weight, that keep margins of at least `least`, by bisection."""
     ranked, few = _by_weight(direction), 1  # one column alone has been tried
     while len(ranked) - few > 1:
         half = (few + len(ranked)) // 2
@@ -325,7 +326,7 @@ def _by_weight(direction: Direction) -> Integers:
 
 
 def _worst(rows: ClassInequalities, margin: Array, below: float) -> Integers:
-    """Some of the inequalities with smaller margins: the worst ones, and others spread over all of them."""
+    """Return some of the violated inequalities: the worst ones, and others spread evenly over all of them."""
     margin = margin.ravel()
     violated = np.flatnonzero(margin < below)
     several = 2 * rows.width * (rows.p + 1) + 50
@@ -336,7 +337,7 @@ def _worst(rows: ClassInequalities, margin: Array, below: float) -> Integers:
 
 
 def _solve(rows: ClassInequalities, pairs: Integers, objective: tuple[Array, Array] | None) -> tuple[Direction, float]:
-    """(3) with an objective, (4) without, for some of the inequalities: w = u - v with u, v >= 0; then b and t."""
+    """Solve (3) with an objective, (4) without, for some inequalities; variables u, v >= 0 with w = u - v, b, t."""
     A, B = rows.constraints(pairs)
     m, n_weights = A.shape
     parts, bounds = [-A, A], [(0.0, 1.0)] * (2 * n_weights)
@@ -345,7 +346,7 @@ def _solve(rows: ClassInequalities, pairs: Integers, objective: tuple[Array, Arr
         parts.append(-B)
         bounds += [(-2 * rows.largest, 2 * rows.largest)] * rows.width
         cost = np.append(cost, np.zeros(rows.width) if objective is None else -objective[1])
-        if rows.width > 1:  # a number added to every intercept changes nothing
+        if rows.width > 1:  # a constant added to all intercepts has no effect
             bounds[2 * n_weights] = (0.0, 0.0)
     if objective is None:
         parts.append(sparse.csr_array(np.ones((m, 1))))
@@ -366,13 +367,13 @@ def _linear_program(cost: Array, left: Any, right: Array, bounds: list[tuple[flo
         if answer.status == 0:
             return answer
     raise DataError(
-        f"Whether a hyperplane separates the classes could not be decided ({answer.message.strip().rstrip('.')}); "
-        "leave out columns that are nearly combinations of others."
+        f"Linear separability of the classes could not be decided ({answer.message.strip().rstrip('.')}); "
+        "drop columns that are nearly linear combinations of others."
     )
 
 
 def _on_its_ties(rows: ClassInequalities, direction: Direction, margin: Array) -> Direction:
-    """The direction with its tied rows made as good as exactly tied: projected on the null space of their rows of A."""
+    """Project a direction on the null space of the rows of A that are tied, so that they are tied to rounding."""
     tied = np.flatnonzero(np.abs(margin.ravel()) <= 10 * _TIE)
     weights = np.flatnonzero(direction.W.ravel())
     if not len(tied) or len(tied) * (len(weights) + rows.width) > _DENSE_CELLS:
@@ -391,7 +392,7 @@ def _on_its_ties(rows: ClassInequalities, direction: Direction, margin: Array) -
 
 
 def _found(rows: ClassInequalities, kind: Literal["complete", "quasi"], direction: Direction) -> Separation:
-    """A direction in the units of X as a result, its margin computed from all rows."""
+    """Return a direction in the units of X as a result, with its margin computed from all rows."""
     largest = np.abs(direction.W).max()
     W, b = direction.W / largest + 0.0, direction.b / largest + 0.0  # no -0
     margin = 0.0
@@ -413,7 +414,7 @@ def _found(rows: ClassInequalities, kind: Literal["complete", "quasi"], directio
 
 
 def _table(X: Any) -> Any:
-    """X as a float array or CSR without missing or infinite values."""
+    """Return X as a float array or CSR matrix without missing or infinite values."""
     who = "separating_hyperplane"
     names = None
     if sparse.issparse(X):
@@ -426,7 +427,7 @@ def _table(X: Any) -> Any:
     try:
         rows = X if sparse.issparse(X) else np.asarray(X)
         if rows.dtype.kind == "c":
-            raise DataError(f"X holds complex numbers; {who} needs real ones: give their parts as columns.")
+            raise DataError(f"X is complex; {who} needs real numbers: pass real and imaginary parts as columns.")
         rows = rows if rows.dtype in (np.float64, np.float32) else rows.astype(np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, DataError):
@@ -455,25 +456,25 @@ def _first_bad(rows: Any) -> tuple[int, int]:
 
 
 def _classes(y: Any, n_rows: int) -> tuple[NDArray[Any], Integers]:
-    """The classes in order, and the number of the class of each row."""
+    """Return the sorted classes, and the class index of each row."""
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise DataError(f"y has shape {labels.shape}; it needs one label a row: a 1d array.")
+        raise DataError(f"y has shape {labels.shape}; it must be a 1d array with one label per row.")
     if len(labels) != n_rows:
-        raise DataError(f"X has {n_rows} rows and y has {len(labels)}; give one label a row.")
+        raise DataError(f"X has {n_rows} rows but y has {len(labels)}; y must have one label per row.")
     missing = [_is_missing(label) for label in labels] if labels.dtype.kind == "O" else labels != labels
     if np.any(missing):
-        raise DataError(f"The label y is missing at row {int(np.argmax(missing))}; give it one, or drop the row.")
+        raise DataError(f"The label y is missing at row {int(np.argmax(missing))}; fill it in, or drop the row.")
     try:
         classes, codes = np.unique(labels, return_inverse=True)
-    except TypeError:  # labels of several types have no order of their own
+    except TypeError:  # labels of mixed types are not ordered
         distinct = sorted(set(labels.tolist()), key=lambda label: (type(label).__name__, str(label)))
         number = {label: k for k, label in enumerate(distinct)}
         classes, codes = np.empty(len(distinct), dtype=object), np.array([number[label] for label in labels.tolist()])
         classes[:] = distinct
     if len(classes) < 2:
         only = classes[0].item() if isinstance(classes[0], np.generic) else classes[0]
-        raise DataError(f"Every label in y is {only!r}; it takes two classes or more: give rows of another too.")
+        raise DataError(f"All labels in y are {only!r}; at least two classes are needed.")
     return classes, codes.astype(np.int64)
 
 

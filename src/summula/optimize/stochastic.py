@@ -1,16 +1,16 @@
-"""Stochastic gradient descent: the gradient of a few rows in place of that of all.
+"""Stochastic gradient descent: steps along the gradients of small batches of rows.
 
-With f(x) = (1/n) sum_i f_i(x), each epoch puts the n rows in a random order and cuts it into batches B:
+With f(x) = (1/n) sum_i f_i(x), each epoch shuffles the n rows and splits them into batches B:
 
     x+ = x - t_k (1/|B|) sum_{i in B} grad f_i(x),       k = 1, 2, ... the number of the step                      (1)
 
-The gradient of a batch is right on average and noisy. With a constant step x ends up wandering about the minimum, the
-closer the smaller the step; steps with sum t_k = infinity and sum t_k^2 < infinity get there (Robbins and Monro):
+The gradient of a batch is unbiased but noisy. With a constant step the iterates fluctuate about the minimum, at a
+distance that depends on the step; steps with sum t_k = infinity and sum t_k^2 < infinity converge (Robbins and Monro):
 
     t_k = t_1 / k^a,      1/2 < a <= 1                                                                             (2)
 
-(a = 1/2, the default, gets there slowly but forgives a t_1 that is too small.) Noise is averaged away by the mean of
-the points,
+(a = 1/2, the default, converges slowly but is robust to a t_1 that is too small.) Averaging the iterates reduces the
+noise,
 
     mean of x_k over the last half of the steps                                                                    (3)
 
@@ -34,7 +34,7 @@ __all__ = ["sgd"]
 
 Array = NDArray[np.float64]
 
-_FUNCTION = Allowed(callable, "a function of the number of the step")
+_FUNCTION = Allowed(callable, "a function of the step number")
 _RANDOM = (none, integer(0), Allowed(lambda value: isinstance(value, np.random.Generator), "a numpy Generator"))
 
 
@@ -52,38 +52,38 @@ def sgd(
     random_state: int | np.random.Generator | None = None,
     f: Callable[[Any], Any] | None = None,
 ) -> Solution:
-    """Minimise a mean over n rows by steps along the gradients of a few of them.
+    """Minimise a mean over n rows by stochastic gradient descent.
 
     Parameters
     ----------
     gradient : callable
         (x, rows) -> the mean gradient of these rows, an array of shape (d,); `rows` is an array of row numbers.
     n : int
-        How many rows there are.
+        Number of rows.
     x0 : number or array of shape (d,)
-        Where to start.
+        Starting point.
     step : float or callable, default=0.01
-        The first step t_1; or a function of the number of the step (1, 2, ...) that gives each.
+        Initial step t_1, or a function of the step number (1, 2, ...) that returns each step.
     schedule : {"constant", "inverse_scaling"}, default="constant"
-        The same step always, or t_1 / k^power.
+        Constant step, or t_1 / k^power.
     power : float, default=0.5
-        Of "inverse_scaling".
+        Exponent of "inverse_scaling".
     batch_size : int, default=1
-        Rows a step; the last batch of an epoch may be smaller.
+        Number of rows per step; the last batch of an epoch may be smaller.
     epochs : int, default=10
-        How often all rows are gone through.
+        Number of passes over all rows.
     averaging : bool, default=False
-        Whether the answer is the mean of the points of the last half of the steps, not the last point.
+        Whether to return the mean of the iterates of the last half of the steps instead of the last one.
     random_state : int, Generator or None
-        Of the order of rows. The same number gives the same bits.
+        Seed for shuffling the rows. Pass an int for reproducible results.
     f : callable, optional
-        x -> the mean over all rows, for the trace: evaluated once before the first epoch and once after each.
+        Objective x -> mean over all rows, for the trace; evaluated before the first epoch and after each epoch.
 
     Returns
     -------
     Solution
-        `status` is "max_iter", since nothing in (1) tells how near the minimum is, or "diverged". `n_steps` counts
-        epochs, `path` has the point after each, `value` and `trace` are those of `f` (NaN without).
+        `status` is "max_iter", since (1) has no convergence criterion, or "diverged". `n_steps` is the number of
+        epochs, `path` contains the point after each, `value` and `trace` are values of `f` (NaN without `f`).
 
     References
     ----------
@@ -91,7 +91,7 @@ def sgd(
 
     Examples
     --------
-    The mean of some numbers, a few at a time:
+    The mean of some numbers, computed in batches:
 
     >>> import numpy as np
     >>> from summula.optimize import sgd
@@ -123,7 +123,7 @@ def sgd(
     half = epochs * -(-n // batch_size) // 2
     for epoch in range(epochs):
         order = rng.permutation(n)
-        with np.errstate(over="ignore", invalid="ignore"):  # divergence is looked for below
+        with np.errstate(over="ignore", invalid="ignore"):  # divergence is detected below
             for start in range(0, n, batch_size):
                 k += 1
                 x = x - length(k) * _gradient(gradient, objective, x, order[start : start + batch_size])  # (1)
@@ -132,8 +132,8 @@ def sgd(
         if not np.isfinite(x).all():
             before = trail.points[-1] if trail.points else objective.start
             message = (
-                f"The points left the range of numbers in epoch {epoch + 1}; use a smaller step than {length(1):.6g}, "
-                "or scale the columns."
+                f"The iterates overflowed in epoch {epoch + 1}; use a step smaller than {length(1):.6g}, or scale the "
+                "columns."
             )
             return trail.end(np.atleast_1d(before), trail.values[-1], "diverged", message=message)
         trail.add(x, value(x))
@@ -141,12 +141,12 @@ def sgd(
         x = total / counted  # (3)
     last = value(x) if averaging else trail.values[-1]
     return trail.end(
-        x, last, "max_iter", message="All epochs are done; stochastic gradients do not tell how near x is."
+        x, last, "max_iter", message="All epochs are done; stochastic gradients give no convergence criterion."
     )
 
 
 def _schedule(step: float | Callable[[int], float], schedule: str, power: float) -> Callable[[int], float]:
-    """The length of step number k, from 1 on."""
+    """Return the step size as a function of the step number k = 1, 2, ..."""
     if callable(step):
         return step
     if schedule == "constant":
@@ -158,11 +158,11 @@ def _gradient(gradient: Callable[[Any, Any], Any], objective: Objective, x: Arra
     g = np.asarray(gradient(objective.outside(x), rows), np.float64)
     if g.size != x.size:
         raise DataError(
-            f"gradient returned an array of shape {g.shape}, and x has {x.size} entries; return the mean over the rows."
+            f"gradient returned an array of shape {g.shape}, but x has {x.size} entries; return the mean over the rows."
         )
     return g.reshape(x.shape)
 
 
 def _unknown(x: Any) -> float:
-    """The value of an objective nobody gave."""
+    """Value of an objective that was not given."""
     return np.nan

@@ -6,14 +6,14 @@ The lower limit after k successes in n trials is the q with
 
 and the upper limit is one minus the lower limit of the failures. The regularised incomplete beta function I and its
 inverse come from SciPy, to about twelve digits, as long as delta is not extremely small and n not extremely large.
-Elsewhere (1) is solved for s = log(q / (1 - q)) by bisection, with
+Otherwise (1) is solved for s = log(q / (1 - q)) by bisection, with
 
     log P = -n kl(k / n, q) + log(g(n) / (g(k) g(n - k))) + log sum over j of T_j                              (2)
     T_0 = 1,     T_j = T_{j-1} (q / (1 - q)) (n - k - j + 1) / (k + j)                                         (3)
 
 where kl is the relative entropy, g(x) = x! / (x / e)^x, and T_j the probability of k + j successes relative to that of
-k. For q < k / n the ratios in (3) are below 1 and decrease, so the terms after the last one computed are below a
-geometric series. That is added, and so is a bound on the rounding error of (2): the limit errs outward.
+k. For q < k / n the ratios in (3) are below 1 and decreasing, so the remaining terms are bounded by a geometric series.
+This bound and a bound on the rounding error of (2) are added, so that the limit errs outward.
 
 References: Clopper and Pearson (1934); Loader (2000) for (2).
 """
@@ -30,41 +30,41 @@ __all__ = ["lower_limit", "upper_limit"]
 
 Array = NDArray[np.float64]
 
-_SMALLEST_DELTA, _LARGEST_N, _SMALLEST_LIMIT = 1e-100, 2.0**30, 1e-10  # where SciPy's inverse is used
+_SMALLEST_DELTA, _LARGEST_N, _SMALLEST_LIMIT = 1e-100, 2.0**30, 1e-10  # range in which SciPy's inverse is used
 _EPS = np.finfo(np.float64).eps
 _TERMS = 64
 _HALVINGS = 64
 
 
 def lower_limit(k: Any, n: Any, delta: float) -> Array:
-    """Lower Clopper-Pearson limit (1) at confidence 1 - delta, rounded down; k may lie between whole numbers."""
+    """Return the lower Clopper-Pearson limit (1) at confidence 1 - delta, rounded down; k need not be an integer."""
     k, n = np.broadcast_arrays(np.asarray(k, np.float64), np.asarray(n, np.float64))
-    there = k > 0
+    interior = k > 0
     with np.errstate(all="ignore"):
-        found = betaincinv(np.where(there, k, 1.0), n - k + 1, delta)
-    careful = there & _beyond_scipy(found, n, delta)
+        found = betaincinv(np.where(interior, k, 1.0), n - k + 1, delta)
+    careful = interior & _beyond_scipy(found, n, delta)
     limit = np.array(np.clip(found * (1 - _slack(n)) - _EPS, 0.0, 1.0))
     if careful.any():
         limit[careful] = (1 - 4 * _EPS) * expit(_log_odds(k[careful], n[careful], delta))
-    return np.where(there, limit, 0.0)
+    return np.where(interior, limit, 0.0)
 
 
 def upper_limit(k: Any, n: Any, delta: float) -> Array:
-    """Upper Clopper-Pearson limit at confidence 1 - delta, rounded up; k may lie between whole numbers."""
+    """Return the upper Clopper-Pearson limit at confidence 1 - delta, rounded up; k need not be an integer."""
     k, n = np.broadcast_arrays(np.asarray(k, np.float64), np.asarray(n, np.float64))
-    there = k < n
+    interior = k < n
     with np.errstate(all="ignore"):
-        found = betainccinv(k + 1, np.where(there, n - k, 1.0), delta)
-    careful = there & _beyond_scipy(found, n, delta)
+        found = betainccinv(k + 1, np.where(interior, n - k, 1.0), delta)
+    careful = interior & _beyond_scipy(found, n, delta)
     limit = np.array(np.clip(found * (1 + _slack(n)) + _EPS, 0.0, 1.0))
     if careful.any():
         odds = -_log_odds((n - k)[careful], n[careful], delta)
         limit[careful] = np.minimum((1 + 4 * _EPS) * expit(odds), 1.0)
-    return np.where(there, limit, 1.0)
+    return np.where(interior, limit, 1.0)
 
 
 def _slack(n: Array) -> Array:
-    """Relative error of SciPy's inverse, generously."""
+    """Return an upper bound on the relative error of SciPy's inverse."""
     return 1e-12 * (1 + np.sqrt(n) / 1e3)
 
 
@@ -73,8 +73,8 @@ def _beyond_scipy(found: Array, n: Array, delta: float) -> NDArray[np.bool_]:
 
 
 def _log_odds(k: Array, n: Array, delta: float) -> Array:
-    """Log odds of the lower limit, from below."""
-    target = np.log(min(delta, 0.5))  # at 1/2 the limit is at most k / n already
+    """Return the log odds of the lower limit, rounded down."""
+    target = np.log(min(delta, 0.5))  # for 1/2 the limit is already at most k / n
     low = np.full(k.shape, np.log(delta) - 60.0)  # below the limit of one success in e^60 trials
     high = np.where(k < n, logit(np.minimum(k / n, 1 - 1e-16)), 40.0)
     for _ in range(_HALVINGS):
@@ -85,10 +85,10 @@ def _log_odds(k: Array, n: Array, delta: float) -> Array:
 
 
 def _log_tail(k: Array, n: Array, s: Array) -> Array:
-    """An upper bound on (2), almost attained, for q = expit(s) < k / n."""
+    """Return a tight upper bound on (2) for q = expit(s) < k / n."""
     log_q, log_p = -np.logaddexp(0.0, -s), -np.logaddexp(0.0, s)
     share, rest = k / n, (n - k) / n
-    # Relative to log_share and log_rest, not to 1, are their rounding errors small.
+    # Rounding errors must be small relative to log_share and log_rest, not to 1.
     with np.errstate(divide="ignore"):
         log_share = np.where(share < 0.5, np.log(share), np.log1p(-rest))
         log_rest = np.where(k == n, 0.0, np.where(rest < 0.5, np.log(rest), np.log1p(-share)))

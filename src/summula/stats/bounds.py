@@ -1,10 +1,10 @@
-"""What the mean of a sample says about the mean of the world, with a probability: bounds in closed form.
+"""Confidence bounds on a mean from a sample, in closed form.
 
 For n independent losses in [0, 1] with sample mean p, sample variance v and true mean mu, each bound below is
-one-sided: the chance that mu lies above `upper` is at most delta, and so is the chance that it lies below `lower`.
-(Both together hold with probability 1 - 2 delta.) No bound excludes the sample mean: where two bounds that were found
-separately would cross, which takes a delta near 1/2 or more, or an extreme sample, each is moved outward to the mean.
-That keeps both statements true, and lower <= upper always. With L = log(1 / delta) and the relative entropy
+one-sided: the probability that mu is above `upper` is at most delta, and so is the probability that it is below
+`lower`. (Both hold with probability at least 1 - 2 delta.) The bounds always include the sample mean: if separately
+computed bounds would exclude it, which requires a delta near 1/2 or more, or an extreme sample, they are moved outward
+to the mean, which preserves their validity and lower <= upper. With L = log(1 / delta) and the relative entropy
 kl(p, q) = p log(p / q) + (1 - p) log((1 - p) / (1 - q)),
 
     Hoeffding             mu <= p + sqrt(L / (2 n))                                                            (1)
@@ -12,17 +12,17 @@ kl(p, q) = p log(p / q) + (1 - p) log((1 - p) / (1 - q)),
     empirical Bernstein   mu <= p + sqrt(2 v log(2 / delta) / n) + 7 log(2 / delta) / (3 (n - 1))              (3)
     Clopper-Pearson       mu <= the q with P(Binomial(n, q) <= k) = delta, for k losses of 1 among n           (4)
 
-(1) needs the range alone and (2) is never worse; (3) sees a small variance; (4) is exact, for losses that are 0 or 1.
-`bounds_betting.py` has the tightest for other losses.
+(1) uses the range only and (2) is never worse; (3) exploits a small variance; (4) is exact for losses that are 0 or 1.
+`bounds_betting.py` has the tightest bounds for other losses.
 
-Two more statements rest on the binomial distribution alone. McNemar: of b + c rows on which exactly one of two models
-is right, each is as likely to be right as the other when their errors are equal,
+Two more results use only the binomial distribution. McNemar's test: if two models have equal error rates, then among
+the b + c rows on which exactly one of them is correct, each is correct with probability 1/2,
 
     p = P(Binomial(b + c, 1/2) >= max(b, c)), twice that for a difference of either sign                       (5)
 
-Order statistics: the k-th smallest of n scores lies below the (1 - alpha)-quantile with probability
+Order statistics: the k-th smallest of n scores is below the (1 - alpha)-quantile with probability
 
-    P(Binomial(n, 1 - alpha) >= k), which is at most delta from some k on when (1 - alpha)^n <= delta          (6)
+    P(Binomial(n, 1 - alpha) >= k), which is at most delta for large enough k if (1 - alpha)^n <= delta        (6)
 
 References: Hoeffding (1963), theorem 1; Chernoff (1952); Maurer and Pontil (2009), theorem 4; Clopper and Pearson
 (1934); McNemar (1947); Tong, Feng and Li (2018), proposition 1.
@@ -61,12 +61,12 @@ _HALVINGS = 60
 
 
 class Bounds(NamedTuple):
-    """Bounds on a true mean, each wrong with probability at most delta.
+    """One-sided bounds on a true mean, each with error probability at most delta.
 
     Attributes
     ----------
     lower, upper : float or ndarray
-        One for each sample, in the shape of what was given.
+        One value per sample, in the shape of the arguments.
     """
 
     lower: Any
@@ -74,14 +74,14 @@ class Bounds(NamedTuple):
 
 
 class McNemar(NamedTuple):
-    """Which of two models errs more, by the rows on which exactly one of them errs.
+    """Result of McNemar's test: which of two models has the larger error rate.
 
     Attributes
     ----------
     p_value : float or ndarray
-        Of "both err equally often", against a difference of either sign.
+        Two-sided p-value of the hypothesis of equal error rates.
     p_first_worse, p_second_worse : float or ndarray
-        Against a difference of one sign: small when the first (the second) model errs more often.
+        One-sided p-values: small if the first (the second) model has the larger error rate.
     """
 
     p_value: Any
@@ -90,35 +90,35 @@ class McNemar(NamedTuple):
 
 
 def check_delta(delta: Any, name: str = "delta") -> float:
-    """A probability of being wrong, strictly between 0 and 1."""
+    """Return a probability strictly between 0 and 1."""
     try:
         value = float(delta)
     except (TypeError, ValueError):
         value = float("nan")
     if not 0.0 < value < 1.0 or isinstance(delta, bool | np.bool_):
-        raise ParameterError(f"{name} must be a number between 0 and 1, both excluded; got {delta!r}: 0.05 is usual.")
+        raise ParameterError(f"{name} must be a number between 0 and 1 (exclusive), such as 0.05; got {delta!r}.")
     return value
 
 
 def shared_delta(delta: float, n_models: int) -> float:
-    """The probability of error left for each of several models (union bound), rounded down."""
+    """Return the error probability for each of several models (union bound), rounded down."""
     share = math.nextafter(delta / n_models, 0.0) if n_models > 1 else delta
     if not share:
-        raise ParameterError(f"delta={delta:g} is too small to be divided among {n_models} models: use a larger delta.")
+        raise ParameterError(f"delta={delta:g} is too small to divide among {n_models} models: use a larger delta.")
     return share
 
 
 def hoeffding_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
-    """Hoeffding's bounds (1).
+    """Compute Hoeffding's bounds (1).
 
     Parameters
     ----------
     mean : float or array-like
         Means of losses in [0, 1].
     n : int or array-like
-        How many losses each is the mean of.
+        Number of losses averaged.
     delta : float
-        The chance that a bound is wrong, for each of the two.
+        Error probability of each one-sided bound.
 
     Returns
     -------
@@ -135,16 +135,16 @@ def hoeffding_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Boun
 
 
 def chernoff_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
-    """Chernoff's bounds in terms of the relative entropy (2).
+    """Compute Chernoff's bounds (2), based on the relative entropy.
 
     Parameters
     ----------
     mean : float or array-like
         Means of losses in [0, 1].
     n : int or array-like
-        How many losses each is the mean of.
+        Number of losses averaged.
     delta : float
-        The chance that a bound is wrong, for each of the two.
+        Error probability of each one-sided bound.
 
     Returns
     -------
@@ -161,18 +161,18 @@ def chernoff_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bound
 
 
 def bernstein_bounds(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
-    """Bounds from the mean and the variance of a sample (3).
+    """Compute the empirical Bernstein bounds (3) from the mean and variance of a sample.
 
     Parameters
     ----------
     mean : float or array-like
         Means of losses in [0, 1].
     variance : float or array-like
-        Their sample variances, with n - 1 below.
+        Sample variances, with denominator n - 1.
     n : int or array-like
-        How many losses, at least 2.
+        Number of losses, at least 2.
     delta : float
-        The chance that a bound is wrong, for each of the two.
+        Error probability of each one-sided bound.
 
     Returns
     -------
@@ -186,24 +186,25 @@ def bernstein_bounds(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, delta: 
     p, n = _means(mean, n)
     v = np.asarray(variance, np.float64)
     if (n < 2).any():
-        raise DataError("Bernstein's bound needs a variance, hence at least 2 rows: give more, or use Hoeffding's.")
+        raise DataError("Bernstein's bound needs a variance, hence at least 2 rows: use more, or Hoeffding's bound.")
     if not (v >= 0).all():
-        raise DataError("The variance is negative or missing; it must be a number that is at least 0.")
+        raise DataError("The variance is negative or missing; it must be a non-negative number.")
     both = np.log(2.0) - np.log(check_delta(delta))
     width = np.sqrt(2 * v * both / n) + 7 * both / (3 * (n - 1))
     return outward(p - width, p + width, p)
 
 
 def clopper_pearson_bounds(k: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
-    """Exact bounds on a probability from a count (4).
+    """Compute the exact Clopper-Pearson bounds (4) on a probability.
 
     Parameters
     ----------
     k : int or array-like
-        How many of the n losses are 1; the others are 0.
+        Number of losses that are 1; the others are 0.
     n : int or array-like
+        Number of losses.
     delta : float
-        The chance that a bound is wrong, for each of the two.
+        Error probability of each one-sided bound.
 
     Returns
     -------
@@ -219,17 +220,17 @@ def clopper_pearson_bounds(k: ArrayLike, n: ArrayLike, delta: float = 0.05) -> B
     delta = check_delta(delta)
     k, n = np.asarray(k, np.float64), _counts(n)
     if not ((k >= 0) & (k <= n) & (k == np.floor(k))).all():
-        raise DataError("The number of errors must be whole, at least 0 and at most the number of rows.")
+        raise DataError("The number of errors must be an integer from 0 to the number of rows.")
     return Bounds(np.minimum(lower_limit(k, n, delta), k / n)[()], np.maximum(upper_limit(k, n, delta), k / n)[()])
 
 
 def mcnemar(first_only: ArrayLike, second_only: ArrayLike) -> McNemar:
-    """Compare two models by the rows on which exactly one of them errs (5); exact for every number of rows.
+    """Compare two models by McNemar's exact test (5).
 
     Parameters
     ----------
     first_only, second_only : int or array-like
-        On how many rows only the first, and only the second, errs.
+        Number of rows on which only the first, and only the second, model is wrong.
 
     Returns
     -------
@@ -243,27 +244,29 @@ def mcnemar(first_only: ArrayLike, second_only: ArrayLike) -> McNemar:
     b, c = np.asarray(first_only, np.float64), np.asarray(second_only, np.float64)
     for count in (b, c):
         if not ((count >= 0) & (count == np.floor(count))).all():
-            raise DataError("McNemar's test needs two numbers of rows; one is negative, missing or not whole.")
+            raise DataError("McNemar's test needs two row counts; one is negative, missing or not an integer.")
     first, second = _upper_tail(b, b + c, 0.5), _upper_tail(c, b + c, 0.5)
     return McNemar(np.minimum(1.0, 2 * np.minimum(first, second))[()], first[()], second[()])
 
 
 def order_statistic(n: int, alpha: float, delta: float = 0.05) -> int:
-    """The first k such that the k-th smallest of n scores is below the (1 - alpha)-quantile with chance <= delta (6).
+    """Return the smallest k for which the k-th smallest of n scores is an upper bound on a quantile (6).
+
+    The k-th smallest score is below the (1 - alpha)-quantile with probability at most delta.
 
     Parameters
     ----------
     n : int
-        How many scores there are.
+        Number of scores.
     alpha : float
-        The share of scores above the quantile.
+        Fraction of scores above the quantile.
     delta : float
-        The chance that the order statistic lies below it.
+        Probability that the order statistic is below the quantile.
 
     Returns
     -------
     int
-        From 1 to n; n + 1 when no order statistic is large enough: (1 - alpha)^n > delta.
+        From 1 to n; n + 1 if no order statistic is large enough: (1 - alpha)^n > delta.
 
     Examples
     --------
@@ -272,7 +275,7 @@ def order_statistic(n: int, alpha: float, delta: float = 0.05) -> int:
     """
     alpha, delta = check_delta(alpha, "alpha"), check_delta(delta)
     n = int(_counts(n))
-    low, high = 0, n + 1  # the chance is 1 at k = 0, and there is no k = n + 1
+    low, high = 0, n + 1  # the probability is 1 at k = 0, and 0 at k = n + 1
     while high - low > 1:
         middle = (low + high) // 2
         if _upper_tail(np.float64(middle), np.float64(n), 1 - alpha) <= delta:
@@ -283,7 +286,7 @@ def order_statistic(n: int, alpha: float, delta: float = 0.05) -> int:
 
 
 def outward(lower: Any, upper: Any, mean: Any) -> Bounds:
-    """Bounds within [0, 1] on either side of the sample mean, widened a little to cover rounding errors."""
+    """Clip bounds to [0, 1] and to either side of the sample mean, and widen them to cover rounding errors."""
     low = np.clip(np.asarray(lower) * (1 - _ROUNDING) - np.spacing(1.0), 0.0, mean)
     high = np.clip(np.asarray(upper) * (1 + _ROUNDING) + np.spacing(1.0), mean, 1.0)
     return Bounds(low[()], high[()])
@@ -295,7 +298,7 @@ def _upper_tail(k: Any, n: Any, p: float) -> Any:
 
 
 def _largest(p: Array, most: Array) -> Array:
-    """The largest q with kl(p, q) <= most, from above, by halving an interval."""
+    """Return the largest q with kl(p, q) <= most, rounded up, by bisection."""
     most = most + 4 * np.spacing(1.0)  # rounding error of the entropies
     low, high = p, np.ones(np.broadcast(p, most).shape)
     for _ in range(_HALVINGS):
@@ -308,12 +311,12 @@ def _largest(p: Array, most: Array) -> Array:
 def _counts(n: ArrayLike) -> Array:
     values = np.asarray(n, np.float64)
     if not ((values >= 1) & (values == np.floor(values)) & np.isfinite(values)).all():
-        raise DataError(f"The number of rows must be whole and at least 1; got {n!r}.")
+        raise DataError(f"The number of rows must be an integer >= 1; got {n!r}.")
     return values
 
 
 def _means(mean: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
     p = np.asarray(mean, np.float64)
     if not ((p >= 0) & (p <= 1)).all():
-        raise DataError("The mean of the losses must lie in [0, 1]: scale the losses to that range first.")
+        raise DataError("The mean of the losses must be in [0, 1]: scale the losses to that range first.")
     return p, _counts(n)

@@ -1,48 +1,48 @@
-r"""Bounds on the mean of losses in [0, 1] by betting against every value it could have.
+r"""Confidence bounds on the mean of losses in [0, 1] by betting.
 
-To test whether the true mean mu of x_1, x_2, ... is m or more, bet that losses come out smaller. A capital that starts
-at 1 and stakes s_t >= 0, chosen before x_t is seen and never more than it can lose, becomes
+To test whether the true mean mu of x_1, x_2, ... is at least m, bet that losses are smaller. A capital that starts at 1
+with stakes s_t >= 0, which are chosen before x_t is observed and never allow a negative capital, becomes
 
     K_t = K_{t-1} + s_t (m - x_t)                                                                              (1)
 
-When mu >= m no stake has a positive mean, K is a nonnegative supermartingale, and by Ville's inequality the chance that
-it ever reaches 1 / delta is at most delta: m is then rejected. The upper bound is the supremum of the m not rejected;
-it lies below mu only if mu itself is rejected. The lower bound is one minus the upper bound of 1 - x. Nothing is
-assumed of the distribution: it suffices that each loss has mean mu given those before it.
+If mu >= m no bet has a positive expected gain, K is a nonnegative supermartingale, and by Ville's inequality the
+probability that it ever reaches 1 / delta is at most delta: m is then rejected. The upper bound is the supremum of the
+m not rejected; it is below mu only if mu itself is rejected. The lower bound is one minus the upper bound for 1 - x.
+No distributional assumption is needed except that each loss has conditional mean mu given those before it.
 
-The two bounds come from two separate games. With a large delta, or when early losses differ from later ones, both games
-can be won and would leave no m at all, or none near the sample mean. A bound that would exclude the sample mean is
-therefore moved outward to it. Moving a bound outward keeps its statement true, and lower <= mean <= upper always.
+The two bounds come from separate tests. With a large delta, or if early losses differ from later ones, both may reject
+every m near the sample mean. A bound that would exclude the sample mean is therefore moved outward to it, which
+preserves its validity and ensures lower <= mean <= upper.
 
-**A fixed number of rows.** The best bet of all pays 1 / delta or nothing after n rows. For a sum of normal increments
-that bet is known: with u = delta K the chance of still winning, R = n - t + 1 rows to go and standard deviation sigma,
+***A fixed number of rows.** The optimal bet pays 1 / delta or nothing after n rows. For a sum of normal increments it
+is known: with u = delta K the probability of winning, R = n - t + 1 remaining rows and standard deviation sigma,
 
     stake on u = I(u) / (sigma sqrt(R)),     I(u) = phi(Phi^-1(u))                                             (2)
 
-so that stakes are recalculated towards the target from what is still missing and what remains. Losses are not normal;
-capital must stay in [0, 1 / delta]. Hence we bet, with any sigma_t seen before x_t (the smaller of an estimate with
-one observation of variance 1/4 put in advance, and of what a mean of m allows),
+so stakes are recomputed at each step from the distance to the target and the remaining rows. Losses are not normal, and
+the capital must stay in [0, 1 / delta]. Hence the stakes are, with any sigma_t known before x_t (the smaller of an
+estimate with a prior observation of variance 1/4, and of the largest value that a mean of m allows),
 
     s_t(u, m) = min{ u / (1 - m),   I(u) / (sigma_t sqrt(R)),   (1 - u) / m },     sigma_t <= sqrt(m (1 - m))  (3)
     sigma_t^2 = (1/4 + sum_{i<t} (x_i - mean_i)^2) / t                                                         (4)
 
-The rejected m are an interval that ends at 1, so that halving finds where it begins. For s_t is concave in u, and 0 at
-u = 0 and u = 1; it lies below u / (1 - m), so its slope is nowhere above 1 / (1 - m), and likewise never below -1 / m.
+The rejected m form an interval that ends at 1, so bisection finds where it begins. Proof: s_t is concave in u, and 0 at
+u = 0 and u = 1; it is below u / (1 - m), so its slope is at most 1 / (1 - m), and likewise at least -1 / m.
 So u + s_t(u, m) (m - x) never decreases in u, for any x in [0, 1]. At fixed u each of u (m - x) / (1 - m),
 I (m - x) / sigma, I (m - x) / sqrt(m (1 - m)) and (1 - u) (m - x) / m increases with m, hence so do their minima and
-maxima. By induction K_t(m) never decreases in m. (I is used as chords over a table, which are concave too. The target
-of the bets is 1 / delta times 1 / 0.95, since a target is only ever approached; m is rejected at 1 / delta.)
+maxima. By induction K_t(m) is non-decreasing in m. (I is interpolated linearly from a table, which keeps it concave.
+The target of the bets is 1 / delta times 1 / 0.95, since a target is only approached; m is rejected at 1 / delta.)
 
-**Any time.** A bound that holds at all n at once cannot aim at one. The capital is divided equally among 16 gamblers,
-each of whom stakes a fixed share lambda = 1, 1/2, 1/4, ... of his own,
+***Any time.** A bound that holds for all n simultaneously cannot target one of them. The capital is divided equally
+among 16 strategies, each of which stakes a constant fraction lambda = 1, 1/2, 1/4, ... of its capital,
 
     K_t = mean over lambda of  prod_{i <= t} (1 + lambda (m - x_i))                                            (5)
 
-The shares are the same for every m, so K_t(m) increases with m; for every n some share is right to a factor of sqrt(2),
-at a price of log 16 in log capital. Ville's inequality holds for all times together.
+The fractions are the same for every m, so K_t(m) increases with m; for every n some fraction is within a factor of
+sqrt(2) of the best, at the cost of log 16 in log capital. Ville's inequality holds for all times simultaneously.
 
-References: Waudby-Smith and Ramdas (2024), sections 3 and 4; Voracek and Orabona (2025) for stakes that are
-recalculated towards the target; Ville (1939).
+References: Waudby-Smith and Ramdas (2024), sections 3 and 4; Voracek and Orabona (2025) for recomputed stakes; Ville
+(1939).
 """
 
 from __future__ import annotations
@@ -60,34 +60,34 @@ from summula.stats.bounds import Bounds, check_delta, chernoff_bounds, outward
 __all__ = ["anytime_bounds", "anytime_rejects", "betting_bounds", "betting_rejects"]
 
 Array = NDArray[np.float64]
-# Whether a mean of m or more is rejected, for x itself or for 1 - x.
+# (m, flip) -> whether a mean of at least m is rejected, for x or (flip) for 1 - x.
 Test = Callable[[float, bool], bool]
 
 _PRIOR = 0.25
-_GOAL = 0.95  # of the target: where m is rejected
+_GOAL = 0.95  # fraction of the target at which m is rejected
 _SHARES = 2.0 ** -np.arange(16.0)
-_BLOCK = 1 << 21  # rows between two looks at the keyboard
+_BLOCK = 1 << 21  # rows per kernel call, between which Ctrl-C is handled
 _CELLS = 16
-_SMALLEST = -60  # exponent of 2 below which the profile is one chord
+_SMALLEST = -60  # exponent of 2 below which the profile is a single chord
 _PRECISION = 2.0**-24
-_SMALLEST_DELTA = 1e-300  # below, rounding errors of subnormal numbers would count
-_START = 2.0**-64  # capital to start with, so that 1 / delta times it is finite for every delta
+_SMALLEST_DELTA = 1e-300  # below this, rounding errors of subnormal numbers matter
+_START = 2.0**-64  # initial capital, so that 1 / delta times it is finite for every delta
 
 
 def betting_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
-    """Bounds on the mean for a number of rows fixed in advance, by bets (3) towards the target.
+    """Compute confidence bounds on the mean for a sample size fixed in advance, by the bets (3).
 
     Parameters
     ----------
     x : array-like of shape (n,) or (n_samples, n)
         Losses in [0, 1], in an order that does not depend on their values.
     delta : float
-        The chance that a bound is wrong, for each of the two.
+        Error probability of each one-sided bound.
 
     Returns
     -------
     Bounds
-        Numbers, or one for each of the samples.
+        Floats, or arrays with one value per sample.
 
     Examples
     --------
@@ -101,19 +101,19 @@ def betting_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
 
 
 def anytime_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
-    """Bounds on the mean that may be asked for after every row: all are right together with probability 1 - delta.
+    """Compute confidence bounds on the mean that are valid for all sample sizes simultaneously (5).
 
     Parameters
     ----------
     x : array-like of shape (n,) or (n_samples, n)
-        Losses in [0, 1], in the order they came.
+        Losses in [0, 1], in the order of arrival.
     delta : float
-        The chance that a bound is ever wrong, for each of the two.
+        Probability that a one-sided bound is ever wrong, for any number of rows.
 
     Returns
     -------
     Bounds
-        After the last row.
+        Bounds after the last row.
 
     Examples
     --------
@@ -127,43 +127,43 @@ def anytime_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
 
 
 def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
-    """Whether the bets on x reject a true mean of m or more, at the price of one pass over x.
+    """Test whether the bets on x reject a true mean of at least m, in one pass over x.
 
-    `betting_bounds(x, delta).upper` is where rejection begins, or the sample mean where that is larger.
+    `betting_bounds(x, delta).upper` is the smallest rejected m, or the sample mean if that is larger.
 
     Parameters
     ----------
     x : array-like of shape (n,) or (n_samples, n)
         Losses in [0, 1].
     m : float
-        A mean, strictly between 0 and 1.
+        Mean to test, strictly between 0 and 1.
     delta : float
 
     Returns
     -------
     bool or ndarray of bool
     """
-    return _asked(x, m, check_delta(delta), _fixed)
+    return _test_each(x, m, check_delta(delta), _fixed)
 
 
 def anytime_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
-    """Whether the bets on x have rejected a true mean of m or more, at its end or at any row before.
+    """Test whether the bets on x reject a true mean of at least m after any number of rows.
 
-    `anytime_bounds(x, delta).upper` is where rejection begins, or the sample mean where that is larger.
+    `anytime_bounds(x, delta).upper` is the smallest rejected m, or the sample mean if that is larger.
 
     Parameters
     ----------
     x : array-like of shape (n,) or (n_samples, n)
         Losses in [0, 1].
     m : float
-        A mean, strictly between 0 and 1.
+        Mean to test, strictly between 0 and 1.
     delta : float
 
     Returns
     -------
     bool or ndarray of bool
     """
-    return _asked(x, m, check_delta(delta), _anytime)
+    return _test_each(x, m, check_delta(delta), _anytime)
 
 
 # ------------------------------------------------------------------------------------------------------------- tests
@@ -171,7 +171,7 @@ def anytime_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
 
 @functools.cache
 def _profile() -> tuple[Array, int]:
-    """Chords of I(u) of (2) over [0, 1/2], and the bits of the first cell."""
+    """Return the chords of I(u) of (2) over [0, 1/2], and the leading bits of the first cell."""
     from scipy.special import ndtri
 
     powers = 2.0 ** np.arange(_SMALLEST, -1)
@@ -179,7 +179,7 @@ def _profile() -> tuple[Array, int]:
     values = np.exp(-(ndtri(nodes) ** 2) / 2) / np.sqrt(2 * np.pi)
     slopes = np.diff(values) / np.diff(nodes)
     chords = np.column_stack([values[:-1] - slopes * nodes[:-1], slopes])
-    # Below the first node the chord from 0; at 1/2 itself the top.
+    # The chord from 0 below the first node, and the maximum at 1/2.
     lines = np.vstack([[0.0, values[0] / nodes[0]], chords, [values[-1], 0.0]])
     bits = int(np.float64(nodes[0]).view(np.int64)) >> 48
     return np.ascontiguousarray(lines), bits - 1
@@ -220,7 +220,7 @@ def _anytime(x: Array, delta: float) -> Test:
 
 
 def _chernoff(x: Array, delta: float) -> Test:
-    """Chernoff's test, which needs log(delta) alone, where delta is too small for capital in double precision."""
+    """Return Chernoff's test, for a delta too small to represent the capital in double precision."""
     bounds = chernoff_bounds(float(x.mean()), len(x), delta)
 
     def rejects(m: float, flip: bool) -> bool:
@@ -246,10 +246,10 @@ def _for_each(x: ArrayLike, delta: float, test_of: Callable[[Array, float], Test
 
 
 def _end(rejects: Callable[[float], bool], mean: float, spread: float) -> float:
-    """The smallest rejected m, from above: a bracket near mean + 2 spread, then halving."""
+    """Return the smallest rejected m, rounded up: bracket it near mean + 2 spread, then bisect."""
     low, high, step = 0.0, 1.0, spread
     guess = mean + 2 * spread
-    # Rejection is monotone in m, so every answer shortens the interval, wherever it was asked.
+    # Rejection is monotone in m, so every test shortens the interval.
     while low < guess < high:
         if rejects(guess):
             high, guess = guess, guess - step
@@ -269,7 +269,7 @@ def _end(rejects: Callable[[float], bool], mean: float, spread: float) -> float:
     return high
 
 
-def _asked(x: ArrayLike, m: float, delta: float, test_of: Callable[[Array, float], Test]) -> Any:
+def _test_each(x: ArrayLike, m: float, delta: float, test_of: Callable[[Array, float], Test]) -> Any:
     m = check_delta(m, "The mean m")
     answers = [test_of(sample, delta)(m, False) for sample in _samples(x)]
     return np.array(answers) if np.ndim(x) == 2 else answers[0]
@@ -278,10 +278,10 @@ def _asked(x: ArrayLike, m: float, delta: float, test_of: Callable[[Array, float
 def _samples(x: ArrayLike) -> Array:
     values = np.ascontiguousarray(x, np.float64)
     if values.ndim not in (1, 2) or not values.size:
-        raise DataError(f"The losses have shape {values.shape}; give at least one, or one row of them for each sample.")
+        raise DataError(f"The losses have shape {values.shape}; expected (n,) or (n_samples, n) with n >= 1.")
     outside = ~((values >= 0) & (values <= 1))
     if outside.any():
         at = np.unravel_index(int(np.argmax(outside)), values.shape)
         place = f"row {at[0]}" if values.ndim == 1 else f"row {at[1]} of sample {at[0]}"
-        raise DataError(f"The loss is {values[at]:g} at {place}; betting needs losses in [0, 1]: scale them first.")
+        raise DataError(f"The loss is {values[at]:g} at {place}; losses must be in [0, 1]: scale them first.")
     return values.reshape(-1, values.shape[-1])

@@ -1,4 +1,4 @@
-"""The compiled loops of `bounds_betting.py` and of `certification/monitor.py`, whose equations they are."""
+"""Compiled loops of `bounds_betting.py` and `certification/monitor.py`, with their equation numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["advance", "multiply", "paces", "warmup", "watch"]
 
 Array = NDArray[np.float64]
 
-_SHIFT = 48  # of the bits of a number: what is left are its exponent and the leading 4 bits after the point
+_SHIFT = 48  # bits to shift a float64 to the right to keep its exponent and the leading 4 bits of the mantissa
 
 
 @kernel
 def paces(x: Array, prior: float, pace: Array, root: Array) -> None:
-    """1 / sigma_t of (4) and 1 / sqrt(n - t + 1)."""
+    """Write 1 / sigma_t of (4) and 1 / sqrt(n - t + 1)."""
     n = len(x)
     mean, square = 0.0, 0.0
     for t in range(n):
@@ -33,9 +33,9 @@ def paces(x: Array, prior: float, pace: Array, root: Array) -> None:
 def advance(
     x: Array, flip: bool, m: float, u: float, goal: float, pace: Array, root: Array, lines: Array, first: int
 ) -> float:
-    """Capital (in units of the target) after betting on the rows by (2) and (3); it stays where it reaches the goal.
+    """Return the capital, in units of the target, after betting on the rows by (2) and (3); stop at the goal.
 
-    Row j of `lines` is the chord of the profile over the j-th cell: value at 0, slope. Cells follow the bits of u.
+    Row j of `lines` is the chord of the profile over the j-th cell (value at 0, slope); cells are given by bits of u.
     """
     up, down = (1.0 - 1e-12) / (1.0 - m), (1.0 - 1e-12) / m
     widest = 1.0 / math.sqrt(m * (1.0 - m))
@@ -56,7 +56,7 @@ def advance(
 
 @kernel
 def multiply(x: Array, flip: bool, m: float, shares: Array, capital: Array, goal: float) -> bool:
-    """Bet on the rows by (5), in place; True as soon as the sum of the capitals reaches the goal."""
+    """Bet on the rows by (5) in place; return True as soon as the total capital reaches the goal."""
     for t in range(len(x)):
         gain = m - (1.0 - x[t] if flip else x[t])
         total = 0.0
@@ -70,7 +70,7 @@ def multiply(x: Array, flip: bool, m: float, shares: Array, capital: Array, goal
 
 @kernel
 def watch(x: Array, limit: float, shares: Array, capital: Array, seen: int, goal: float) -> int:
-    """Bet by (2) of the monitor on rows that come after `seen` others, in place; the row of the alarm, or -1."""
+    """Bet by (2) of the monitor on rows after the first `seen`, in place; return the row of the alarm, or -1."""
     before = 1.0 / (1.0 + math.log(1.0 + seen))
     for t in range(len(x)):
         after = 1.0 / (1.0 + math.log(2.0 + seen + t))

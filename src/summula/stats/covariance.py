@@ -1,4 +1,4 @@
-"""Estimates of a covariance matrix: constrained to a diagonal or spherical form, and shrunk towards one.
+"""Covariance estimation: diagonal and spherical constraints, and shrinkage.
 
 With the sample covariance S of n rows in d columns (divided by n) and its mean variance mu = tr(S) / d,
 
@@ -6,8 +6,8 @@ With the sample covariance S of n rows in d columns (divided by n) and its mean 
     shrunk      (1 - s) S + s mu I,     0 <= s <= 1                                                             (2)
     Ledoit-Wolf s = min(b, c) / c,   c = ||S - mu I||^2 / d,   b = (1 / (n d)) [mean of ||x - m||^4 - ||S||^2]  (3)
 
-(3) estimates the s that makes the expected squared error of (2) smallest. It needs a second pass over the rows, about
-the mean of the first.
+(3) estimates the s that minimises the expected squared error of (2). It needs a second pass over the rows, about the
+mean from the first.
 
 Reference: Ledoit and Wolf (2004), A well-conditioned estimator for large-dimensional covariance matrices, section 3.
 """
@@ -31,7 +31,7 @@ COVARIANCES = ("full", "diag", "spherical")
 
 
 def constrained(S: Array, form: str) -> Array:
-    """The covariance of the form "full", "diag" or "spherical" with the largest likelihood, (1)."""
+    """Return the maximum likelihood covariance of the form "full", "diag" or "spherical" (1)."""
     if form == "full":
         return S
     values: Any = np.diag(S) if form == "diag" else np.full(len(S), np.trace(S) / len(S))
@@ -39,13 +39,13 @@ def constrained(S: Array, form: str) -> Array:
 
 
 def shrunk(S: Array, share: float) -> Array:
-    """The covariance moved towards a multiple of the identity (2)."""
+    """Return the covariance shrunk towards a multiple of the identity (2)."""
     return np.asarray((1 - share) * S + share * np.trace(S) / len(S) * np.eye(len(S)))
 
 
 @dataclass(frozen=True)
 class FourthPowers(Sum):
-    """The weighted sum of ||D (x - m)||^4 over rows, D a diagonal matrix."""
+    """The weighted sum of ||D (x - m)||^4 over rows, with D a diagonal matrix."""
 
     count: int
     weight: float
@@ -62,16 +62,16 @@ class FourthPowers(Sum):
 
 
 def ledoit_wolf_share(S: Array, fourth: float, weight: float) -> float:
-    """The share (3) of the identity in the Ledoit-Wolf estimate.
+    """Return the Ledoit-Wolf shrinkage (3).
 
     Parameters
     ----------
     S : ndarray of shape (d, d)
-        The sample covariance, divided by the weight.
+        Sample covariance, divided by the sum of weights.
     fourth : float
-        The weighted sum of ||x - m||^4.
+        Weighted sum of ||x - m||^4.
     weight : float
-        The sum of weights; n without weights.
+        Sum of weights; n without weights.
     """
     d = len(S)
     size: Any = np.sum(S * S)

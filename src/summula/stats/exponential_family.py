@@ -1,10 +1,10 @@
-"""What a family of distributions is: the exponential family of the lecture, and what a linear model sees of it.
+"""Exponential dispersion families, as used by generalised linear models.
 
 With natural parameter eta, statistic T, log partition a and dispersion phi (1 in the plain exponential family),
 
     p(y; eta, phi) = b(y, phi) exp((eta T(y) - a(eta)) / phi),     E[T] = a'(eta),     Var[T] = phi a''(eta)     (1)
 
-A generalised linear model sees a family through its unit variance V and its unit deviance d, which say the same:
+A generalised linear model depends on a family through its unit variance V or, equivalently, its unit deviance d:
 
     Var[y] = phi V(mu) / weight,      d(y, mu) = 2 integral from mu to y of (y - t) / V(t) dt >= 0               (2)
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from summula.core.model_files import schema
 
-__all__ = ["Complaint", "Family"]
+__all__ = ["Family", "UnsupportedTarget"]
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -29,8 +29,8 @@ Interval = tuple[float, float]
 _TINY = np.finfo(np.float64).tiny
 
 
-class Complaint(NamedTuple):
-    """A target outside the support: where the first one is, and what the family needs."""
+class UnsupportedTarget(NamedTuple):
+    """The first target outside the support of a family, and what the family needs."""
 
     row: int
     needs: str
@@ -38,21 +38,21 @@ class Complaint(NamedTuple):
 
 @schema.state()
 class Family(ABC):
-    """A family of distributions, seen as (1) and as (2).
+    """A family of distributions, in the forms (1) and (2).
 
-    `log_base` is what is written for each family, since b(y) underflows; `base` is its exponential. `mean` and
-    `variance` are a' and a''. Targets `y` of `unit_deviance` and `log_likelihood` have the mean `mu`.
+    Subclasses implement `log_base`, since b(y) underflows; `base` is its exponential. `mean` and `variance` are a' and
+    a''. In `unit_deviance` and `log_likelihood`, `y` has the mean `mu`.
 
     Attributes
     ----------
     name : str
-        What users write for it.
+        Name of the family in parameters.
     fixed_dispersion : bool
-        Whether phi is 1 by definition, or has to be estimated.
+        Whether phi is 1 by definition; otherwise it is estimated.
     default_link : str
-        identity for the normal and Tweedie with power <= 0, logit for proportions and classes, else log.
+        "identity" for the normal and Tweedie with power <= 0, "logit" for proportions and classes, else "log".
     mean_range, natural_range : tuple of float
-        The open intervals of mu and of eta.
+        Open intervals of mu and of eta.
     """
 
     name: str
@@ -111,26 +111,26 @@ class Family(ABC):
 
     @abstractmethod
     def unit_deviance(self, y: Array, mu: Array) -> Array:
-        """d(y, mu) of equation (2), with its limits where y is at the edge of the support."""
+        """d(y, mu) of equation (2), with its limits if y is on the boundary of the support."""
 
     def log_likelihood(
         self, y: Array, mu: Array, dispersion: float = 1.0, weight: Array | None = None, frequency: Array | None = None
     ) -> float:
-        """The sum of log p(y; mu, phi / weight), each row counted `frequency` times.
+        """Return the sum of log p(y; mu, phi / weight), with each row counted `frequency` times.
 
         Parameters
         ----------
         y, mu : ndarray
         dispersion : float
         weight : ndarray, optional
-            Precision of the rows; rows of weight 0 are left out.
+            Precision weights; rows with weight 0 are ignored.
         frequency : ndarray, optional
-            How often each row stands in the data.
+            Number of occurrences of each row.
 
         Returns
         -------
         float
-            NaN for a Tweedie power whose density is not known in closed form.
+            NaN for a Tweedie power without a closed-form density.
         """
         y, mu = np.asarray(y), np.asarray(mu)
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -142,11 +142,13 @@ class Family(ABC):
     def _log_likelihood_rows(self, y: Array, mu: Array, dispersion: Array) -> Array:
         return self.log_density(y, self.natural(np.maximum(mu, _TINY)), dispersion)
 
-    def complain(self, y: Array) -> Complaint | None:
-        """The first target outside the support (or missing, or infinite), if there is one."""
+    def find_unsupported(self, y: Array) -> UnsupportedTarget | None:
+        """Return the first target that is outside the support, missing or infinite, or None."""
         y = np.asarray(y, dtype=np.float64)
         inside = self._inside(y) & np.isfinite(y)
-        return None if inside.all() else Complaint(int(np.argmin(inside)), f"family {self.name!r} needs {self.support}")
+        if inside.all():
+            return None
+        return UnsupportedTarget(int(np.argmin(inside)), f"family {self.name!r} needs {self.support}")
 
     @abstractmethod
     def _inside(self, y: Array) -> NDArray[np.bool_]: ...

@@ -1,7 +1,7 @@
-"""Exponential families: one shape for the normal, the coin, the counts and the waiting times.
+"""Exponential families: normal, Bernoulli, Poisson, gamma and others in one form.
 
-Each is p(y; eta, phi) = b(y, phi) exp((eta T(y) - a(eta)) / phi), see `exponential_family.py`, with T(y) = y but
-for the multinomial, whose T(y) is one-hot:
+Each is p(y; eta, phi) = b(y, phi) exp((eta T(y) - a(eta)) / phi), see `exponential_family.py`, with T(y) = y except
+for the multinomial, for which T(y) is one-hot:
 
                           eta                      a(eta)                    E[T] = a'(eta)
     Normal                mu                       eta^2 / 2                 eta
@@ -40,12 +40,11 @@ from scipy import special
 
 from summula.core.errors import ParameterError
 from summula.core.model_files import schema
-from summula.stats.exponential_family import Complaint, Family
+from summula.stats.exponential_family import Family, UnsupportedTarget
 
 __all__ = [
     "Bernoulli",
     "Binomial",
-    "Complaint",
     "Family",
     "Gamma",
     "InverseGaussian",
@@ -54,6 +53,7 @@ __all__ = [
     "Normal",
     "Poisson",
     "Tweedie",
+    "UnsupportedTarget",
     "family_named",
 ]
 
@@ -63,8 +63,8 @@ Interval = tuple[float, float]
 _TINY, _BELOW_ONE = np.finfo(np.float64).tiny, 1.0 - 2.0**-53
 
 
-def _need(possible: bool, family: Family, name: str, what: str) -> None:
-    if not possible:
+def _check(valid: bool, family: Family, name: str, what: str) -> None:
+    if not valid:
         value = getattr(family, name)
         raise ParameterError(f"The {name!r} of {type(family).__name__} must be {what}. Got {value!r} instead.")
 
@@ -114,7 +114,7 @@ class Normal(Family):
 @schema.saved("stats.families.Bernoulli")
 @dataclass(frozen=True)
 class Bernoulli(Family):
-    """A coin: y is 0 or 1, and mu the probability of 1. Models also take proportions, 0 <= y <= 1."""
+    """The Bernoulli distribution: y is 0 or 1, and mu is the probability of 1. Models also accept 0 <= y <= 1."""
 
     name = "bernoulli"
     support = "values from 0 to 1"
@@ -160,10 +160,10 @@ class Bernoulli(Family):
 @schema.saved("stats.families.Binomial", trials=schema.Integer(1))
 @dataclass(frozen=True)
 class Binomial(Bernoulli):
-    """Successes in `trials` throws of one coin.
+    """The binomial distribution: the number of successes in `trials` independent trials.
 
-    As an exponential family y is the number of successes. To a model y is their proportion and mu its mean, so the
-    unit variance and deviance are the coin's: those of one trial. `trials` belongs into the weight of a row.
+    As an exponential family y is the number of successes. In a model y is their proportion and mu its mean, so the unit
+    variance and deviance are those of a single trial; pass the number of trials as the weight of a row.
     """
 
     trials: int = 1
@@ -171,10 +171,10 @@ class Binomial(Bernoulli):
     name = "binomial"
 
     def __post_init__(self) -> None:
-        _need(self.trials >= 1 and self.trials == int(self.trials), self, "trials", "a whole number of at least 1")
+        _check(self.trials >= 1 and self.trials == int(self.trials), self, "trials", "an integer >= 1")
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
-        if self.trials == 1:  # a coin; a share of successes stands for several throws of it
+        if self.trials == 1:  # also for proportions
             return super().log_base(y, dispersion)
         m, y = self.trials, np.asarray(y, dtype=np.float64)
         choices: Array = special.gammaln(m + 1) - special.gammaln(y + 1) - special.gammaln(m - y + 1)
@@ -200,10 +200,10 @@ class Binomial(Bernoulli):
 @schema.saved("stats.families.Poisson")
 @dataclass(frozen=True)
 class Poisson(Family):
-    """Counts with mean mu and variance mu. Models also take y >= 0 that are not whole."""
+    """The Poisson distribution of counts, with mean and variance mu. Models also accept non-integer y >= 0."""
 
     name = "poisson"
-    support = "values of 0 or more"
+    support = "values >= 0"
     fixed_dispersion = True
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
@@ -236,10 +236,10 @@ class Poisson(Family):
 @schema.saved("stats.families.Gamma")
 @dataclass(frozen=True)
 class Gamma(Family):
-    """Waiting times with mean mu and variance phi mu^2: shape 1 / phi."""
+    """The gamma distribution, with mean mu and variance phi mu^2: shape 1 / phi."""
 
     name = "gamma"
-    support = "values above 0"
+    support = "values > 0"
     natural_range = (-np.inf, 0.0)
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
@@ -276,10 +276,10 @@ class Gamma(Family):
 @schema.saved("stats.families.InverseGaussian")
 @dataclass(frozen=True)
 class InverseGaussian(Family):
-    """First-passage times with mean mu and variance phi mu^3."""
+    """The inverse Gaussian distribution, with mean mu and variance phi mu^3."""
 
     name = "inverse_gaussian"
-    support = "values above 0"
+    support = "values > 0"
     natural_range = (-np.inf, 0.0)
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
@@ -314,17 +314,20 @@ class InverseGaussian(Family):
 @schema.saved("stats.families.NegativeBinomial", alpha=schema.Real(0.0))
 @dataclass(frozen=True)
 class NegativeBinomial(Family):
-    """Counts with mean mu and variance mu + alpha mu^2, alpha > 0 known: Poisson with a gamma distributed mean."""
+    """The negative binomial distribution of counts, with mean mu and variance mu + alpha mu^2 for a known alpha > 0.
+
+    It is a Poisson distribution with a gamma distributed mean.
+    """
 
     alpha: float = 1.0
 
     name = "negative_binomial"
-    support = "values of 0 or more"
+    support = "values >= 0"
     fixed_dispersion = True
     natural_range = (-np.inf, 0.0)
 
     def __post_init__(self) -> None:
-        _need(0.0 < self.alpha < np.inf, self, "alpha", "a number above 0")
+        _check(0.0 < self.alpha < np.inf, self, "alpha", "a number > 0")
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
         r, y = 1.0 / self.alpha, np.asarray(y, dtype=np.float64)
@@ -361,10 +364,11 @@ class NegativeBinomial(Family):
 @schema.saved("stats.families.Tweedie", power=schema.Real())
 @dataclass(frozen=True)
 class Tweedie(Family):
-    """Variance phi mu^power: 0 normal, 1 Poisson, 2 gamma, 3 inverse Gaussian, between 1 and 2 sums of gammas.
+    """The Tweedie distributions, with variance phi mu^power.
 
-    There is no such family for powers between 0 and 1. The density is known in closed form for 0, 3 and 1 to 2;
-    for other powers `log_base` and what follows from it is NaN.
+    Powers 0, 1, 2 and 3 are the normal, Poisson, gamma and inverse Gaussian distributions, powers between 1 and 2
+    compound Poisson sums of gammas; there is none between 0 and 1. The density has a closed form for powers 0, 3 and
+    1 to 2; for other powers `log_base` and the likelihood are NaN.
     """
 
     power: float = 1.5
@@ -373,11 +377,11 @@ class Tweedie(Family):
 
     def __post_init__(self) -> None:
         possible = np.isfinite(self.power) and not 0.0 < self.power < 1.0
-        _need(bool(possible), self, "power", "a number of 0 or less, or of 1 or more")
+        _check(bool(possible), self, "power", "a number <= 0 or >= 1")
 
     @property
     def twin(self) -> Family | None:
-        """The family with a name of its own that this is, if any."""
+        """The equivalent named family, if any."""
         twins: dict[float, Family] = {0.0: Normal(), 1.0: Poisson(), 2.0: Gamma(), 3.0: InverseGaussian()}
         return twins.get(float(self.power))
 
@@ -387,7 +391,7 @@ class Tweedie(Family):
 
     @property
     def support(self) -> str:  # type: ignore[override]
-        return "finite numbers" if self.power <= 0 else f"values {'of 0 or more' if self.power < 2 else 'above 0'}"
+        return "finite numbers" if self.power <= 0 else f"values {'>= 0' if self.power < 2 else '> 0'}"
 
     @property
     def mean_range(self) -> Interval:  # type: ignore[override]
@@ -436,7 +440,7 @@ class Tweedie(Family):
         if self.twin:
             return self.twin.unit_deviance(y, mu)
         p = self.power
-        # A power below 0 allows y below 0, but no mean there: the mean that fits best tends to 0.
+        # A negative power allows y < 0, but no negative mean: the best mean then tends to 0.
         own = np.maximum(y, 0.0) ** (2.0 - p) / ((1.0 - p) * (2.0 - p))
         return 2.0 * (own - y * mu ** (1.0 - p) / (1.0 - p) + mu ** (2.0 - p) / (2.0 - p))
 
@@ -451,9 +455,9 @@ class Tweedie(Family):
 @schema.saved("stats.families.Multinomial", k=schema.Integer(2))
 @dataclass(frozen=True)
 class Multinomial(Family):
-    """One of k classes: y holds codes 0 ... k - 1; eta, mu and T(y) (one-hot) have a last axis of length k.
+    """The categorical distribution: y is a code 0 ... k - 1; eta, mu and T(y) (one-hot) have a last axis of length k.
 
-    eta is determined up to a constant. `variance` is the matrix diag(p) - p p', on two last axes.
+    eta is determined up to a constant. `variance` is the matrix diag(p) - p p', on the last two axes.
     """
 
     k: int
@@ -464,7 +468,7 @@ class Multinomial(Family):
     default_link = "logit"
 
     def __post_init__(self) -> None:
-        _need(self.k >= 2 and self.k == int(self.k), self, "k", "a whole number of at least 2")
+        _check(self.k >= 2 and self.k == int(self.k), self, "k", "an integer >= 2")
 
     @property
     def support(self) -> str:  # type: ignore[override]
@@ -527,13 +531,13 @@ _FAMILIES: dict[str, Family] = {
 
 
 def family_named(value: Any) -> Family:
-    """The family that a parameter means: a name, or a family as it is.
+    """Return the family specified by a parameter.
 
     Parameters
     ----------
     value : str or Family
-        A name stands for the default parameters: `Binomial(trials=1)`, `NegativeBinomial(alpha=1)`,
-        `Tweedie(power=1.5)`. `Multinomial` needs its number of classes, so it has to be given as an object.
+        A name means the default parameters: `Binomial(trials=1)`, `NegativeBinomial(alpha=1)`, `Tweedie(power=1.5)`.
+        `Multinomial` needs the number of classes, so it must be passed as an object.
 
     Returns
     -------

@@ -6,9 +6,9 @@
     of normals: 1/2 [tr(S_q^-1 S_p) + (m_q - m_p)' S_q^-1 (m_q - m_p) - d + log |S_q| / |S_p|]                  (4)
     Jensen: E[f(X)] - f(E[X]) >= 0 for convex f                                                                 (5)
 
-(3) is Jensen's inequality for f = -log. Where a divergence has no closed form, it is the mean of log p(x) / q(x) over a
-sample of p, with an interval by the central limit theorem. Reference: Cover and Thomas, Elements of Information
-Theory, chapters 2 and 8.
+(3) is Jensen's inequality for f = -log. If a divergence has no closed form, it is estimated by the mean of
+log p(x) / q(x) over a sample of p, with a confidence interval by the central limit theorem. Reference: Cover and
+Thomas, Elements of Information Theory, chapters 2 and 8.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-9  # by which probabilities may miss the sum 1
+_ROUNDING = 1e-9  # tolerance for the sum of probabilities, per entry
 
 
 class SampledDivergence(NamedTuple):
@@ -49,9 +49,9 @@ class SampledDivergence(NamedTuple):
     value : float
         Mean of log p(x) / q(x).
     lower, upper : float
-        Each is wrong with a probability of about delta (central limit theorem).
+        One-sided confidence bounds, each with error probability about delta (central limit theorem).
     n : int
-        Size of the sample.
+        Sample size.
     """
 
     value: float
@@ -61,16 +61,16 @@ class SampledDivergence(NamedTuple):
 
 
 def entropy(p: ArrayLike, *, base: float | None = None, axis: int | None = -1) -> Any:
-    """The entropy (1) of a discrete distribution.
+    """Compute the entropy (1) of a discrete distribution.
 
     Parameters
     ----------
     p : array-like
-        Probabilities with the sum 1, or counts (whole numbers).
+        Probabilities that sum to 1, or counts (integers).
     base : float, optional
-        Of the logarithm: 2 gives bits; natural logarithms when None.
+        Base of the logarithm; 2 gives bits. By default the natural logarithm.
     axis : int or None, default=-1
-        Along which the outcomes lie; None takes the whole array as one distribution.
+        Axis of the outcomes; None treats the whole array as one distribution.
 
     Returns
     -------
@@ -87,13 +87,14 @@ def entropy(p: ArrayLike, *, base: float | None = None, axis: int | None = -1) -
 
 
 def gini_impurity(p: ArrayLike, *, axis: int | None = -1) -> Any:
-    """The Gini impurity (2): the chance that two independent draws differ.
+    """Compute the Gini impurity (2): the probability that two independent draws differ.
 
     Parameters
     ----------
     p : array-like
-        Probabilities with the sum 1, or counts.
+        Probabilities that sum to 1, or counts.
     axis : int or None, default=-1
+        Axis of the outcomes; None treats the whole array as one distribution.
 
     Returns
     -------
@@ -108,13 +109,14 @@ def gini_impurity(p: ArrayLike, *, axis: int | None = -1) -> Any:
 
 
 def conditional_entropy(joint: ArrayLike, *, base: float | None = None) -> float:
-    """The entropy H(Y | X) that is left in Y once X is known (1).
+    """Compute the conditional entropy H(Y | X) (1).
 
     Parameters
     ----------
     joint : array-like of shape (n_x, n_y)
         Joint probabilities, or counts, of X (rows) and Y (columns).
     base : float, optional
+        Base of the logarithm. By default the natural logarithm.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def conditional_entropy(joint: ArrayLike, *, base: float | None = None) -> float
 
     Examples
     --------
-    >>> conditional_entropy([[1, 0], [0, 1]])  # X says what Y is
+    >>> conditional_entropy([[1, 0], [0, 1]])  # X determines Y
     0.0
     """
     table = _table(joint)
@@ -130,13 +132,14 @@ def conditional_entropy(joint: ArrayLike, *, base: float | None = None) -> float
 
 
 def mutual_information(joint: ArrayLike, *, base: float | None = None) -> float:
-    """The information I(X; Y) that X and Y hold about each other (2): the information gain of a split.
+    """Compute the mutual information I(X; Y) (2): the information gain of a split.
 
     Parameters
     ----------
     joint : array-like of shape (n_x, n_y)
         Joint probabilities, or counts, of X (rows) and Y (columns).
     base : float, optional
+        Base of the logarithm. By default the natural logarithm.
 
     Returns
     -------
@@ -162,27 +165,27 @@ def kl_divergence(
     delta: float = 0.05,
     random_state: int = 0,
 ) -> Any:
-    """The Kullback-Leibler divergence of q from p (3).
+    """Compute the Kullback-Leibler divergence KL(p || q) (3).
 
     Parameters
     ----------
     p, q : array-like, MultivariateNormal, distribution or callable
-        Two arrays of probabilities (or counts) give the sum; two normal distributions the closed form (4). Otherwise
-        the divergence is estimated from a sample of p, and both are distributions with `logpdf` or `logpmf`
-        (`scipy.stats`' frozen ones, for instance) or functions that give log densities.
+        For two arrays of probabilities (or counts) the sum is computed, for two normal distributions the closed form
+        (4). Otherwise the divergence is estimated from a sample of p, and both must be distributions with `logpdf` or
+        `logpmf` (such as frozen `scipy.stats` distributions) or functions that return log-densities.
     base : float, optional
-        Of the logarithm; natural logarithms when None.
+        Base of the logarithm. By default the natural logarithm.
     samples : array-like, optional
-        Independent draws from p to estimate from.
+        Independent draws from p for the estimate.
     n_samples : int, optional
-        Estimate from so many draws of `p.sample` or `p.rvs`; 100,000 where an estimate is needed.
+        Number of draws by `p.sample` or `p.rvs`. By default 100,000 if an estimate is needed.
     delta : float, default=0.05
-        Of an estimate: the chance, about, that each end of the interval is wrong.
+        Approximate error probability of each end of the confidence interval of an estimate.
     random_state : int, default=0
 
     Returns
     -------
-    float, or SampledDivergence where a sample was used
+    float, or SampledDivergence if a sample was used
 
     Examples
     --------
@@ -198,31 +201,31 @@ def kl_divergence(
     if not _has_density(p) and not _has_density(q):
         a, b = _distribution(p, "p", None), _distribution(q, "q", None)
         if a.shape != b.shape:
-            raise DataError(f"p has shape {a.shape} and q {b.shape}; give the probabilities of the same outcomes.")
+            raise DataError(f"p has shape {a.shape} and q has shape {b.shape}; they must be equal.")
         return float(rel_entr(a, b).sum()) / _log_base(base)
     for name, one in (("p", p), ("q", q)):
         if not _has_density(one):
-            raise ParameterError(f"{name} is {type(one).__name__} and the other a density; give two of one kind.")
+            raise ParameterError(f"{name} is {type(one).__name__} but the other is a density; pass two of one kind.")
     x = _drawn(p, n_samples or 100_000, random_state) if samples is None else np.asarray(samples)
     ratio = (np.asarray(_log_density(p)(x)) - np.asarray(_log_density(q)(x))) / _log_base(base)
     if ratio.ndim != 1 or len(ratio) < 2:
-        raise DataError(f"Densities must give one number per draw, of two draws or more; got shape {ratio.shape}.")
+        raise DataError(f"Densities must return one number per draw, for at least two draws; got shape {ratio.shape}.")
     value, error = float(ratio.mean()), float(ratio.std(ddof=1)) / math.sqrt(len(ratio))
     wide = -float(ndtri(check_delta(delta))) * error
     return SampledDivergence(value, value - wide, value + wide, len(ratio))
 
 
 def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = None) -> float:
-    """How much E[f(X)] exceeds f(E[X]) (5): at least 0 for convex f, and 0 where f is linear on the values of X.
+    """Compute E[f(X)] - f(E[X]) (5), which is non-negative for convex f, and 0 if f is linear on the values of X.
 
     Parameters
     ----------
     f : callable
         A function of arrays, called with the values of X and with their mean.
     x : array-like of shape (n,)
-        The values of X.
+        Values of X.
     p : array-like of shape (n,), optional
-        Their probabilities, or counts; equal ones when None.
+        Probabilities of the values, or counts. By default all equal.
 
     Returns
     -------
@@ -236,39 +239,39 @@ def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = No
     """
     values = np.asarray(x, np.float64)
     if values.ndim != 1 or not len(values):
-        raise DataError(f"x must be a list of numbers; got shape {values.shape}.")
+        raise DataError(f"x must be a non-empty 1d array of numbers; got shape {values.shape}.")
     weights = np.full(len(values), 1 / len(values)) if p is None else _distribution(p, "p", None)
     if weights.shape != values.shape:
-        raise DataError(f"x has {len(values)} values and p {len(weights)}; give a probability for each value.")
-    there = weights > 0
-    mean_of_f = float(np.asarray(f(values[there]), np.float64) @ weights[there])
-    return mean_of_f - float(np.asarray(f(values[there] @ weights[there])))
+        raise DataError(f"x has {len(values)} values but p has {len(weights)}; pass one probability per value.")
+    possible = weights > 0
+    mean_of_f = float(np.asarray(f(values[possible]), np.float64) @ weights[possible])
+    return mean_of_f - float(np.asarray(f(values[possible] @ weights[possible])))
 
 
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
 def _distribution(p: Any, name: str, axis: int | None) -> Array:
-    """Probabilities that were given as such, or as counts."""
+    """Return probabilities from probabilities or counts."""
     values = np.asarray(p, np.float64)
     if not values.size or not np.isfinite(values).all() or (values < 0).any():
         raise DataError(
-            f"{name} must hold probabilities or counts; some are negative, missing or infinite, or none is there."
+            f"{name} must contain probabilities or counts; it is empty, or has negative, missing or infinite values."
         )
     total = values.sum(axis=axis, keepdims=True)
     whole = bool((values == np.floor(values)).all())
     if not whole and (np.abs(total - 1) > _ROUNDING * values.size).any():
         worst = float(total.ravel()[np.argmax(np.abs(total - 1))])
-        raise DataError(f"{name} must sum to 1, or hold counts; it sums to {worst:.6g}: divide it by its sum.")
+        raise DataError(f"{name} must sum to 1, or contain counts; it sums to {worst:.6g}: divide it by its sum.")
     if (total <= 0).any():
-        raise DataError(f"The counts in {name} are all 0, which is no distribution; leave empty groups out.")
+        raise DataError(f"The counts in {name} are all 0, which is not a distribution; drop empty groups.")
     return np.asarray(values / total)
 
 
 def _table(joint: Any) -> Array:
     if np.ndim(joint) != 2:
         raise DataError(
-            f"joint must be a table with a row per value of X and a column per value of Y; got {np.ndim(joint)} axes."
+            f"joint must be 2d, with a row per value of X and a column per value of Y; got {np.ndim(joint)} axes."
         )
     return _distribution(joint, "joint", None)
 
@@ -294,7 +297,7 @@ def _has_density(p: Any) -> bool:
 
 
 def _log_density(p: Any) -> Callable[[Any], Any]:
-    discrete = hasattr(getattr(p, "dist", p), "pmf")  # SciPy's frozen distributions have both names
+    discrete = hasattr(getattr(p, "dist", p), "pmf")  # SciPy's frozen distributions have both methods
     if hasattr(p, "logpmf") and (discrete or not hasattr(p, "logpdf")):
         return p.logpmf  # type: ignore[no-any-return]
     return p.logpdf if hasattr(p, "logpdf") else p  # type: ignore[no-any-return]
@@ -305,13 +308,13 @@ def _drawn(p: Any, n: int, random_state: int) -> NDArray[Any]:
         return np.asarray(p.sample(n, random_state))
     if hasattr(p, "rvs"):
         return np.asarray(p.rvs(size=n, random_state=np.random.default_rng(random_state)))
-    raise ParameterError("p has neither `sample` nor `rvs` to draw from; give draws from it as samples=.")
+    raise ParameterError("p has neither `sample` nor `rvs`; pass draws from it as samples=.")
 
 
 def _of_normals(p: MultivariateNormal, q: MultivariateNormal) -> float:
     """Equation (4), from the Cholesky factors of both covariances."""
     if p.dimension != q.dimension:
-        raise DataError(f"p has {p.dimension} variables and q {q.dimension}; give distributions of the same variables.")
+        raise DataError(f"p has {p.dimension} variables and q has {q.dimension}; they must be equal.")
     P, Q = p._cholesky(), q._cholesky()
     spread = linalg.solve_triangular(Q, P, lower=True)
     away = linalg.solve_triangular(Q, q.mean - p.mean, lower=True)

@@ -1,4 +1,4 @@
-"""Links: how the mean mu of a generalised linear model hangs on the linear predictor eta.
+"""Link functions between the mean mu of a generalised linear model and the linear predictor eta.
 
 A link g is monotone and g(mu) = eta. Solvers use its inverse with two derivatives in eta (McCullagh and Nelder
 1989, section 2.2.3 and chapter 4):
@@ -11,8 +11,8 @@ A link g is monotone and g(mu) = eta. Solvers use its inverse with two derivativ
     inverse            mu = 1 / eta                 mu' = -mu^2                   mu'' = 2 mu^3                  (6)
     inverse_squared    mu = 1 / sqrt(eta)           mu' = -mu^3 / 2               mu'' = 3 mu^5 / 4              (7)
 
-An eta so far out that mu, mu' or mu'' would leave float64 (or eta <= 0 in (6) and (7)) is moved to the nearest one
-that does not: mu stays strictly inside its range, and nothing warns, overflows or becomes NaN.
+An eta for which mu, mu' or mu'' would overflow or underflow (or eta <= 0 in (6) and (7)) is clipped to the nearest
+valid one: mu stays strictly inside its range, without warnings, overflow or NaN.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ _BELOW_ONE = 1.0 - 2.0**-53  # the largest float64 below 1
 
 @schema.state()
 class Link(ABC):
-    """A link: `link(mu)` is eta, `inverse(eta)` is mu, `slope` and `curvature` are d mu/d eta and d2 mu/d eta2.
+    """A link function: `link(mu)` is eta, `inverse(eta)` is mu, `slope` and `curvature` are its derivatives in eta.
 
     Attributes
     ----------
     name : str
-        What users write for it.
+        Name of the link in parameters.
     eta_range, mu_range : tuple of float
-        The open intervals that the inverse maps onto each other.
+        Open intervals that the inverse maps onto each other.
     """
 
     name: str
     eta_range: Interval = (-np.inf, np.inf)
     mu_range: Interval = (0.0, np.inf)
-    _safe: Interval = (-np.inf, np.inf)  # the eta at which mu, mu' and mu'' are normal numbers
+    _safe: Interval = (-np.inf, np.inf)  # interval of eta in which mu, mu' and mu'' are normal floats
 
     def link(self, mu: Array) -> Array:
-        """eta = g(mu): infinite at an end of the range of mu, NaN outside it."""
+        """eta = g(mu): infinite at the ends of the range of mu, NaN outside it."""
         with np.errstate(all="ignore"):
             return self._link(np.asarray(mu, dtype=np.float64))
 
     def interval(self, low: float, high: float) -> Interval:
-        """The open interval of eta whose mean lies between `low` and `high`."""
+        """Return the open interval of eta whose mean is between `low` and `high`."""
         low, high = max(low, self.mu_range[0]), min(high, self.mu_range[1])
         ends = self.link(np.array([low, high]))
         return float(ends.min()), float(ends.max())
@@ -260,7 +260,7 @@ _LINKS: dict[str, Link] = {
 
 
 def link_named(value: Any) -> Link:
-    """The link that a parameter means: a name, or a link as it is.
+    """Return the link specified by a parameter: a name or a Link object.
 
     Parameters
     ----------

@@ -6,8 +6,10 @@
     maximum likelihood       m = mean of x,   S = mean of (x - m)(x - m)'                                       (4)
     {(x - m)' S^-1 (x - m) = r^2} is an ellipsoid with semi-axes r sqrt(l_i) u_i, where S u_i = l_i u_i         (5)
 
-It holds the probability P(chi^2_d <= r^2). References: Bishop, Pattern Recognition and Machine Learning, section 2.3;
-Anderson, An Introduction to Multivariate Statistical Analysis, chapter 2.
+It contains the probability P(chi^2_d <= r^2).
+
+References: Bishop, Pattern Recognition and Machine Learning, section 2.3; Anderson, An Introduction to Multivariate
+Statistical Analysis, chapter 2.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _EPS = np.finfo(np.float64).eps
 
 
 class EllipseAxes(NamedTuple):
-    """Semi-axes (5) of an ellipsoid of equal density, longest first.
+    """Semi-axes (5) of an ellipsoid of constant density, longest first.
 
     Attributes
     ----------
@@ -48,13 +50,13 @@ class EllipseAxes(NamedTuple):
 
 
 class MultivariateNormal:
-    """A normal distribution of vectors.
+    """The multivariate normal distribution.
 
     Parameters
     ----------
     mean : array-like of shape (d,), or float
     cov : array-like of shape (d, d) or (d,), or float
-        Covariance matrix: symmetric and positive semi-definite. A vector stands for a diagonal, a number for a multiple
+        Covariance matrix, symmetric and positive semi-definite. A vector means a diagonal matrix, a number a multiple
         of the identity.
 
     Attributes
@@ -81,16 +83,16 @@ class MultivariateNormal:
         d = len(self.cov)
         if self.mean.shape != (d,):
             raise ParameterError(
-                f"mean has shape {self.mean.shape} and cov {self.cov.shape}; give d numbers and a d x d matrix."
+                f"mean has shape {self.mean.shape} and cov {self.cov.shape}; expected (d,) and (d, d)."
             )
         if not (np.isfinite(self.mean).all() and np.isfinite(self.cov).all()):
-            raise ParameterError("mean and cov must hold finite numbers; some are NaN or infinite.")
+            raise ParameterError("mean and cov must be finite; some entries are NaN or infinite.")
         scale = np.abs(self.cov).max(initial=0.0)
         if np.abs(self.cov - self.cov.T).max(initial=0.0) > 1e-8 * scale:
             raise ParameterError("cov must be symmetric; average it with its transpose: (cov + cov.T) / 2.")
         if linalg.eigvalsh(self.cov).min() < -1e-8 * scale:
             raise ParameterError(
-                "cov must be positive semi-definite, and has a negative eigenvalue; check its entries."
+                "cov must be positive semi-definite, but has a negative eigenvalue; check its entries."
             )
 
     def __repr__(self) -> str:
@@ -104,12 +106,12 @@ class MultivariateNormal:
     # ---- density
 
     def logpdf(self, x: ArrayLike) -> Any:
-        """The logarithm of the density (1).
+        """Compute the log-density (1).
 
         Parameters
         ----------
         x : array-like of shape (d,) or (n, d)
-            One point, or one per row. (Of a single variable, a vector holds n points.)
+            One point, or one per row. (For a single variable, a vector contains n points.)
 
         Returns
         -------
@@ -120,11 +122,11 @@ class MultivariateNormal:
         return (-0.5 * (self.dimension * np.log(2 * np.pi) + log_det + distance))[()]
 
     def pdf(self, x: ArrayLike) -> Any:
-        """The density; see `logpdf`."""
+        """Compute the density; see `logpdf`."""
         return np.exp(self.logpdf(x))
 
     def mahalanobis(self, x: ArrayLike) -> Any:
-        """The distance sqrt((x - m)' S^-1 (x - m)) of points from the mean, in standard deviations; see `logpdf`."""
+        """Compute the Mahalanobis distance sqrt((x - m)' S^-1 (x - m)) of points from the mean; see `logpdf`."""
         points = np.asarray(x, np.float64)
         d, one = self.dimension, points.ndim == 0 or (points.ndim == 1 and self.dimension > 1)
         rows = points.reshape(-1, d) if d == 1 or (one and points.size == d) else points
@@ -142,33 +144,33 @@ class MultivariateNormal:
     # ---- parts
 
     def marginal(self, indices: Any) -> MultivariateNormal:
-        """The distribution (2) of some of the variables.
+        """Return the marginal distribution (2) of some of the variables.
 
         Parameters
         ----------
         indices : int or sequence of int
-            Which variables, in this order.
+            Indices of the variables, in the order of the result.
         """
         a = self._places(indices)
         return MultivariateNormal(self.mean[a], self.cov[np.ix_(a, a)])
 
     def conditional(self, indices: Any, values: ArrayLike) -> MultivariateNormal:
-        """The distribution (3) of the other variables where some are known.
+        """Return the conditional distribution (3) of the other variables, given some of them.
 
         Parameters
         ----------
         indices : int or sequence of int
-            The known variables.
+            Indices of the given variables.
         values : array-like of shape (len(indices),)
-            Their values.
+            Values of the given variables.
         """
         b = self._places(indices)
         x = np.atleast_1d(np.asarray(values, np.float64))
         if x.shape != b.shape or not np.isfinite(x).all():
-            raise ParameterError(f"values must be {len(b)} finite numbers, one for each index; got {values!r}.")
+            raise ParameterError(f"values must be {len(b)} finite numbers, one per index; got {values!r}.")
         a = np.setdiff1d(np.arange(self.dimension), b)
         if not len(a):
-            raise ParameterError("indices name every variable, so none is left to have a distribution; leave some out.")
+            raise ParameterError("indices includes all variables, so no variables remain; omit at least one.")
         L = _cholesky(self.cov[np.ix_(b, b)], f"the covariance of the variables {b.tolist()}")
         half = linalg.solve_triangular(L, self.cov[np.ix_(b, a)], lower=True)  # L^-1 S_ba
         away = linalg.solve_triangular(L, x - self.mean[b], lower=True)
@@ -178,33 +180,33 @@ class MultivariateNormal:
         given = np.atleast_1d(np.asarray(indices))
         d = self.dimension
         if given.dtype.kind not in "iu" or given.ndim != 1 or not ((given >= -d) & (given < d)).all():
-            raise ParameterError(f"indices must be whole numbers from 0 to {d - 1}; got {indices!r}.")
+            raise ParameterError(f"indices must be integers from 0 to {d - 1}; got {indices!r}.")
         places = np.asarray(given % d, np.intp)
         if len(np.unique(places)) < len(places):
-            raise ParameterError(f"indices name a variable twice; got {indices!r}.")
+            raise ParameterError(f"indices must not contain duplicates; got {indices!r}.")
         return places
 
     # ---- samples, axes, entropy
 
     def sample(self, n: int, random_state: int = 0) -> Array:
-        """Draw points.
+        """Draw random points.
 
         Parameters
         ----------
         n : int
         random_state : int, default=0
-            The same number gives the same points; row i does not depend on n.
+            Seed. Row i does not depend on n.
 
         Returns
         -------
         ndarray of shape (n, d)
         """
         draws = normal(stream_key(int(random_state)), n * self.dimension).reshape(n, self.dimension)
-        values, U = linalg.eigh(self.cov)  # also where the covariance is singular
+        values, U = linalg.eigh(self.cov)  # works for singular covariances
         return np.asarray(self.mean + draws @ (U * np.sqrt(np.maximum(values, 0.0))).T)
 
     def axes(self, probability: float | None = None) -> EllipseAxes:
-        """Semi-axes of the ellipsoid of equal density that holds a probability; r = 1 when it is None (5)."""
+        """Return the semi-axes (5) of the density ellipsoid that contains a given probability; r = 1 if it is None."""
         values, U = linalg.eigh(self.cov)
         r = 1.0 if probability is None else np.sqrt(chdtri(self.dimension, 1 - _share(probability)))
         return EllipseAxes(r * np.sqrt(np.maximum(values[::-1], 0.0)), np.ascontiguousarray(U[:, ::-1]))
@@ -218,15 +220,15 @@ class MultivariateNormal:
 
     @classmethod
     def fit(cls, X: Any, covariance: str = "full", *, shrinkage: Any = None, sample_weight: Any = None) -> Self:
-        """The distribution with the largest likelihood (4), or a shrunk estimate.
+        """Fit by maximum likelihood (4), optionally with shrinkage.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, d)
         covariance : {"full", "diag", "spherical"}, default="full"
-            Whether all covariances are estimated, variances alone, or one common variance.
+            Whether to estimate all covariances, only variances, or one common variance.
         shrinkage : float in [0, 1] or "auto", optional
-            Share of the common variance in the covariance; "auto" estimates the best by Ledoit and Wolf's formula.
+            Shrinkage of the covariance towards the common variance; "auto" uses the Ledoit-Wolf estimate.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
 
         Returns
@@ -260,12 +262,12 @@ class MultivariateNormal:
         return cls(m, constrained((S + S.T) / 2, covariance))
 
     def plot(self, *, probabilities: Any = (0.5, 0.9, 0.99), axes: bool = True, ax: Any = None) -> Any:
-        """Draw ellipses of equal density of two variables, and their axes.
+        """Plot density ellipses of two variables, and their axes.
 
         Parameters
         ----------
         probabilities : sequence of float, default=(0.5, 0.9, 0.99)
-            Probability that each ellipse holds.
+            Probability contained in each ellipse.
         axes : bool, default=True
             Whether to draw the axes of the largest ellipse.
         ax : matplotlib Axes, optional
@@ -280,7 +282,7 @@ class MultivariateNormal:
 
 
 def _square(cov: Array, d: int) -> Array:
-    """The covariance matrix that a matrix, a diagonal or a number stands for."""
+    """Return the covariance matrix specified by a matrix, a diagonal or a number."""
     if cov.ndim == 0:
         return np.eye(max(d, 1)) * cov
     if cov.ndim == 1:
@@ -291,7 +293,7 @@ def _square(cov: Array, d: int) -> Array:
 
 
 def _cholesky(S: Array, what: str) -> Array:
-    """The factor L of S = L L'; an error where S is singular."""
+    """Return the factor L of S = L L'; raise if S is singular."""
     variances = np.diag(S)
     try:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -302,10 +304,10 @@ def _cholesky(S: Array, what: str) -> Array:
     except (linalg.LinAlgError, ValueError):
         constant = np.flatnonzero(variances <= 0).tolist()
         cause = (
-            f"the variables {constant} have variance 0" if constant else "some variables are combinations of the others"
+            f"variables {constant} have variance 0" if constant else "some variables are linear combinations of others"
         )
         raise DataError(
-            f"Singular: {what} has no inverse, so there is no density: {cause}; leave such variables out (marginal), "
+            f"Singular: {what} has no inverse, so there is no density: {cause}; exclude these variables (marginal), "
             "or fit with shrinkage='auto' or covariance='diag'."
         ) from None
     return np.asarray(L * scale[:, None])

@@ -1,7 +1,7 @@
-"""The coefficient table: what `summary()` of a model returns.
+"""The coefficient table returned by `summary()` of a model.
 
-One row for each term, the intercept first; for several targets the rows of the first target, then those of
-the next. It prints as plain text, renders as HTML in notebooks, and `to_frame()` gives a data frame.
+One row per term, starting with the intercept; for several targets the rows of the first target, then those of the
+next. It prints as plain text, renders as HTML in notebooks, and `to_frame()` converts it to a data frame.
 """
 
 from __future__ import annotations
@@ -34,39 +34,39 @@ _LABELS = {
     "pearson_chi2": "Pearson chi2",
     "pseudo_r2": "pseudo R2",
 }
-# Statistics that are shown with their p-values beside them.
+# Statistics that are printed together with their p-values.
 _TESTS = {"f_statistic": ("F (p)", "f_p_value"), "lr_statistic": ("LR chi2 (p)", "lr_p_value")}
-_HEAD, _TAIL = 30, 10  # rows printed of a longer table
-_TARGETS = 10  # targets printed in the table of facts
-_NAME_WIDTH = 40  # characters of a name that are printed
+_HEAD, _TAIL = 30, 10  # number of leading and trailing rows printed of a long table
+_TARGETS = 10  # maximum number of targets printed
+_NAME_WIDTH = 40  # maximum number of characters of a name that are printed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary:
-    """Estimates with their standard errors, tests and confidence intervals, and facts about the whole fit.
+    """Estimates with standard errors, tests and confidence intervals, and statistics of the fit.
 
     Every entry of `facts` is also an attribute: `summary.r2`.
 
     Attributes
     ----------
     title : str
-        One line that says what was fitted to what.
+        One-line description of the model.
     terms : tuple of str
-        The term of each row, "intercept" first.
+        Term of each row, "intercept" first.
     targets : tuple of str or None
-        The target of each row when y has several, else None.
+        Target of each row if there are several targets, else None.
     estimate, std_error, statistic, p_value, ci_low, ci_high : ndarray
-        One value for each row; NaN where there is none.
+        One value per row; NaN if undefined.
     facts : mapping
-        Numbers about the fit (`n`, `df_residual`, `r2`, ...); arrays, one value a target, when y has several.
+        Statistics of the fit (`n`, `df_residual`, `r2`, ...); arrays with one value per target if there are several.
     notes : tuple of str
-        Sentences about how the numbers were computed.
+        Remarks on how the values were computed.
     statistic_name : str
-        The heading of the test statistic: "t" or "z".
+        Name of the test statistic: "t" or "z".
     level : float
-        The probability content of the confidence intervals.
+        Level of the confidence intervals.
     frame_library : str or None
-        The library of the frame the model was fitted on: "pandas", "polars", "pyarrow" or None.
+        Library of the frame the model was fitted on: "pandas", "polars", "pyarrow" or None.
 
     Examples
     --------
@@ -96,13 +96,13 @@ class Summary:
     frame_library: str | None = None
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only when there is no such attribute; `facts` is not there yet while copy and pickle work.
+        # Called only for missing attributes; `facts` itself may be missing during copy and unpickling.
         facts = self.__dict__.get("facts", {})
         if name in facts:
             return facts[name]
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(f"This summary has no '{name}'; its facts are: {', '.join(facts) or 'none'}.")
+        raise AttributeError(f"Summary has no attribute '{name}'; its facts are: {', '.join(facts) or 'none'}.")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.facts]
@@ -130,14 +130,14 @@ class Summary:
         )
 
     def to_frame(self) -> Any:
-        """One row for each term, as a data frame.
+        """Return a data frame with one row per term.
 
         Returns
         -------
         frame : DataFrame or Table
-            Of pandas where it is installed, else of the library of the frame the model was fitted on, else of
-            pyarrow. Columns: term, estimate, std_error, statistic, p_value, ci_low, ci_high; with several
-            targets, `target` comes first.
+            A pandas DataFrame if pandas is installed, else a frame of the library of the training data, else a pyarrow
+            Table. Columns: term, estimate, std_error, statistic, p_value, ci_low, ci_high, preceded by `target` if
+            there are several targets.
         """
         import narwhals
 
@@ -153,7 +153,7 @@ class Summary:
         return len(self.terms) - _HEAD - _TAIL if len(self.terms) > _HEAD + _TAIL + 1 else 0
 
     def _rows(self) -> list[list[str]]:
-        """The cells of the coefficient table, headings first, without the hidden rows."""
+        """Return the cells of the coefficient table, headings first, without the hidden rows."""
         low = (1 - self.level) / 2
         heads = ["term", "estimate", "std error", self.statistic_name, "p", f"[{low:.4g}", f"{1 - low:.4g}]"]
         shown = list(range(len(self.terms)))
@@ -173,10 +173,10 @@ class Summary:
         return rows
 
     def _facts_shown(self) -> Iterator[tuple[str, Any, Any]]:
-        """Label, value, and the p-value that stands beside it, of each fact."""
-        beside = {p_value for key, (_, p_value) in _TESTS.items() if key in self.facts}
+        """Yield label, value and associated p-value of each fact."""
+        p_values = {p_value for key, (_, p_value) in _TESTS.items() if key in self.facts}
         for key, value in self.facts.items():
-            if key in beside:
+            if key in p_values:
                 continue
             if key in _TESTS:
                 label, p_value = _TESTS[key]
@@ -185,12 +185,12 @@ class Summary:
                 yield _LABELS.get(key, key.replace("_", " ")), value, None
 
     def _fact_cells(self) -> list[tuple[str, str]]:
-        """Label and text of the facts that are one number (or anything but one number a target)."""
+        """Return label and text of the facts that do not have one value per target."""
         names = self._target_names()
         return [(k, _fact(v, p)) for k, v, p in self._facts_shown() if not _is_column(v, names)]
 
     def _target_table(self) -> list[list[str]]:
-        """The facts that are one number a target: a row for each target, headings first."""
+        """Return the table of facts with one value per target: one row per target, headings first."""
         names = self._target_names()
         columns = [fact for fact in self._facts_shown() if _is_column(fact[1], names)]
         if not columns:
@@ -221,13 +221,13 @@ def _is_column(value: Any, names: Sequence[str]) -> bool:
 
 def _number(x: Any, digits: int = 6) -> str:
     x = float(x)
-    if 1e6 <= abs(x) < 1e10:  # a whole number reads better than 3.48226e+06
+    if 1e6 <= abs(x) < 1e10:  # an integer is easier to read than 3.48226e+06
         return f"{x:.0f}"
     return "-" if math.isnan(x) else f"{x:.{digits}g}"
 
 
 def _fact(value: Any, p_value: Any = None) -> str:
-    """A fact as text, with its p-value in brackets."""
+    """Format a fact, with its p-value in brackets."""
     if np.ndim(value) > 0:
         text = ", ".join(_fact(x) for x in np.ravel(value)[:5])
         return text + (", …" if np.size(value) > 5 else "")
@@ -242,7 +242,7 @@ def _fact(value: Any, p_value: Any = None) -> str:
 
 
 def _name(name: str) -> str:
-    """A name for one line: control characters escaped, the middle of a long one left out."""
+    """Format a name for one line: escape control characters and shorten long names in the middle."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(name))
     if len(text) <= _NAME_WIDTH:
         return text
@@ -251,7 +251,7 @@ def _name(name: str) -> str:
 
 
 def _width(text: str) -> int:
-    """The columns a text takes on a terminal."""
+    """Return the display width of a text on a terminal."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
@@ -265,7 +265,7 @@ def _right(text: str, width: int) -> str:
 
 
 def _two_columns(cells: Sequence[tuple[str, str]]) -> list[str]:
-    """Facts side by side, down the first column, then down the second."""
+    """Arrange facts in two columns."""
     half = -(-len(cells) // 2)
     columns = []
     for part in (cells[:half], cells[half:]):
@@ -277,7 +277,7 @@ def _two_columns(cells: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _aligned(cells: Sequence[str]) -> list[str]:
-    """Numbers padded on the right so that their decimal points stand in one column."""
+    """Pad numbers on the right so that their decimal points are aligned."""
     fractions = []
     for cell in cells:
         point = min((i for i in (cell.find("."), cell.find("e"), cell.find(" (")) if i >= 0), default=len(cell))
@@ -287,7 +287,7 @@ def _aligned(cells: Sequence[str]) -> list[str]:
 
 
 def _text_table(rows: Sequence[Sequence[str]], names: int, hidden: int = 0) -> list[str]:
-    """Lines of a table whose first `names` columns are names; the first row is the headings."""
+    """Format a table whose first `names` columns are names; the first row contains the headings."""
     if not rows:
         return []
     columns = []
@@ -303,7 +303,7 @@ def _text_table(rows: Sequence[Sequence[str]], names: int, hidden: int = 0) -> l
 
 
 def _hidden_line(hidden: int) -> str:
-    return f"… {hidden:,} more terms: to_frame() has them all …"
+    return f"… {hidden:,} more terms; see to_frame() for all …"
 
 
 def _td(text: str, align: str = "right", tag: str = "td") -> str:

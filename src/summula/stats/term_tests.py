@@ -1,4 +1,4 @@
-"""A table of joint tests: does a column, or a factor with all its levels, belong in the model?"""
+"""Joint tests of terms: columns, or factors with all their levels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ __all__ = ["TermTests"]
 
 @dataclass(frozen=True)
 class TermTests:
-    """One test a term.
+    """Joint tests of the terms of a model.
 
     Attributes
     ----------
     kind : {"wald", "likelihood_ratio"}
     terms : tuple of str
-        Columns; a factor is one term.
+        Names of the terms; a factor is one term.
     df : ndarray of int
-        Coefficients of each term.
+        Degrees of freedom: number of coefficients of each term.
     statistic, p_value : ndarray
-        Chi-squared with so many degrees of freedom if the term has no effect, and how likely a larger one is then.
+        Test statistics, which have a chi-squared distribution with `df` degrees of freedom if the term has no effect,
+        and their p-values.
     """
 
     kind: str
@@ -42,7 +43,7 @@ class TermTests:
         return "\n".join([names[self.kind], *_text_table(rows, names=1)])
 
     def to_frame(self) -> Any:
-        """One row for each term, as a data frame (pandas where it is installed, else pyarrow)."""
+        """Return a data frame with one row per term (pandas if it is installed, else pyarrow)."""
         import importlib.util
 
         import narwhals

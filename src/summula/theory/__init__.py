@@ -1,4 +1,4 @@
-"""Learning theory: what a sample promises about the world, and how many rows a promise takes."""
+"""Learning theory: generalisation guarantees from samples, and the sample sizes they require."""
 
 from summula.theory.inequalities import chernoff_kl, hoeffding, union_bound
 from summula.theory.margin_bounds import margin_bound

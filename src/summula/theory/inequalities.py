@@ -1,4 +1,4 @@
-"""How likely a mean of n independent losses is far from what it estimates.
+"""Concentration inequalities for means of n independent losses.
 
 For losses in an interval of length r with mean mu, and their sample mean m,
 
@@ -24,18 +24,18 @@ __all__ = ["chernoff_kl", "hoeffding", "union_bound"]
 
 
 def hoeffding(epsilon: ArrayLike, n: ArrayLike, *, sides: int = 2, width: float = 1.0) -> Any:
-    """Bound the chance that a mean of n losses is off by epsilon or more (1).
+    """Bound the probability that a mean of n losses deviates by epsilon or more (1).
 
     Parameters
     ----------
     epsilon : float or array-like
-        The deviation, at least 0.
+        Deviation, at least 0.
     n : int or array-like
-        How many independent losses.
+        Number of independent losses.
     sides : {1, 2}
-        1 for a deviation of one sign, 2 for either.
+        1 for a one-sided bound, 2 for a two-sided one.
     width : float
-        The length of the interval the losses lie in.
+        Length of the interval that contains the losses.
 
     Returns
     -------
@@ -49,45 +49,45 @@ def hoeffding(epsilon: ArrayLike, n: ArrayLike, *, sides: int = 2, width: float 
     """
     e, rows = _checked("epsilon", epsilon, 0.0), _checked("n", n, 0.0)
     if sides not in (1, 2):
-        raise ParameterError(f"sides must be 1 or 2, deviations of one sign or of either; got {sides!r}.")
+        raise ParameterError(f"sides must be 1 or 2, for a one-sided or two-sided bound; got {sides!r}.")
     if not width > 0:
-        raise ParameterError(f"width must be a positive length; got {width!r}.")
+        raise ParameterError(f"width must be positive; got {width!r}.")
     return np.minimum(1.0, sides * np.exp(-2 * rows * (e / width) ** 2))[()]
 
 
 def chernoff_kl(p: ArrayLike, q: ArrayLike, n: ArrayLike) -> Any:
-    """Bound the chance that n losses in [0, 1] with mean p average q, or are further away (2).
+    """Bound the probability that the mean of n losses in [0, 1] with true mean p is q or farther from p (2).
 
     Parameters
     ----------
     p, q : float or array-like
-        The true and the observed mean, in [0, 1].
+        True and observed mean, in [0, 1].
     n : int or array-like
-        How many independent losses.
+        Number of independent losses.
 
     Returns
     -------
     float or ndarray
-        At most 1, and never more than Hoeffding's bound of one side.
+        At most 1, and never more than Hoeffding's one-sided bound.
 
     Examples
     --------
     >>> bool(chernoff_kl(0.05, 0.08, 1_000) < hoeffding(0.03, 1_000, sides=1))
     True
     """
-    mean, seen, rows = _checked("p", p, 0.0, 1.0), _checked("q", q, 0.0, 1.0), _checked("n", n, 0.0)
-    return np.exp(-rows * (rel_entr(seen, mean) + rel_entr(1 - seen, 1 - mean)))[()]
+    mean, observed, rows = _checked("p", p, 0.0, 1.0), _checked("q", q, 0.0, 1.0), _checked("n", n, 0.0)
+    return np.exp(-rows * (rel_entr(observed, mean) + rel_entr(1 - observed, 1 - mean)))[()]
 
 
 def union_bound(probabilities: ArrayLike, times: float = 1) -> float:
-    """Bound the chance that at least one of some events happens (3), whatever they have to do with each other.
+    """Bound the probability of a union of events (3), which may be dependent.
 
     Parameters
     ----------
     probabilities : float or array-like
-        Of each event.
+        Probability of each event.
     times : int
-        How many events there are of each.
+        Number of events with each probability.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def union_bound(probabilities: ArrayLike, times: float = 1) -> float:
     """
     p = _checked("probabilities", probabilities, 0.0, 1.0)
     if not times >= 0:
-        raise ParameterError(f"times must be a number of events; got {times!r}.")
+        raise ParameterError(f"times must be non-negative; got {times!r}.")
     return min(1.0, float(np.sum(p)) * times)
 
 

@@ -1,8 +1,7 @@
-"""What a wide margin promises, whatever the number of columns.
+"""Margin-based generalisation bounds, independent of the number of columns.
 
-Rows with ||x|| <= rho that a halfspace through the origin separates with margin gamma (in the distribution, with
-probability 1): the hard-margin SVM w of m rows errs on new rows, with probability at least 1 - delta, with a rate of at
-most
+Assume that, with probability 1, rows satisfy ||x|| <= rho and are separated with margin gamma by a halfspace through
+the origin. Then with probability at least 1 - delta the error rate of the hard-margin SVM fitted to m rows is at most
 
     sqrt(4 (rho / gamma)^2 / m) + sqrt(2 log(2 / delta) / m)                                                     (1)
 
@@ -20,17 +19,18 @@ __all__ = ["margin_bound"]
 
 
 def margin_bound(rho: float, gamma: float, n_samples: int, delta: float = 0.05) -> float:
-    """The error of a hard-margin SVM without intercept, by the margin; 1 where the bound says nothing.
+    """Bound the error rate of a hard-margin SVM without intercept by its margin; 1 if the bound is vacuous.
 
     Parameters
     ----------
     rho : float
-        No row of the distribution is longer.
+        Upper bound on the norm of rows.
     gamma : float
-        Its margin: some unit w has y w'x >= gamma for every row.
+        Margin: some unit vector w satisfies y w'x >= gamma for every row.
     n_samples : int
+        Number of training rows.
     delta : float, default=0.05
-        The chance that the guarantee fails.
+        Probability that the guarantee fails.
 
     Returns
     -------

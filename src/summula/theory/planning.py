@@ -1,13 +1,13 @@
-"""How many rows to label before a statement can be made: the inverse of the bounds on held-out data.
+"""Sample size planning: the number of labelled rows needed for a certificate, by inverting held-out bounds.
 
-With k errors among n rows the exact bounds on the error are those of Clopper and Pearson, at delta / M after a choice
-among M models. `plan_holdout` finds the first n from which on an observed error of p, that is k = ceil(p n), leaves the
-upper bound within a limit, or both bounds within a width. `plan_recall` finds the first n with
+With k errors among n rows the exact bounds on the error rate are those of Clopper and Pearson, at level delta / M for a
+selection among M models. `plan_holdout` finds the smallest n from which on an observed error rate of p, that is
+k = ceil(p n), gives an upper bound below a limit, or an interval within a width. `plan_recall` finds the first n with
 
     (1 - alpha)^n <= delta                                                                                     (1)
 
-from which on the largest of n scores lies above their (1 - alpha)-quantile with probability at least 1 - delta: what a
-threshold that keeps a recall of 1 - alpha needs.
+for which the largest of n scores is above their (1 - alpha)-quantile with probability at least 1 - delta, as needed for
+a threshold with a recall of at least 1 - alpha.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ __all__ = ["plan_holdout", "plan_recall"]
 def plan_holdout(
     error: float, limit: float | None = None, width: float | None = None, delta: float = 0.05, n_models: int = 1
 ) -> int:
-    """How many held-out rows certify an error, if the model errs as often as expected.
+    """Return the number of held-out rows needed to certify an error rate.
 
     Parameters
     ----------
     error : float
-        The share of errors that is expected to be observed.
+        Error rate expected to be observed.
     limit : float, optional
-        What the upper bound is to stay within.
+        Largest acceptable upper bound.
     width : float, optional
-        What the distance of the two bounds is to stay within; instead of `limit`.
+        Largest acceptable distance between the two bounds; instead of `limit`.
     delta : float
-        The chance that a bound is wrong, for each of the two.
+        Error probability of each one-sided bound.
     n_models : int
-        How many models the rows will choose from.
+        Number of models among which the rows are used to select.
 
     Returns
     -------
     int
-        From this number of rows on the statement can be made.
+        Smallest sufficient number of rows; any larger number is also sufficient.
 
     Examples
     --------
@@ -56,18 +56,18 @@ def plan_holdout(
     """
     delta = check_delta(delta)
     if not 0 <= error < 1:
-        raise ParameterError(f"error must be at least 0 and less than 1; got {error!r}.")
+        raise ParameterError(f"error must be in the range [0, 1); got {error!r}.")
     if isinstance(n_models, bool) or int(n_models) != n_models or n_models < 1:
-        raise ParameterError(f"n_models must be a number of models, at least 1; got {n_models!r}.")
+        raise ParameterError(f"n_models must be an int >= 1; got {n_models!r}.")
     if (limit is None) == (width is None):
-        raise ParameterError("Give one of limit and width: what the bounds are to stay within.")
+        raise ParameterError("Pass exactly one of limit and width.")
     if limit is not None and not error < limit <= 1:
         raise ParameterError(
-            f"limit must be more than the error of {error:g} and at most 1, since no number of rows bounds an error "
-            f"below what is observed; got {limit!r}."
+            f"limit must be greater than the error of {error:g} and at most 1, since the bound is never below the "
+            f"observed error; got {limit!r}."
         )
     if width is not None and not 0 < width <= 1:
-        raise ParameterError(f"width must be more than 0 and at most 1; got {width!r}.")
+        raise ParameterError(f"width must be in the range (0, 1]; got {width!r}.")
 
     share = shared_delta(delta, n_models)
     within: Any = width if limit is None else limit
@@ -78,18 +78,18 @@ def plan_holdout(
         lower = lower_limit(k, n, share) if limit is None else 0.0
         return np.asarray(upper - lower <= within)
 
-    return _from_there_on(enough, error)
+    return _smallest_sufficient(enough, error)
 
 
 def plan_recall(alpha: float, delta: float = 0.05) -> int:
-    """How many rows of a class a threshold needs that misses at most a share alpha of it (1).
+    """Return the number of rows of a class needed for a threshold that misses at most a fraction alpha of it (1).
 
     Parameters
     ----------
     alpha : float
-        The largest share of the class that may be missed: one minus the recall.
+        Largest acceptable fraction of missed rows: one minus the recall.
     delta : float
-        The chance that more is missed.
+        Probability that more rows are missed.
 
     Returns
     -------
@@ -103,16 +103,16 @@ def plan_recall(alpha: float, delta: float = 0.05) -> int:
     alpha, delta = check_delta(alpha, "alpha"), check_delta(delta)
     exact = math.log(delta) / math.log1p(-alpha)
     if math.isinf(exact):
-        raise ParameterError(f"alpha={alpha:g} is too small: the number of rows it needs overflows; use a larger one.")
+        raise ParameterError(f"alpha={alpha:g} is too small: the required number of rows overflows; use a larger one.")
     n = max(1, math.floor(exact))
     return n if n * math.log1p(-alpha) <= math.log(delta) else n + 1
 
 
-def _from_there_on(enough: Callable[[Any, Any], NDArray[np.bool_]], p: float) -> int:
-    """The first n from which on n rows with ceil(p n) errors are enough.
+def _smallest_sufficient(enough: Callable[[Any, Any], NDArray[np.bool_]], p: float) -> int:
+    """Return the smallest n such that any number of rows >= n with ceil(p n) errors is sufficient.
 
-    Rounding moves the bounds up and down. Between the first n at which p n errors (not rounded) are enough and the
-    first at which p n + 1 are, every n is looked at.
+    Rounding makes the bounds non-monotone. All n are checked between the first at which p n errors (not rounded) are
+    acceptable and the first at which p n + 1 are.
     """
     first = _first(lambda n: bool(enough(n, p * n + np.array([0.0, 1.0])).any()))
     # (The bounds are furthest apart at n / 2 errors.)
@@ -124,7 +124,7 @@ def _from_there_on(enough: Callable[[Any, Any], NDArray[np.bool_]], p: float) ->
 
 
 def _first(holds: Callable[[Any], bool]) -> int:
-    """The first n of which something holds that holds ever after."""
+    """Return the smallest n for which a monotone predicate holds."""
     low, high = 0, 1
     while not holds(np.float64(high)):
         low, high = high, 2 * high

@@ -1,8 +1,8 @@
-"""The error of a hypothesis on a sample, and the hypothesis of a finite class with the smallest (ERM).
+"""Empirical risk, and empirical risk minimisation (ERM) over a finite class of hypotheses.
 
     R_S(h) = (1 / n) sum_i loss(y_i, h(x_i)),     h_S = argmin over h in H of R_S(h)                           (1)
 
-What the error on a sample says about the true one is in `sample_sizes.py`.
+See `sample_sizes.py` for the relation between empirical and true risk.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _LOSSES = ("zero_one", "squared", "absolute")
 
 
 class ERM(NamedTuple):
-    """The hypothesis with the smallest error on a sample.
+    """Result of empirical risk minimisation.
 
     Attributes
     ----------
     hypothesis : callable or estimator
-        The first with the smallest risk.
+        The (first) hypothesis with the smallest risk.
     chosen : int or str
-        Its place, or its name where the class is a dict.
+        Its index, or its key if the class is a dict.
     risk : float
         Its empirical risk.
     risks : ndarray
-        Of all hypotheses, in their order.
+        Empirical risks of all hypotheses, in order.
     """
 
     hypothesis: Any
@@ -44,16 +44,16 @@ class ERM(NamedTuple):
 
 
 def empirical_risk(hypothesis: Any, X: Any, y: Any, loss: Any = "zero_one") -> float:
-    """The mean loss of a hypothesis on a sample (1).
+    """Compute the mean loss of a hypothesis on a sample (1).
 
     Parameters
     ----------
     hypothesis : callable or estimator
-        A function of X that gives a prediction for every row, or anything with `predict`.
+        A function that returns a prediction for each row of X, or an object with `predict`.
     X : {array-like, frame, sparse matrix, scan, Dask collection}
     y : array-like, or name of a column of X
     loss : {"zero_one", "squared", "absolute"} or callable
-        A function is called with the answers and the predictions.
+        A function is called with the true and the predicted values.
 
     Returns
     -------
@@ -68,12 +68,12 @@ def empirical_risk(hypothesis: Any, X: Any, y: Any, loss: Any = "zero_one") -> f
 
 
 def erm(hypotheses: Sequence[Any] | Mapping[Any, Any], X: Any, y: Any, loss: Any = "zero_one") -> ERM:
-    """Empirical risk minimisation over a finite class: the hypothesis with the smallest mean loss (1).
+    """Minimise the empirical risk (1) over a finite class of hypotheses.
 
     Parameters
     ----------
     hypotheses : list or dict of callables or estimators
-        The class.
+        The class of hypotheses.
     X, y, loss
         As in `empirical_risk`.
 
@@ -91,7 +91,7 @@ def erm(hypotheses: Sequence[Any] | Mapping[Any, Any], X: Any, y: Any, loss: Any
     listed = list(hypotheses.values()) if isinstance(hypotheses, Mapping) else list(hypotheses)
     names = list(hypotheses) if isinstance(hypotheses, Mapping) else list(range(len(listed)))
     if not listed:
-        raise ParameterError("The class of hypotheses is empty; give at least one.")
+        raise ParameterError("The class of hypotheses is empty; pass at least one.")
     if not callable(loss) and loss not in _LOSSES:
         raise ParameterError(f"loss must be one of {', '.join(map(repr, _LOSSES))} or a function; got {loss!r}.")
 
@@ -101,7 +101,7 @@ def erm(hypotheses: Sequence[Any] | Mapping[Any, Any], X: Any, y: Any, loss: Any
 
     losses = np.concatenate(of_blocks(of_block, X, y, listed[0]))
     if not len(losses):
-        raise DataError("There are no rows, and an error on no rows has no meaning: give at least one.")
+        raise DataError("X has no rows; the empirical risk needs at least one.")
     risks = np.array([math.fsum(column) / len(column) for column in losses.T])
     best = int(np.argmin(risks))
     return ERM(listed[best], names[best], float(risks[best]), risks)
@@ -109,10 +109,10 @@ def erm(hypotheses: Sequence[Any] | Mapping[Any, Any], X: Any, y: Any, loss: Any
 
 def _predicted(hypothesis: Any, X: Any, rows: int) -> NDArray[Any]:
     if not hasattr(hypothesis, "predict") and not callable(hypothesis):
-        raise ParameterError(f"A hypothesis is a function or has predict; got {hypothesis!r}.")
+        raise ParameterError(f"A hypothesis must be a function or have a predict method; got {hypothesis!r}.")
     values = np.asarray(hypothesis.predict(X) if hasattr(hypothesis, "predict") else hypothesis(X))
     if values.shape[:1] != (rows,):
-        raise DataError(f"A hypothesis gave predictions of shape {values.shape} for {rows} rows: give one a row.")
+        raise DataError(f"A hypothesis returned predictions of shape {values.shape} for {rows} rows; need one per row.")
     return values
 
 

@@ -1,22 +1,22 @@
-"""How many rows are enough to learn, and what a number of rows promises.
+"""Sample complexity: the number of rows sufficient for learning, and the guarantee of a number of rows.
 
-A learner takes the hypothesis h_S with the smallest error on n rows, from a class H. With probability at least 1 - d,
+A learner selects the hypothesis h_S with the smallest error on n rows from a class H. With probability at least 1 - d,
 for a finite class, by Hoeffding's inequality and the union bound,
 
     deviation    |R(h) - R_S(h)| <= g for all h in H,       g = sqrt(log(2 |H| / d) / (2 n))                   (1)
     excess       R(h_S) - min R(h) <= 2 g,                  n >= (2 / e^2) log(2 |H| / d)                      (2)
-    realisable   R(h_S) <= log(|H| / d) / n                 when some h in H makes no error at all             (3)
+    realisable   R(h_S) <= log(|H| / d) / n                 if some h in H has zero error                      (3)
 
-For a class of VC dimension D at most (2 e n / D)^D labellings of 2 n points take the place of |H| (Sauer's lemma, for
-2 n >= D; all 2^(2 n) before), and
+For a class of VC dimension D, |H| is replaced by the number of labellings of 2 n points, at most (2 e n / D)^D (Sauer's
+lemma, for 2 n >= D; 2^(2 n) otherwise), and
 
     deviation    g = sqrt(8 (D log(2 e n / D) + log(4 / d)) / n)                                               (4)
     excess       2 g, as in (2)
-    realisable   R(h_S) <= 2 (D log2(2 e n / D) + log2(2 / d)) / n, or 8 / n when that is larger               (5)
+    realisable   R(h_S) <= 2 (D log2(2 e n / D) + log2(2 / d)) / n, or 8 / n if that is larger                 (5)
 
-A class whose hypotheses are written with b bits has |H| = 2^b: d numbers in double precision make 64 d. The constants
-of (4) are those of Anthony and Bartlett (1999), theorem 4.3; of (5) those of Blumer et al. (1989), theorem A2.1. They
-hold for every distribution, and are far from what most need; `certify` measures instead.
+A class whose hypotheses are described by b bits has |H| = 2^b; d double precision numbers have 64 d bits. The constants
+of (4) are from Anthony and Bartlett (1999), theorem 4.3; those of (5) from Blumer et al. (1989), theorem A2.1. The
+bounds hold for every distribution and are conservative for most; `certify` measures the error instead.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ def sample_size(
     realizable: bool = False,
     kind: str = "excess",
 ) -> int:
-    """How many rows guarantee an error within epsilon, with probability at least 1 - delta.
+    """Return the number of rows that guarantees an error within epsilon with probability at least 1 - delta.
 
     Parameters
     ----------
     epsilon : float
-        The error to guarantee, between 0 and 1.
+        Error to guarantee, between 0 and 1.
     delta : float
-        The chance that the guarantee fails.
+        Probability that the guarantee fails.
     hypotheses, bits, vc : one of them
-        The size of the class: how many hypotheses, how many bits describe one, or the VC dimension.
+        Size of the class: number of hypotheses, number of bits that describe one, or VC dimension.
     realizable : bool
-        Whether some hypothesis of the class makes no error.
+        Whether some hypothesis of the class has zero error.
     kind : {"excess", "deviation"}
-        What is to be within epsilon: how much worse than the best of the class the learnt hypothesis is, or how far
-        any error on the sample is from the true one. For a realisable class both are the error itself.
+        Quantity to bound by epsilon: the excess error of the learned hypothesis over the best of the class, or the
+        largest difference between empirical and true error. For a realisable class both are the error itself.
 
     Returns
     -------
@@ -72,12 +72,12 @@ def sample_size(
     True
     """
     if not 0 < epsilon < 1:
-        raise ParameterError(f"epsilon must lie between 0 and 1, both excluded; got {epsilon!r}.")
+        raise ParameterError(f"epsilon must be in the range (0, 1); got {epsilon!r}.")
     options: dict[str, Any] = {"hypotheses": hypotheses, "bits": bits, "vc": vc, "realizable": realizable, "kind": kind}
     low, high = 0, 1
     while error_bound(high, delta, **options) > epsilon:
         low, high = high, 2 * high
-    # The bound falls with n.
+    # The bound decreases with n.
     while high - low > 1:
         middle = (low + high) // 2
         if error_bound(middle, delta, **options) <= epsilon:
@@ -97,19 +97,19 @@ def error_bound(
     realizable: bool = False,
     kind: str = "excess",
 ) -> float:
-    """What n rows guarantee about the error, with probability at least 1 - delta: the inverse of `sample_size`.
+    """Return the error bound that n rows guarantee with probability at least 1 - delta: the inverse of `sample_size`.
 
     Parameters
     ----------
     n : int
-        How many rows.
+        Number of rows.
     delta, hypotheses, bits, vc, realizable, kind
         As in `sample_size`.
 
     Returns
     -------
     float
-        More than 1 when nothing is guaranteed.
+        A value above 1 means that nothing is guaranteed.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def error_bound(
     """
     delta = check_delta(delta)
     if isinstance(n, bool) or int(n) != n or n < 1:
-        raise ParameterError(f"n must be a number of rows, at least 1; got {n!r}.")
+        raise ParameterError(f"n must be an int >= 1; got {n!r}.")
     if kind not in ("excess", "deviation"):
         raise ParameterError(f"kind must be 'excess' or 'deviation'; got {kind!r}.")
     if vc is not None:
@@ -137,7 +137,7 @@ def error_bound(
 
 
 def _labellings(n: int, dimension: int) -> float:
-    """The logarithm of Sauer's bound on the labellings of 2 n points."""
+    """Return the logarithm of Sauer's bound on the number of labellings of 2 n points."""
     if 2 * n <= dimension:
         return 2 * n * _LOG_2
     return min(2 * n * _LOG_2, dimension * math.log(2 * math.e * n / dimension)) if dimension else 0.0
@@ -145,15 +145,15 @@ def _labellings(n: int, dimension: int) -> float:
 
 def _dimension(vc: Any, hypotheses: Any, bits: Any) -> int:
     if hypotheses is not None or bits is not None:
-        raise ParameterError("Give one of hypotheses, bits and vc: each says how large the class is.")
+        raise ParameterError("Pass exactly one of hypotheses, bits and vc.")
     if isinstance(vc, bool) or int(vc) != vc or vc < 0:
-        raise ParameterError(f"vc must be a whole number, at least 0; got {vc!r}.")
+        raise ParameterError(f"vc must be an int >= 0; got {vc!r}.")
     return int(vc)
 
 
 def _log_size(hypotheses: Any, bits: Any) -> float:
     if (hypotheses is None) == (bits is None):
-        raise ParameterError("Give one of hypotheses, bits and vc: how large the class is.")
+        raise ParameterError("Pass exactly one of hypotheses, bits and vc.")
     if bits is not None:
         if not bits >= 0:
             raise ParameterError(f"bits must be at least 0; got {bits!r}.")

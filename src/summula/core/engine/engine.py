@@ -1,9 +1,9 @@
-"""The engine adds up what a function says of each part of the rows.
+"""Engines evaluate a function on each part of the rows and add up the results.
 
     map_reduce(f, parts, merge) = merge of f(part) over all parts
 
-Merging follows a binary tree fixed by position: the k-th part enters the sum at the same place whoever computed
-it and whenever it was ready, so one, two or twenty threads give the same bits.
+Merging follows a binary tree over the positions of the parts, independent of which thread computed a part and when, so
+results are bit-identical for any number of threads.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ T = TypeVar("T")
 
 
 class TreeSum(Generic[S]):
-    """A running sum over a stream of values, associated as a binary tree over their positions.
+    """A running sum over a stream of values, associated as a binary tree over their positions (pairwise summation).
 
-    A block of level k is the sum of the 2**k values from a multiple of 2**k on. Two neighbouring blocks are merged as
-    soon as they make up one of the next level, so only about log2(n) sums are alive. A worker who has the values from
-    `start` on gives their blocks, and pushing these makes the same tree as pushing the values.
+    A block of level k is the sum of 2**k values starting at a multiple of 2**k. Two neighbouring blocks are merged as
+    soon as they form a block of the next level, so at most about log2(n) sums are stored. A worker that has the values
+    from `start` on returns their blocks; pushing the blocks gives the same tree as pushing the values.
     """
 
     def __init__(self, merge: Callable[[S, S], S], start: int = 0) -> None:
@@ -65,13 +65,13 @@ class TreeSum(Generic[S]):
         self._places.append(place)
 
     def blocks(self) -> list[tuple[int, S]]:
-        """The blocks so far, from left to right, each with its level."""
+        """Return the blocks so far as pairs (level, sum), from left to right."""
         return list(self._blocks)
 
     def result(self) -> S:
-        """The sum of all values so far; later values stand to the right of earlier ones."""
+        """Return the sum of all values so far."""
         if not self._blocks:
-            raise ValueError("a sum over no parts has no value")
+            raise ValueError("cannot sum over zero parts")
         total = self._blocks[-1][1]
         for _, block in reversed(self._blocks[:-1]):
             total = self._merge(block, total)
@@ -80,14 +80,14 @@ class TreeSum(Generic[S]):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Where the parts of a sum are computed."""
+    """Protocol of engines, which compute the parts of a sum."""
 
     chunk_rows: int | None
 
     def map_ordered(
         self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
     ) -> Generator[S, None, None]:
-        """The values of `fn` over the parts, in the order of the parts."""
+        """Yield the values of `fn` for the parts, in order."""
 
     def map_reduce(
         self,
@@ -98,7 +98,7 @@ class Engine(Protocol):
         n_jobs: int | None = None,
         on_part: Callable[[], None] | None = None,
     ) -> S:
-        """The sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
+        """Return the sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
 
 
 def _is_whole(number: Any) -> bool:
@@ -106,11 +106,11 @@ def _is_whole(number: Any) -> bool:
 
 
 class SerialEngine:
-    """Every part in the calling thread, one after the other."""
+    """Engine that computes all parts in the calling thread."""
 
     def __init__(self, *, chunk_rows: int | None = None) -> None:
         if chunk_rows is not None and (not _is_whole(chunk_rows) or chunk_rows < 1):
-            raise ParameterError(f"chunk_rows must be a whole number of rows, at least 1, or None; got {chunk_rows!r}.")
+            raise ParameterError(f"chunk_rows must be an int >= 1 or None; got {chunk_rows!r}.")
         self.chunk_rows = chunk_rows
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class SerialEngine:
     def map_ordered(
         self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
     ) -> Generator[S, None, None]:
-        """The values of `fn` over the parts, in the order of the parts."""
+        """Yield the values of `fn` for the parts, in order."""
         for part in parts:
             with one_blas_thread():
                 value = fn(part)
@@ -134,7 +134,7 @@ class SerialEngine:
         n_jobs: int | None = None,
         on_part: Callable[[], None] | None = None,
     ) -> S:
-        """The sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
+        """Return the sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
         total = TreeSum(merge)
         with closing(self.map_ordered(fn, parts, n_jobs=n_jobs)) as values:
             for value in values:
@@ -145,20 +145,20 @@ class SerialEngine:
 
 
 class ThreadEngine(SerialEngine):
-    """Parts on the threads of the process's pool; the default.
+    """Engine that computes parts on the thread pool of this process (the default).
 
     Parameters
     ----------
     n_jobs : int, optional
-        At most so many threads (-1: all). The pool's own limits hold besides.
+        Maximum number of threads; -1 or None uses all threads of the pool.
     chunk_rows : int, optional
-        Rows a chunk, instead of what the width of the data suggests. Results depend on it in the last bits.
+        Rows per chunk; by default chosen from the number of columns. Results depend on it in the last bits.
     """
 
     def __init__(self, n_jobs: int | None = None, *, chunk_rows: int | None = None) -> None:
         super().__init__(chunk_rows=chunk_rows)
         if n_jobs is not None and not _is_whole(n_jobs):
-            raise ParameterError(f"n_jobs must be a whole number of threads (-1 is all) or None; got {n_jobs!r}.")
+            raise ParameterError(f"n_jobs must be an int (-1 uses all threads) or None; got {n_jobs!r}.")
         self.n_jobs = n_jobs
 
     def __repr__(self) -> str:
@@ -168,18 +168,18 @@ class ThreadEngine(SerialEngine):
         return min(thread_count(self.n_jobs), thread_count(n_jobs))
 
     def parts_ahead(self, n_jobs: int | None = None) -> int:
-        """How many parts are computed or queued at the same time."""
+        """Return the number of parts that are computed or queued at the same time."""
         threads = self._threads(n_jobs)
         if threads == 1:
             return 1
-        # One part waits in the queue for each that runs: threads never idle, few results are alive.
-        # (Who may use fewer threads than the pool has gets them by submitting fewer.)
+        # One part is queued for each that runs, so threads never idle and few results are kept in memory.
+        # (The number of threads used is limited by submitting fewer parts.)
         return 2 * threads if threads == pool()._max_workers else threads
 
     def map_ordered(
         self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
     ) -> Generator[S, None, None]:
-        """The values of `fn` over the parts, in the order of the parts."""
+        """Yield the values of `fn` for the parts, in order."""
         threads = self._threads(n_jobs)
         if threads == 1 or len(parts) < 2 or inside_pool():
             yield from super().map_ordered(fn, parts)
@@ -198,7 +198,7 @@ class ThreadEngine(SerialEngine):
                         running.append(executor.submit(copy_context().run, fn, part))
                     yield value
             finally:
-                # After an error or Ctrl-C nothing of ours touches the user's arrays any more.
+                # After an error or Ctrl-C no task may access the user's arrays any more.
                 for future in running:
                     future.cancel()
                 wait(running)
@@ -209,17 +209,17 @@ _default = ThreadEngine()
 
 
 def current_engine() -> Engine:
-    """The engine fits use now."""
+    """Return the engine that fits currently use."""
     return _current.get() or _default
 
 
 def chosen_engine() -> Engine | None:
-    """The engine of the with-block we are in; None outside of any."""
+    """Return the engine of the enclosing with-block, or None outside of any."""
     return _current.get()
 
 
 def local_engine() -> Engine:
-    """The engine fits use now if its tasks see this process's memory, else threads with the same chunks."""
+    """Return the current engine if its tasks share this process's memory, else a thread engine with equal chunks."""
     now = current_engine()
     return ThreadEngine(chunk_rows=now.chunk_rows) if getattr(now, "remote", False) else now
 
@@ -229,7 +229,7 @@ _ahead: ContextVar[bool] = ContextVar("summula_reading_ahead", default=False)
 
 @contextmanager
 def reading_ahead() -> Iterator[None]:
-    """Let `map_batches` compute ahead of a consumer that is part of this library, such as a writer of files."""
+    """Let `map_batches` compute ahead of its consumer, which must be part of this library, such as a file writer."""
     token = _ahead.set(True)
     try:
         yield
@@ -240,10 +240,10 @@ def reading_ahead() -> Iterator[None]:
 def map_batches(
     where: Engine, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
 ) -> Generator[S, None, None]:
-    """The values of `fn` over the parts, in order, for an iterator that the user's code consumes.
+    """Yield the values of `fn` for the parts, in order, to an iterator consumed by the user's code.
 
-    While the user has a value no part is being computed and BLAS has as many threads as the user gave it: threads
-    compute a group of parts, and its values are handed out one by one before the next group begins.
+    While the user's code runs, no part is being computed and the number of BLAS threads is the user's: a group of parts
+    is computed in parallel, and its values are yielded one by one before the next group starts.
     """
     if _ahead.get() or not isinstance(where, ThreadEngine):
         with closing(where.map_ordered(fn, parts, n_jobs=n_jobs)) as values:
@@ -255,7 +255,7 @@ def map_batches(
         error: Exception | None = None
         try:
             ready.extend(where.map_ordered(fn, group, n_jobs=n_jobs))
-        except Exception as failed:  # raised when the values before it have been handed out
+        except Exception as failed:  # raised after the values before it have been yielded
             error = failed
         while ready:
             yield ready.popleft()
@@ -268,7 +268,7 @@ _watch: ContextVar[Callable[[], None] | None] = ContextVar("summula_watch", defa
 
 @contextmanager
 def watched(check: Callable[[], None]) -> Iterator[None]:
-    """Let engines that wait for others call `check` meanwhile; it raises to stop them."""
+    """Let engines call `check` while they wait; it raises to stop them."""
     token = _watch.set(check)
     try:
         yield
@@ -277,7 +277,7 @@ def watched(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_watch() -> None:
-    """What an engine calls while it waits: raises when the time of the fit is over."""
+    """Called by engines while they wait: raise if the time limit of the fit is exceeded."""
     check = _watch.get()
     if check is not None:
         check()
@@ -286,14 +286,14 @@ def check_watch() -> None:
 def _make(kind: Any, options: dict[str, Any]) -> Engine:
     if isinstance(kind, str):
         if kind not in _OPTIONS:
-            raise ParameterError(f"There is no engine {kind!r}; the engines are 'threads' and 'serial'.")
+            raise ParameterError(f"Unknown engine {kind!r}; the engines are 'threads' and 'serial'.")
         for name in options:
             if name not in _OPTIONS[kind]:
                 raise ParameterError(f"engine({kind!r}) has no option {name!r}; it has {' and '.join(_OPTIONS[kind])}.")
         return ThreadEngine(**options) if kind == "threads" else SerialEngine(**options)
     if isinstance(kind, Engine):
         if options:
-            raise ParameterError(f"{kind!r} is an engine already: give {', '.join(options)} where it is made.")
+            raise ParameterError(f"{kind!r} is already an engine: pass {', '.join(options)} to its constructor.")
         return kind
     for package in (base.__module__.partition(".")[0] for base in type(kind).__mro__):
         if package in _ADAPTERS:
@@ -304,21 +304,21 @@ def _make(kind: Any, options: dict[str, Any]) -> Engine:
 
 _OPTIONS = {"threads": ("n_jobs", "chunk_rows"), "serial": ("chunk_rows",)}
 
-# Cluster clients are recognised by the package they come from; its adapter is loaded by name, only then.
+# Cluster clients are recognised by their package, whose adapter is then imported by name.
 _ADAPTERS = {"distributed": "summula.engines.dask"}
 
 
 @contextmanager
 def engine(kind: Any = "threads", **options: Any) -> Iterator[Engine]:
-    """Choose where fits inside a with-block compute.
+    """Select the engine that fits inside a with-block use.
 
     Parameters
     ----------
     kind : {"threads", "serial"}, Engine or dask.distributed.Client
-        Threads of this process, the calling thread alone, an engine made before, or the workers of a Dask cluster.
+        Threads of this process, the calling thread only, an existing engine, or the workers of a Dask cluster.
     **options
-        `n_jobs` (threads only): at most so many threads. `chunk_rows`: rows a chunk. For a Dask client also `retries`
-        and `worker_timeout`: see `summula.engines.dask.DaskEngine`.
+        `n_jobs` (threads only): maximum number of threads. `chunk_rows`: rows per chunk. For a Dask client also
+        `retries` and `worker_timeout`: see `summula.engines.dask.DaskEngine`.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def stream_key(seed: int, stream: int | Sequence[int] = ()) -> int:
     ----------
     seed : int
     stream : int or sequence of int, default=()
-        What the numbers are for, such as (purpose, tree, epoch).
+        Identifiers of the stream, such as (purpose, tree, epoch).
     """
     key = 0
     for number in (seed, *((stream,) if isinstance(stream, int) else stream)):
@@ -80,7 +80,7 @@ def random_bits(key: int, rows: Rows) -> Bits:
     key : int
         From `stream_key`.
     rows : int, range or ndarray of int
-        Row numbers; an int stands for range(rows).
+        Row numbers; an int means range(rows).
     """
     if isinstance(rows, range | int):
         rows = np.arange(rows) if isinstance(rows, int) else np.arange(rows.start, rows.stop, rows.step)
@@ -102,7 +102,7 @@ def normal(key: int, rows: Rows) -> NDArray[np.float64]:
 
 
 def integers(key: int, rows: Rows, high: int) -> NDArray[np.int64]:
-    """Return an integer from 0 up to `high`, which is excluded and below 2^32, for each row: with replacement."""
+    """Return an integer drawn uniformly from [0, high) for each row, with replacement; `high` is below 2^32."""
     return np.asarray(((random_bits(key, rows) >> np.uint64(32)) * np.uint64(high) >> np.uint64(32)).astype(np.int64))
 
 
@@ -112,7 +112,7 @@ def permutation(key: int, n: int) -> NDArray[np.intp]:
 
 
 def choice(key: int, n: int, size: int) -> NDArray[np.intp]:
-    """Return `size` different numbers below n, ascending: those with the smallest random bits."""
+    """Return `size` distinct numbers below n, sorted: those with the smallest random bits."""
     if size >= n:
         return np.arange(n)
     bits = random_bits(key, n)

@@ -39,7 +39,7 @@ def normal(key: int, row: int) -> float:
 
 @kernel
 def integer(key: int, row: int, high: int) -> int:
-    """Return an integer from 0 up to `high`, which is excluded and below 2^32."""
+    """Return an integer drawn uniformly from [0, high); `high` is below 2^32."""
     return np.int64(((random_bits(key, row) >> np.uint64(32)) * np.uint64(high)) >> np.uint64(32))  # type: ignore[return-value]
 
 
@@ -77,7 +77,7 @@ def permutation(key: int, out: Any) -> None:
 
 @kernel
 def choice(key: int, n: int, out: Any) -> None:
-    """Write len(out) different numbers below n, ascending: those with the smallest random bits."""
+    """Write len(out) distinct numbers below n, sorted: those with the smallest random bits."""
     order, is_chosen, at = np.empty(n, np.int64), np.zeros(n, np.uint8), 0
     permutation(key, order)
     for k in range(len(out)):
@@ -89,7 +89,7 @@ def choice(key: int, n: int, out: Any) -> None:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the common argument types."""
     uniform(1, 0)
     normal(1, 0)
     integer(1, 0, 2)

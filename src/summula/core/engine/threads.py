@@ -1,10 +1,9 @@
 """The only file that starts a thread.
 
-One pool per process. Its size is what the machine gives us (cgroup limits included), capped by
-`OMP_NUM_THREADS` as it was when Summula was imported (how joblib and Dask tell a worker that it is nested),
-`SUMMULA_NUM_THREADS` and `n_jobs`.
-While the pool works BLAS runs on one thread, so that two levels of threads never multiply. Work submitted
-from inside a pool thread runs inline: the pool cannot wait for itself.
+One pool per process. Its size is the number of available CPUs (cgroup limits included), capped by `OMP_NUM_THREADS` as
+it was when Summula was imported (joblib and Dask set it for nested workers), `SUMMULA_NUM_THREADS` and `n_jobs`.
+While the pool is busy, BLAS runs on one thread, so that the two levels of parallelism do not oversubscribe the CPUs.
+Work submitted from inside a pool thread runs inline, since the pool cannot wait for itself.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-from summula.core.environment import FOUND
+from summula.core.environment import INITIAL_ENVIRONMENT
 
 __all__ = [
     "inside_pool",
@@ -35,25 +34,26 @@ _pool_lock = threading.Lock()
 
 
 def _cap(environment: Mapping[str, str], name: str) -> float:
-    # OMP_NUM_THREADS may hold a list, one number a nesting level: the first is ours.
+    # OMP_NUM_THREADS may be a list with one number per nesting level; the first applies here.
     text = environment.get(name, "").split(",")[0].strip()
     return max(1, int(text)) if text.isdigit() else math.inf
 
 
 @functools.cache
 def _cpu_count() -> int:
-    # Reads the cgroup's files, which takes longer than a small fit: once a process.
+    # Reading the cgroup files takes longer than a small fit, so it is done once per process.
     import joblib
 
     return int(joblib.cpu_count())
 
 
 def thread_count(n_jobs: int | None = None) -> int:
-    """How many threads a fit may use now.
+    """Return the number of threads a fit may use now.
 
-    `n_jobs` counts as in joblib (-1 is all, -2 all but one); None asks for all.
+    `n_jobs` is interpreted as in joblib (-1 means all, -2 all but one); None means all.
     """
-    available = int(min(_cpu_count(), _cap(FOUND, "OMP_NUM_THREADS"), _cap(os.environ, "SUMMULA_NUM_THREADS")))
+    caps = _cap(INITIAL_ENVIRONMENT, "OMP_NUM_THREADS"), _cap(os.environ, "SUMMULA_NUM_THREADS")
+    available = int(min(_cpu_count(), *caps))
     if n_jobs is None:
         return available
     if n_jobs < 0:
@@ -71,21 +71,21 @@ def _mark_inside() -> None:
 
 
 def pool() -> ThreadPoolExecutor:
-    """The pool of this process, made when first asked for and remade when more threads are allowed."""
+    """Return the pool of this process, created on first use and replaced when more threads become available."""
     global _pool, _pool_size
-    wanted = thread_count()
+    n_threads = thread_count()
     with _pool_lock:
-        if _pool is None or _pool_size < wanted:
-            # An outgrown pool is only let go: whoever still holds it may use it, and its threads end with it.
-            _pool = ThreadPoolExecutor(wanted, thread_name_prefix="summula", initializer=_mark_inside)
-            _pool_size = wanted
+        if _pool is None or _pool_size < n_threads:
+            # The smaller pool is not shut down: callers may still use it, and its threads end when it is collected.
+            _pool = ThreadPoolExecutor(n_threads, thread_name_prefix="summula", initializer=_mark_inside)
+            _pool_size = n_threads
         return _pool
 
 
 def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run a few short tasks at the same time, the last one in the calling thread; their values in order.
+    """Run a few short tasks concurrently, the last one in the calling thread, and return their values in order.
 
-    For work that is finer than a pass over chunks. When it is left, by an error or Ctrl-C too, none of them still runs.
+    For work that is finer than a pass over chunks. All tasks have ended when it returns or raises, Ctrl-C included.
     """
     if len(tasks) == 1 or inside_pool():
         return [task() for task in tasks]
@@ -104,7 +104,7 @@ class _BlasGuard:
         self._lock = threading.Lock()
         self._depth = 0
         self._controller: Any = None
-        self._before: list[tuple[Any, int]] = []  # libraries, and how many threads each had
+        self._before: list[tuple[Any, int]] = []  # libraries and the number of threads each had
 
     def enter(self) -> None:
         with self._lock:
@@ -127,7 +127,7 @@ class _BlasGuard:
                 self.restore()
 
     def restore(self) -> None:
-        """Give the threads back, except where somebody else has set another limit meanwhile."""
+        """Restore the number of threads, unless another limit has been set in the meantime."""
         _take_blas_control()
         for library, threads in self._before:
             if library.num_threads == 1:
@@ -137,8 +137,8 @@ class _BlasGuard:
 
 
 def _take_blas_control() -> None:
-    # Newer threadpoolctl silently ignores all threads but the first to set a limit, until that one lets go. Here the
-    # block that opens the limit and the one that closes it may be in different threads.
+    # Newer threadpoolctl silently ignores all threads but the first to set a limit, until that thread releases control.
+    # Here the limit may be set in one thread and removed in another.
     from threadpoolctl import OpenBLASController
 
     if hasattr(OpenBLASController, "clear_controlling_thread"):
@@ -150,7 +150,7 @@ _guard = _BlasGuard()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread for the length of a with-block; nested and concurrent blocks share the limit."""
+    """Limit BLAS to one thread within a with-block; nested and concurrent blocks share the limit."""
     _guard.enter()
     try:
         yield

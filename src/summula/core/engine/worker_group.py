@@ -1,15 +1,15 @@
 """Threads that run one kernel together and synchronise inside it.
 
-Handing work to another thread through Python takes longer than many steps of an algorithm do. A worker group instead
-enters one kernel together: every member executes the same steps, takes its share of each, and waits at a barrier
-between two of them. A barrier takes less than a microsecond when all members are running. A member that waits longer
-first yields its processor, then sleeps in short intervals, so that other threads and processes are not held up.
+Submitting work to another thread through Python takes longer than many steps of an algorithm. The members of a worker
+group instead enter one kernel together: each executes its share of every step and waits at a barrier between steps. A
+barrier takes less than a microsecond when all members are running. A member that waits longer first yields its
+processor, then sleeps in short intervals, so that other threads and processes can run.
 
-A persistent group waits a moment for its next round before its threads return to the pool, where they block without
-using a processor; `run` then starts it again.
+A persistent group waits about a millisecond for its next round before its threads return to the pool, where they block
+without using a processor; `run` then starts it again.
 
 All communication is through a table of int64, one row (a cache line) per member and a last one for the group.
-`SUMMULA_WORKER_GROUP=0` in the environment makes every group consist of its caller alone.
+With `SUMMULA_WORKER_GROUP=0` in the environment every group consists of its caller alone.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _back_off(polls: int) -> None:
 
 @internal_kernel
 def barrier_wait(table: Any, member: int) -> None:
-    """Wait until every member has called this as often as the caller has."""
+    """Wait until all members have reached this barrier."""
     members = len(table) - 1
     if members == 1:
         return
@@ -160,20 +160,20 @@ def run_supervised(tasks: Sequence[Callable[[], Any]], cancel: Callable[[], None
 class WorkerGroup:
     """Threads that run ``task(table, member)`` for every member at the same time, and may wait for each other there.
 
-    Two groups with half of their members each on the threads of the pool would wait for ever, so groups run one after
-    the other. An error in one member ends the others at their next barrier.
+    Two groups that each hold some of the pool's threads would deadlock, so only one group runs at a time. An error in
+    one member ends the others at their next barrier.
 
     Parameters
     ----------
     task : callable
         A kernel. In a persistent group it loops over rounds (`wait_for_round`), and member 0 returns after each.
     members : int
-        Member 0 is the caller, unless the group is supervised.
+        Number of members; member 0 is the caller, unless the group is supervised.
     persistent : bool, default=False
-        Whether the members wait a moment for the next round.
+        Whether the members wait briefly for the next round.
     supervised : bool, default=False
-        Whether all members run on pool threads while the caller handles Ctrl-C and time limits: for kernels that take
-        longer than a moment. They must poll `is_cancelled`. Has no effect inside the pool.
+        Whether all members run on pool threads while the caller handles Ctrl-C and time limits, for long-running
+        kernels. They must poll `is_cancelled`. Has no effect inside the pool.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class WorkerGroup:
         self._run_member(0)
 
     def cancel(self) -> None:
-        """Make members that poll `is_cancelled` leave, in this round and any later one."""
+        """Make members that poll `is_cancelled` return, in this round and any later one."""
         self._is_cancelled = True
         self._table[-1, _CANCELLED] = self._table[-1, _FAILED] = 1
 
@@ -239,7 +239,7 @@ class WorkerGroup:
             self._workers.append(pool().submit(self._run_member, k))
 
     def stop(self) -> None:
-        """End the other members, and wait until they have left."""
+        """End the other members, and wait until they have returned."""
         self._table[-1, _ROUND] = -1
         if self._process == os.getpid():  # threads do not survive a fork
             wait(self._workers)
@@ -274,7 +274,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the common argument types."""
     table = np.zeros((2, LINE), np.int64)
     barrier_wait(table, 0)
     wait_for_round(table, 0)

@@ -1,7 +1,7 @@
 """Base classes of estimators.
 
-Reading order: `estimator` (fit: validate, run, assign), `run` (a fit under way), `rows` (results for every row, in
-memory, files or Dask), `classifier`, `regressor`, `transformer`, `clusterer` (what follows from one method of a chunk),
-`additive` (merge, forget, partial_fit), `validation` (what users pass becomes a source), `parameters` (parameter
+Reading order: `estimator` (fit: validate, run, assign), `run` (the state of a fit), `rows` (results for each row, in
+memory, files or Dask), `classifier`, `regressor`, `transformer`, `clusterer` (public methods derived from one method of
+a chunk), `additive` (merge, forget, partial_fit), `validation` (input data become a source), `parameters` (parameter
 constraints), `scoring` (scores as sums over rows).
 """

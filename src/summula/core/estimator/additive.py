@@ -1,8 +1,8 @@
-"""Models whose fit is one sum: rows can be added to them and taken away, and models added to each other.
+"""Models whose fit is one sum: rows can be added and removed, and models merged.
 
     sums of A and B together = sums of A + sums of B,          sums of A without B = sums of A - sums of B
 
-so the model of the union, or of the difference, follows from the sums alone, to rounding.
+so the model of the union, or of the difference, is computed from the sums alone, up to rounding.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from summula.core.numerics.sums import Sum
 
 __all__ = ["SAVED_SUMS", "AdditiveClassifier", "AdditiveEstimator", "combine", "sums_by_class", "sums_by_class_rule"]
 
-# Parameters that say how to compute, not what: models may differ in them and still be added.
+# Parameters that affect how a model is computed but not the result: models that differ in them can be merged.
 _HINTS = {"copy", "copy_X", "max_iter", "max_time", "n_jobs", "random_state", "solver", "tol"}
 
 
-# What these models save beside their results: `@schema.saved(sums_by_class_rule, **SAVED_SUMS, mean_=...)`.
+# Fields these models save in addition to their results: `@schema.saved(sums_by_class_rule, **SAVED_SUMS, mean_=...)`.
 SAVED_SUMS: dict[str, schema.Field] = {
     "n_features_in_": schema.Integer(1, size="n_features"),
     "_sums": schema.Object(Sum, n_features="n_features", n_groups="n_groups"),
@@ -42,38 +42,38 @@ SAVED_SUMS: dict[str, schema.Field] = {
 
 
 def sums_by_class_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: the sums are by class where there are classes, and else of all rows together."""
+    """Validation rule of saved models: classifiers have one sum per class, other models one sum over all rows."""
     groups, classes = sizes.get("n_groups"), sizes.get("n_classes")
     if groups != classes:
-        return f"_sums are those of {groups or 'no'} groups of rows, and there are {classes or 'no'} classes"
+        return f"_sums has {groups or 'no'} groups of rows, but there are {classes or 'no'} classes"
     return None
 
 
 class AdditiveEstimator(Estimator):
-    """An estimator that keeps the sums of its rows.
+    """An estimator that stores the sums over its training rows.
 
-    An author names a `_statistic` and writes `_solve`; a fit that looks at the rows more than once overrides the hooks
+    Subclasses define `_statistic` and implement `_solve`; those that need more than one pass over the rows override
     `_kept_sums`, `_sums_of` and `_use_sums` instead.
     """
 
     _needs_y = True
-    _statistic: ClassVar[Any] = None  # what is summed over the rows about an origin near the mean of the features
-    _weighted: bool  # whether any rows had weights
+    _statistic: ClassVar[Any] = None  # statistic summed over the rows, about an origin near the mean of the features
+    _weighted: bool  # whether sample weights were given for any rows
 
     def _solve(self, sums: Any) -> None:
-        """Become the model of these sums."""
+        """Set the fitted attributes from the sums."""
         raise NotImplementedError
 
     def _kept_sums(self) -> Any:
-        """The sums of all rows so far; None when they were not kept."""
+        """Return the sums over all rows so far, or None if they were not stored."""
         return self._sums
 
     def _sums_of(self, run: Run) -> Any:
-        """The sums of the rows of a run, comparable with those kept."""
+        """Return the sums over the rows of a run, which can be merged with the stored ones."""
         return run.sum(self._statistic, run.origin()[: run.source.n_features])
 
     def _use_sums(self, sums: Any, weighted: bool) -> None:
-        """Keep these sums and become their model; `weighted` says whether the rows added last had weights."""
+        """Store the sums and set the fitted attributes; `weighted` tells whether the rows just added had weights."""
         self._sums, self._weighted = sums, self._weighted or weighted
         self._solve(sums)
 
@@ -86,9 +86,9 @@ class AdditiveEstimator(Estimator):
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            The target, where there is one.
+            Target; ignored by unsupervised estimators.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
         Returns
         -------
@@ -100,12 +100,12 @@ class AdditiveEstimator(Estimator):
         return self
 
     def _begin(self, run: Run) -> None:
-        """Note what the first rows are like."""
+        """Initialise the state that depends on the first rows."""
         self._weighted, self._dtype = False, run.source.dtype.name
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to those seen so far; the model becomes that of one fit to all of them, to rounding.
+        """Add rows; the result is that of a single fit to all rows so far, up to rounding.
 
         Parameters
         ----------
@@ -125,12 +125,12 @@ class AdditiveEstimator(Estimator):
 
     @with_callbacks
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take rows away that the model has seen; it becomes that of a fit to the others, to rounding.
+        """Remove rows the model was fitted to; the result is that of a fit to the remaining rows, up to rounding.
 
         Parameters
         ----------
         X, y, sample_weight
-            The rows as they were given to `fit` or `partial_fit`.
+            The rows to remove, as they were passed to `fit` or `partial_fit`.
 
         Returns
         -------
@@ -139,18 +139,18 @@ class AdditiveEstimator(Estimator):
         check_is_fitted(self)
         before = self._sums_or_error("forget")
         with self._fitting(X, y if self._needs_y else None, sample_weight, needs_y=self._needs_y, reset=False) as run:
-            gone = self._sums_of(run)
-            left = before.unmerge(gone)
+            removed = self._sums_of(run)
+            left = before.unmerge(removed)
             if np.min(left.count) < 0 or left.n_rows == 0 or np.max(left.weight) <= 0:
                 raise DataError(
-                    f"{type(self).__name__} has seen {before.n_rows} rows and cannot forget "
-                    f"{gone.n_rows}: at least one has to stay."
+                    f"{type(self).__name__} was fitted to {before.n_rows} rows and cannot forget "
+                    f"{removed.n_rows}: at least one must remain."
                 )
             self._use_sums(left, run.source.weighted)
         return self
 
     def merge(self, other: Any) -> Self:
-        """Add the rows another model has seen; this one becomes the model of all of them, to rounding.
+        """Merge another model into this one; the result is that of a fit to the rows of both, up to rounding.
 
         Parameters
         ----------
@@ -167,13 +167,13 @@ class AdditiveEstimator(Estimator):
         try:
             mine, theirs = self._paired(other)
             self._use_sums(mine.merge(theirs), bool(other._weighted))
-        except BaseException:  # nothing is half-merged
+        except BaseException:  # never leave a partial merge
             self._restore(before, {})
             raise
         return self
 
     def _paired(self, other: Any) -> tuple[Any, Any]:
-        """The sums of both models in common terms."""
+        """Return the sums of both models in a form that can be merged."""
         return self._sums_or_error("merge"), other._sums_or_error("merge")
 
     def _sums_or_error(self, what: str) -> Any:
@@ -183,8 +183,8 @@ class AdditiveEstimator(Estimator):
         return sums
 
     def _sums_not_kept(self) -> str:
-        """Words for sums that were not kept."""
-        return f"the sums of the rows seen so far, which {type(self).__name__} has not kept"
+        """Return a description of the sums, for errors raised when they were not stored."""
+        return f"the sums over the rows so far, which {type(self).__name__} has not stored"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_sums")
@@ -192,13 +192,13 @@ class AdditiveEstimator(Estimator):
 
 @schema.state(sums_by_class_rule, classes_=schema.Labels("n_classes"), **SAVED_SUMS)
 class AdditiveClassifier(AdditiveEstimator, Classifier):
-    """A classifier that keeps the sums of its rows by class: `_solve` gets `Grouped(self._statistic, n_classes)`."""
+    """A classifier that stores sums per class: `_solve` receives the sum of `Grouped(self._statistic, n_classes)`."""
 
-    _fewest_classes = 1  # others may come with more rows
+    _fewest_classes = 1  # later calls may add classes
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to those seen so far; the model becomes that of one fit to all of them, to rounding.
+        """Add rows; the result is that of a single fit to all rows so far, up to rounding.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
         y : array-like of shape (n_samples,), or name of a column of X
             Labels.
         classes : array-like of shape (n_classes,), optional
-            All classes there will ever be; needed in the first call, and the same in later ones.
+            All classes that can occur in y. Required in the first call; later calls may omit it or repeat it.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
 
         Returns
@@ -227,7 +227,7 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
         return sums_by_class(run, self._statistic, len(self.classes_))
 
     def _paired(self, other: Any) -> tuple[Any, Any]:
-        """The sums of both models for the classes of either."""
+        """Return the sums of both models for the union of their classes."""
         mine, theirs = super()._paired(other)
         classes = union_of_labels(self.classes_, other.classes_)
         places = np.searchsorted(classes, self.classes_), np.searchsorted(classes, other.classes_)
@@ -236,15 +236,15 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
 
 
 def sums_by_class(run: Run, statistic: Any, n_classes: int) -> Any:
-    """The statistic of every class, about origins near the means of the classes."""
+    """Return the statistic of each class, about origins near the class means."""
     chunk = run.first_chunk()
-    if hasattr(statistic, "map_groups"):  # sums are in double precision, whatever the rows are
+    if hasattr(statistic, "map_groups"):  # these sums are always in double precision
         chunk = replace(chunk, dtype=np.dtype(np.float64))
     return run.sum(Grouped(statistic, n_classes), pilot_origins(chunk, n_classes))
 
 
 def _check_alike(one: Any, other: Any) -> None:
-    """Raise a sentence when two models are not of the same kind and columns."""
+    """Raise if two models cannot be merged: different classes, parameters or columns."""
     if type(one) is not type(other):
         raise ParameterError(
             f"Only models of one class can be merged: {type(one).__name__} and {type(other).__name__}."
@@ -269,12 +269,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def combine(models: Iterable[Any]) -> Any:
-    """One model from several, fitted on different rows: that of all their rows, to rounding.
+    """Combine models fitted on different rows into the model of all rows, up to rounding.
 
     Parameters
     ----------
     models : iterable of fitted estimators
-        Of one class, with the same parameters and columns; they are left as they are.
+        Models of the same class, with the same parameters and columns; they are not modified.
 
     Returns
     -------
@@ -300,7 +300,7 @@ def combine(models: Iterable[Any]) -> Any:
     tree: TreeSum[Any] = TreeSum(lambda a, b: a.merge(b))
     for model in models:
         if not hasattr(model, "merge"):
-            raise ParameterError(f"{type(model).__name__} is not a model whose fits add up.")
+            raise ParameterError(f"{type(model).__name__} does not support merging: its fit is not a sum over rows.")
         check_is_fitted(model)
         tree.push(copy.deepcopy(model))
     return tree.result()

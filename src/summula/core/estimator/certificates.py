@@ -1,9 +1,9 @@
-"""Certificates that are checked by summing over the rows again.
+"""Certificates that are verified by recomputing sums over the rows.
 
-    verify(X, y):   sums of the rows  ->  objective and gap at the stated point  ->  are they what is stated?
+    verify(X, y):   sums over the rows  ->  objective and gap at the stated point  ->  compare with the stated values
 
-A certificate names a point of a problem; its `objective` computes value and gap there from sums over rows, never by the
-solver that found the point.
+A certificate states a point of an optimisation problem; its `objective` computes value and gap there from sums over
+rows, never with the solver that found the point.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _UNIT = 1e-11  # relative rounding error of an objective computed from sums in d
 
 
 class SummedCertificate(Certificate):
-    """A certificate with an objective computed from the rows of a run; subclasses have a `unit`, its rounding."""
+    """A certificate with an objective computed from the rows of a run; `unit` is its relative rounding error."""
 
-    _supervised: ClassVar[bool] = False  # whether there has to be a target
+    _supervised: ClassVar[bool] = False  # whether y is required
 
     @abstractmethod
     def objective(self, run: Run) -> tuple[float, float]:
-        """The objective at the stated point on the rows of a run, and the gap there."""
+        """Return the objective and the gap at the stated point on the rows of a run."""
 
     def confirms(self, value: float, gap: float) -> bool:
-        """Whether these are what is stated, up to rounding."""
+        """Whether the values agree with the stated ones, up to rounding."""
         rounding = self.unit * abs(self.primal)  # type: ignore[attr-defined]
         return bool(abs(value - self.primal) <= rounding and gap <= self.gap + rounding)
 
@@ -49,12 +49,12 @@ class SummedCertificate(Certificate):
         Parameters
         ----------
         X, y, sample_weight
-            The training data, as they were given to `fit`.
+            The training data, as passed to `fit`.
 
         Returns
         -------
         Verification
-            True when it confirms the certificate.
+            True if it confirms the certificate.
         """
         source = self._source(X, y, sample_weight, **given)
         try:
@@ -63,12 +63,12 @@ class SummedCertificate(Certificate):
             source.release()
 
     def compare(self, run: Run) -> Verification:
-        """Recompute objective and gap on the rows of a run, and compare them with what is stated."""
+        """Recompute objective and gap on the rows of a run, and compare them with the stated values."""
         value, gap = self.objective(run)
         return Verification(value, gap, self.confirms(value, gap))
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
-        """The data as a source, with labels as codes where there are `classes`."""
+        """Return the data as a source, with labels encoded if the certificate has `classes`."""
         classes = getattr(self, "classes", None)
         labels = None if classes is None else Labels("the certificate", classes)
         return as_source(Unnamed(), X, y, sample_weight, needs_y=self._supervised or y is not None, labels=labels)
@@ -82,19 +82,19 @@ class SummedCertificate(Certificate):
 )
 @dataclass(frozen=True)
 class StatisticCertificate(SummedCertificate):
-    """The certificate of a model that follows from one statistic of its rows.
+    """The certificate of a model computed from one statistic of its rows.
 
     Attributes
     ----------
     kind, primal, gap
         As in `Certificate`.
     fit : object
-        The numbers of the model: `fit.statistic` is summed, by class where there are classes, and `fit.objective(sums)`
-        gives value and gap.
+        The parameters of the model: `fit.statistic` is summed, per class for classifiers, and `fit.objective(sums)`
+        returns value and gap.
     classes : ndarray or None
-        The labels of a classifier.
+        Class labels of a classifier.
     unit : float
-        Rounding of the objective.
+        Relative rounding error of the objective.
     """
 
     fit: Any
@@ -103,12 +103,12 @@ class StatisticCertificate(SummedCertificate):
 
     @classmethod
     def of(cls, fit: Any, sums: Any, *, kind: str, classes: Array | None = None) -> Self:
-        """Judge the numbers of a model on the sums they were computed from."""
+        """Create the certificate of a model from the sums it was computed from."""
         value, gap = fit.objective(sums)
         return cls(kind, float(value), max(float(gap), 0.0), fit, classes, _UNIT)
 
     def objective(self, run: Run) -> tuple[float, float]:
-        """Value and gap of the stated numbers on the rows of a run."""
+        """Return value and gap of the stated model on the rows of a run."""
         if self.classes is not None:
             sums = sums_by_class(run, self.fit.statistic, len(self.classes))
         else:
@@ -117,5 +117,5 @@ class StatisticCertificate(SummedCertificate):
         return float(value), max(float(gap), 0.0)
 
 
-# How models declare theirs: `@schema.saved(certificate_=SAVED_CERTIFICATE, ...)`.
+# Models declare the field by `@schema.saved(certificate_=SAVED_CERTIFICATE, ...)`.
 SAVED_CERTIFICATE = schema.Object(StatisticCertificate, n_classes="n_classes", n_features="n_features")

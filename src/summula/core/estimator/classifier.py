@@ -1,12 +1,12 @@
-"""Base classes of classifiers: everything that follows from the scores of a chunk of rows.
+"""Base classes of classifiers: public methods derived from the scores of a chunk of rows.
 
-    s(x)             one score for two classes (of the second), or one per class
-    class of x       the second of two where s > 0, else that of the largest score; of equal ones the first         (1)
+    s(x)             for two classes a single score (of the second class), else one score per class
+    class of x       the second class if a single score is > 0, else argmax_k s_k, the first in case of ties        (1)
     P(class k | x)   sigmoid(s) for a single score, softmax(s)_k for several                                        (2)
 
-An author derives from one of these and writes `_scores`, a method of a chunk; a `GenerativeClassifier` writes
-`_log_joint`, log P(x, class k), for which softmax is Bayes' theorem. `_score_function` may be overridden by a function
-that is smaller to send to another process than the estimator.
+Subclasses implement `_scores`, which takes a chunk; subclasses of `GenerativeClassifier` implement `_log_joint`,
+log P(x, class k), for which softmax is Bayes' theorem. They may override `_score_function` to return a function that is
+smaller to pickle than the estimator.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ Array = NDArray[Any]
 
 
 class Classifier(ClassifierMixin, PredictionWriter, RowwiseEstimator):
-    """Classes by the scores of rows."""
+    """Base class of estimators that predict classes from scores."""
 
     _labelled = True
 
     def _scores(self, chunk: Chunk) -> Array:
-        """The scores of the rows of a chunk, shape (n, 1) or (n, n_classes)."""
+        """Return the scores of the rows of a chunk, of shape (n, 1) or (n, n_classes)."""
         raise NotImplementedError
 
     def _score_function(self) -> RowFunction:
-        """What gives the scores of a chunk; it can be sent to another process."""
+        """Return a picklable function that computes the scores of a chunk."""
         return self._scores
 
     @staticmethod
     def _winners(scores: Array) -> Array:
-        """The code of the class (1) of every row."""
+        """Return the index of the predicted class of each row, equation (1)."""
         return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
     def predict(self, X: Any) -> Any:
-        """The class with the largest score; of several with exactly this score the first.
+        """Predict the class with the largest score; ties go to the first class.
 
         Parameters
         ----------
@@ -73,13 +73,13 @@ class Classifier(ClassifierMixin, PredictionWriter, RowwiseEstimator):
         return self._by_row(X, self._score_function(), functools.partial(_labels, self.classes_, self._winners))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy: the share of rows whose class is predicted.
+        """Return the accuracy: the fraction of rows whose class is predicted correctly.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or name of a column of X
-            The true labels; one that the fit has not seen is never predicted.
+            True labels; a label that did not occur in `fit` counts as an error.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
 
         Returns
@@ -94,10 +94,10 @@ def _labels(classes: Array, winners: Callable[[Array], Array], scores: Array) ->
 
 
 class ScoreClassifier(Classifier):
-    """Classes by scores that are shown."""
+    """Base class of classifiers with a `decision_function`."""
 
     def decision_function(self, X: Any) -> Any:
-        """The scores: positive for the second of two classes, or one score per class.
+        """Compute the scores: for two classes positive if the second is predicted, else one score per class.
 
         Parameters
         ----------
@@ -112,15 +112,15 @@ class ScoreClassifier(Classifier):
 
     @staticmethod
     def _decided(scores: Array) -> Array:
-        """Scores as scikit-learn shapes them."""
+        """Return scores in scikit-learn's shape: one-dimensional for two classes."""
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 class ProbabilisticClassifier(ProbabilityWriter, Classifier):
-    """Classes, and their probabilities, by the scores of rows."""
+    """Base class of classifiers with class probabilities."""
 
     def predict_proba(self, X: Any) -> Any:
-        """The probability of each class.
+        """Predict the probability of each class.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         return self._by_row(X, self._score_function(), self._probabilities)
 
     def predict_log_proba(self, X: Any) -> Any:
-        """The logarithm of the probability of each class, exact also where the probability is nearly 0.
+        """Predict the logarithm of the probability of each class, accurate even for probabilities near 0.
 
         Parameters
         ----------
@@ -163,10 +163,10 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
 
 
 class GenerativeClassifier(ProbabilisticClassifier):
-    """Classes by models of the rows of each: P(class k | x) = P(x, k) / sum_j P(x, j)."""
+    """Base class of classifiers that model each class: P(class k | x) = P(x, k) / sum_j P(x, j)."""
 
     def _log_joint(self, chunk: Chunk) -> Array:
-        """log P(x, class k) of the rows of a chunk, shape (n, n_classes)."""
+        """Return log P(x, class k) of the rows of a chunk, of shape (n, n_classes)."""
         raise NotImplementedError
 
     def _scores(self, chunk: Chunk) -> Array:
@@ -185,7 +185,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
         return np.asarray(special.log_softmax(scores, axis=1))
 
     def predict_joint_log_proba(self, X: Any) -> Any:
-        """The logarithm of the joint probability (or density) of the row and each class.
+        """Compute the joint log-probability (or log-density) of each row and class.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
         return self._by_row(X, self._score_function())
 
     def score_samples(self, X: Any) -> Any:
-        """The logarithm of the probability (or density) of each row, whatever its class.
+        """Compute the log-probability (or log-density) of each row, marginalised over the classes.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
 
 
 def classes_of_parts(model: Any, classes: Any, *, least: int = 2) -> Array:
-    """The classes of a model that is given its rows part by part: the first call has to say which they are."""
+    """Return the classes for `partial_fit`: those passed in the first call, and checked in later calls."""
     if not hasattr(model, "classes_"):
         if classes is None:
             raise ParameterError("classes must be passed on the first call to partial_fit.")
@@ -232,7 +232,7 @@ def classes_of_parts(model: Any, classes: Any, *, least: int = 2) -> Array:
 
 
 def class_priors(model: Any, weights: Array) -> Array:
-    """The probability of each class: the parameter `priors` of a fitted model, or the share of the rows' weight."""
+    """Return the prior probability of each class: the parameter `priors`, or the class frequencies in the data."""
     if model.priors is None:
         return np.asarray(weights / weights.sum())
     priors = np.asarray(model.priors, np.float64)
@@ -247,15 +247,15 @@ def class_priors(model: Any, weights: Array) -> Array:
 
 
 def weights_of_labels(class_weight: Mapping[Any, float], classes: Array, *, all_known: bool = True) -> Array:
-    """The weight of each class, 1 where none is given; `all_known` refuses any label that is no class.
+    """Return the weight of each class, 1 by default; with `all_known`, any unknown label raises an error.
 
-    (Otherwise only weights without a single known label are refused: some rows may still be to come.)
+    Otherwise an error is raised only if no label is known, since later rows may contain the others.
     """
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown and (all_known or len(unknown) == len(class_weight)):
         raise ParameterError(
-            f"The classes, {unknown}, are not in class_weight's data: class_weight names labels that y does not "
-            f"have; its labels are {known}."
+            f"The classes, {unknown}, are not in class_weight's data: class_weight contains labels that do not occur "
+            f"in y; the labels of y are {known}."
         )
     return np.array([float(class_weight.get(label, 1.0)) for label in known])

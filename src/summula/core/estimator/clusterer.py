@@ -1,4 +1,4 @@
-"""Base classes of clusterings and densities: everything that follows from one method of a chunk of rows."""
+"""Base classes of clusterers and density estimators: public methods derived from one method of a chunk of rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Array = NDArray[Any]
 
 
 class Clusterer(ClusterMixin, PredictionWriter, RowwiseEstimator):
-    """Rows assigned to the nearest of some clusters. An author writes `_distances`, a method of a chunk."""
+    """Base class of estimators that assign rows to the nearest cluster. Subclasses implement `_distances`."""
 
     def _distances(self, chunk: Chunk) -> Array:
-        """The distance, or anything that grows with it, of every row to every cluster, shape (n, n_clusters)."""
+        """Return the distances (or an increasing function of them) of rows to clusters, of shape (n, n_clusters)."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> Any:
-        """The nearest cluster of each row; of several equally near the first.
+        """Predict the nearest cluster of each row; ties go to the first cluster.
 
         Parameters
         ----------
@@ -36,13 +36,13 @@ class Clusterer(ClusterMixin, PredictionWriter, RowwiseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,) of cluster numbers; batches for a scan, a Dask array for a Dask collection
+        ndarray of shape (n_samples,) of cluster indices; batches for a scan, a Dask array for a Dask collection
         """
         check_is_fitted(self)
         return self._by_row(X, self._distances, _nearest)
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit, and give the cluster of each row.
+        """Fit and return the cluster of each row.
 
         Parameters
         ----------
@@ -63,14 +63,14 @@ def _nearest(distances: Array) -> Array:
 
 
 class LogDensityScores(RowwiseEstimator):
-    """Scores of rows by a probability density. An author writes `_log_density`, a method of a chunk."""
+    """Mixin of estimators with a probability density. Subclasses implement `_log_density`."""
 
     def _log_density(self, chunk: Chunk) -> Array:
-        """The logarithm of the density at the rows of a chunk, shape (n,)."""
+        """Return the log-density of the rows of a chunk, of shape (n,)."""
         raise NotImplementedError
 
     def score_samples(self, X: Any) -> Any:
-        """The logarithm of the density at each row.
+        """Compute the log-density of each row.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class LogDensityScores(RowwiseEstimator):
         return self._by_row(X, self._log_density)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The mean of the logarithm of the density over the rows.
+        """Compute the mean log-density of the rows.
 
         Parameters
         ----------
@@ -106,21 +106,21 @@ class LogDensityScores(RowwiseEstimator):
 
 
 class Density(DensityMixin, LogDensityScores):
-    """A probability density of rows."""
+    """Base class of density estimators."""
 
-    score = LogDensityScores.score  # (that of the mixin does nothing, and would come first)
+    score = LogDensityScores.score  # DensityMixin.score is empty and would come first
 
 
 @dataclass(frozen=True)
 class LogDensity(Sum):
-    """The sum of a log density over weighted rows; `params` is the density of a chunk."""
+    """The sum of log-densities over weighted rows; `params` is the log-density function of a chunk."""
 
     total: float
     weight: float
 
     @classmethod
     def map(cls, chunk: Chunk, params: RowFunction) -> Self:
-        """The sum of one chunk."""
+        """Return the sum over one chunk."""
         values = np.asarray(params(chunk), np.float64)
         if chunk.weight is None:
             return cls(float(values.sum()), float(len(values)))

@@ -1,11 +1,11 @@
-"""The thin base of every estimator: what was given is checked, a run adds sums over it, results get their names.
+"""Base class of all estimators: validate the input, compute sums over a run, assign the fitted attributes.
 
     with self._fitting(X, y, sample_weight) as run:
         gram = run.sum(Gram, origin)
         ...
 
-Nothing is half-fitted: an error puts the estimator back as it was. After Ctrl-C, when `max_time` is over or when a
-cluster is lost, the best model offered so far is kept.
+An estimator is never left partially fitted: after an error it is restored to its previous state. After Ctrl-C, when
+`max_time` is exceeded or when a cluster is lost, the best model offered so far is kept.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ Array = NDArray[Any]
 
 @schema.state(_not_features=schema.Maybe(schema.Items(schema.Text())))
 class Estimator(CallbackSupportMixin, BaseEstimator):
-    """Base of all estimators: validation, plan, naming. The mathematics is elsewhere."""
+    """Base class of all estimators: validation, fit lifecycle and feature names, but no mathematics."""
 
-    # What each parameter may be, by name.
+    # Allowed values of each parameter.
     _parameters: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
     _accepts_sparse: ClassVar[bool] = True
-    # Whether y is a class label.
+    # Whether y consists of class labels.
     _labelled: ClassVar[bool] = False
     _fewest_classes: ClassVar[int] = 2
     classes_: Any
-    # Whether columns of categories become factors.
+    # Whether categorical columns are converted to factors.
     _factored: ClassVar[bool] = False
     factor_levels_: dict[str, tuple[Any, ...]]
-    # Whether NaN is a value like any other, in fits and in results for rows.
+    # Whether NaN is allowed in X, in `fit` and in results for rows.
     _allows_nan: ClassVar[bool] = False
-    # Models that need their rows in memory say here what to use for files and Dask collections.
+    # Estimators that need their rows in memory name an alternative for files and Dask collections.
     _streaming_alternative: ClassVar[str | None] = None
-    # Attributes that do not outlive the process: dropped by pickle, copy and save.
+    # Attributes that are dropped by pickle, copy and save.
     _transient: ClassVar[tuple[str, ...]] = ("_training",)
 
     @contextmanager
@@ -71,7 +71,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         reset: bool = True,
         **options: Any,
     ) -> Iterator[Run]:
-        """Check parameters and data, run the body, and leave either a whole model or none."""
+        """Validate parameters and data, run the body, and leave either a complete model or the previous state."""
         before = dict(vars(self))
         run: Run | None = None
         try:
@@ -88,10 +88,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             fitted = dict(vars(self))
             if run is not None and run.settle(error):
                 if isinstance(error, OutOfTime):
-                    known = getattr(self, "certificate_", None)
+                    certificate = getattr(self, "certificate_", None)
                     warn(
                         f"{type(self).__name__} stopped after max_time={self.max_time} s and kept the best model "
-                        f"so far{'' if known is None else f' ({known})'}; raise max_time for a better one.",
+                        f"so far{'' if certificate is None else f' ({certificate})'}; increase max_time for a better "
+                        "one.",
                         ConvergenceWarning,
                     )
                     return
@@ -99,8 +100,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             self._restore(before, fitted)
             if isinstance(error, OutOfTime):
                 raise TimeLimitError(
-                    f"max_time={self.max_time} s was over before {type(self).__name__} had a first model; "
-                    "raise max_time or fit fewer rows."
+                    f"max_time={self.max_time} s was exceeded before {type(self).__name__} had a first model; "
+                    "increase max_time or fit fewer rows."
                 ) from None
             raise
         finally:
@@ -117,14 +118,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         reset: bool = False,
         **options: Any,
     ) -> Source:
-        """Data to fit (`reset`) or to look at again behind one face; labels as codes of `classes_`.
+        """Return the data to fit (`reset`) or to evaluate as a source; labels become indices into `classes_`.
 
-        Options are `offset`, added to linear predictors; `classes`, those of the labels where they are known; and
-        `unknown`, the code of labels that are no class, which are refused without one.
+        Options are `offset`, added to linear predictors; `classes`, the classes if they are known in advance; and
+        `unknown`, the code of labels that are not among the classes (without it they raise an error).
         """
         labels = self._open_labels(reset, options.get("classes"), options.get("unknown"))
         named = [c for c in (*self._target_columns(y), sample_weight) if isinstance(c, str)]
-        X, factors = self._open_factors(X if reset else self._without_others(X, named), named, reset)
+        X, factors = self._open_factors(X if reset else self._drop_non_features(X, named), named, reset)
         source = as_source(
             self,
             X,
@@ -144,9 +145,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return source
 
     def _reading(self, X: Any) -> Source:
-        """Features to predict from or to transform, checked against those of the fit."""
+        """Return the rows to predict or transform as a source, with features checked against those of the fit."""
         check_is_fitted(self)
-        X, factors = self._open_factors(self._without_others(X, ()), [], False)
+        X, factors = self._open_factors(self._drop_non_features(X, ()), [], False)
         source = as_source(self, X, needs_y=False, reset=False, accept_sparse=self._accepts_sparse, factors=factors)
         self._check_memory(source)
         self._close_factors(X, source, factors, False)
@@ -154,7 +155,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     @property
     def _starts_anew(self) -> bool:
-        """Whether a fit may have other columns than the one before."""
+        """Whether `fit` may be given other columns than the previous fit."""
         return True
 
     def _open_labels(self, reset: bool, classes: Any, unknown: int | None) -> Labels | None:
@@ -164,22 +165,22 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return Labels(type(self).__name__, known, unknown, fewest=self._fewest_classes)
 
     def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Factors | None]:
-        """What is known of columns of categories, or is to be learnt, and X as it is then read."""
+        """Return X and the levels of its categorical columns, which are learned if `reset`."""
         if not self._factored:
             return X, None
         return X, Factors(type(self).__name__, None if reset else self.factor_levels_)
 
     def _close_factors(self, X: Any, source: Source, factors: Factors | None, reset: bool) -> None:
-        """Note what was learnt of columns of categories."""
+        """Store the levels of categorical columns found in the data."""
         if factors is not None and reset:
             self.factor_levels_ = dict(factors.levels)
 
     def _target_columns(self, y: Any) -> tuple[Any, ...]:
-        """y as names of columns, where it may be; a list of text may be labels."""
+        """Return y as a tuple of column names if it may name columns; a list of strings may also be labels."""
         return tuple(y) if isinstance(y, list | tuple) and (len(y) == 1 or not self._labelled) else (y,)
 
     def _note_columns(self, y: Any, sample_weight: Any, reset: bool) -> None:
-        """Remember which columns of the frame were target and weight, so that predict passes them over."""
+        """Store which columns of the frame were target and weight, so that `predict` ignores them."""
         named = [c for c in (*self._target_columns(y), sample_weight) if isinstance(c, str)]
         before = () if reset else getattr(self, "_not_features", ())
         if named or before:
@@ -188,31 +189,31 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             self.__dict__.pop("_not_features", None)
 
     def _restore(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        # What scikit-learn's callbacks keep on the estimator during a fit is theirs to remove.
+        # Attributes that scikit-learn's callbacks set during a fit are removed by scikit-learn.
         theirs = {k: v for k, v in now.items() if k in ("_callback_fit_ctx", "_skl_callbacks_to_teardown")}
         self.__dict__.clear()
         self.__dict__.update(before | theirs)
 
     def _check_memory(self, source: Source) -> None:
-        """Refuse files and collections where the model needs its rows in memory."""
+        """Raise for files and collections if the estimator needs its rows in memory."""
         if source.streams and self._streaming_alternative is not None:
             source.release()
             raise DataError(
-                f"{type(self).__name__} needs its rows in memory, and X is in files or a Dask collection: "
-                f"use {self._streaming_alternative}, or give an array of some of the rows."
+                f"{type(self).__name__} needs its rows in memory, but X is in files or a Dask collection: "
+                f"use {self._streaming_alternative}, or pass an array with a subset of the rows."
             )
 
-    def _without_others(self, X: Any, wanted: Iterable[Any]) -> Any:
-        """A frame without the columns that were target or weight at fit time, but for those wanted now."""
-        dropped = [c for c in getattr(self, "_not_features", ()) if c not in list(wanted)]
+    def _drop_non_features(self, X: Any, kept: Iterable[Any]) -> Any:
+        """Return a frame without the columns that were target or weight in `fit`, except those in `kept`."""
+        dropped = [c for c in getattr(self, "_not_features", ()) if c not in list(kept)]
         if not dropped:
             return X
         from summula.core.data.frames import is_frame, opened, pop_columns
 
         if not is_frame(X):
             return X
-        there = opened(X).columns
-        present = [c for c in dropped if c in there]
+        columns = opened(X).columns
+        present = [c for c in dropped if c in columns]
         return pop_columns(X, present)[0] if present else X
 
     def __getstate__(self) -> dict[str, Any]:

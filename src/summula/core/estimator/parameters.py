@@ -1,4 +1,4 @@
-"""What values a parameter may take, said in scikit-learn's words."""
+"""Constraints on parameter values, with error messages worded as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = [
 
 
 class Allowed(NamedTuple):
-    """A kind of value: how to recognise it and what to call it."""
+    """A set of allowed values: a predicate and its description in error messages."""
 
     accepts: Callable[[Any], bool]
     words: str
 
 
-Parameters = Mapping[str, tuple[Allowed, ...]]  # the kinds of value each parameter may have
+Parameters = Mapping[str, tuple[Allowed, ...]]  # alternatives allowed for each parameter
 
 
 def _is_real(value: Any) -> bool:
@@ -40,7 +40,7 @@ def _is_real(value: Any) -> bool:
 
 
 def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) -> Allowed:
-    """A number from `low` (not itself when `open_low`) to `high`."""
+    """Allow a real number from `low` (excluded if `open_low`) to `high`."""
     words = f"a float in the range {'(' if open_low else '['}{low}, {high}{')' if np.isinf(high) else ']'}"
 
     def accepts(value: Any) -> bool:
@@ -50,7 +50,7 @@ def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) 
 
 
 def integer(low: int | None = None, high: int | None = None) -> Allowed:
-    """A whole number, at least `low` and at most `high`."""
+    """Allow an integer from `low` to `high`, both included."""
     end = "inf)" if high is None else f"{high}]"
     words = "an int" if low is None else f"an int in the range [{low}, {end}"
 
@@ -62,7 +62,7 @@ def integer(low: int | None = None, high: int | None = None) -> Allowed:
 
 
 def one_of(*values: str) -> Allowed:
-    """One of some words."""
+    """Allow one of the given strings."""
     words = f"a str among {{{', '.join(repr(v) for v in sorted(values))}}}"
     return Allowed(lambda value: isinstance(value, str) and value in values, words)
 
@@ -83,12 +83,12 @@ random_state = Allowed(
 
 
 def check_parameters(estimator: Any, allowed: Mapping[str, tuple[Allowed, ...]]) -> None:
-    """Raise a sentence for the first parameter whose value is of none of its kinds."""
+    """Raise ParameterError for the first parameter whose value is not allowed."""
     for name, kinds in allowed.items():
         value = getattr(estimator, name)
         if not any(kind.accepts(value) for kind in kinds):
             words = [kind.words for kind in kinds]
-            said = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+            allowed_words = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
             raise ParameterError(
-                f"The {name!r} parameter of {type(estimator).__name__} must be {said}. Got {value!r} instead."
+                f"The {name!r} parameter of {type(estimator).__name__} must be {allowed_words}. Got {value!r} instead."
             )

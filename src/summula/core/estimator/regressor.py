@@ -1,4 +1,4 @@
-"""Base class of regressors: everything that follows from the predictions for a chunk of rows."""
+"""Base class of regressors: public methods derived from the predictions for a chunk of rows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Array = NDArray[Any]
 
 
 class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
-    """Numbers predicted row by row.
+    """Base class of estimators that predict numbers.
 
-    An author writes `_predicted`, a method of a chunk; `_row_function` may be overridden by a function that is smaller
-    to send to another process than the estimator.
+    Subclasses implement `_predicted`, which takes a chunk. They may override `_row_function` to return a function that
+    is smaller to pickle than the estimator.
     """
 
     def _predicted(self, chunk: Chunk) -> Array:
-        """The predictions for the rows of a chunk, shape (n,) or (n, n_targets)."""
+        """Return the predictions for the rows of a chunk, of shape (n,) or (n, n_targets)."""
         raise NotImplementedError
 
     def _row_function(self) -> RowFunction:
-        """What predicts the rows of a chunk; it can be sent to another process."""
+        """Return a picklable function that predicts the rows of a chunk."""
         return self._predicted
 
     def predict(self, X: Any) -> Any:
@@ -52,7 +52,7 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         return self._by_row(X, self._row_function())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination R2: the share of the spread of y that the predictions explain.
+        """Return the coefficient of determination R2: the proportion of the variance of y explained by the predictions.
 
         Parameters
         ----------
@@ -69,11 +69,11 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         return r2(self, super().score, X, y, sample_weight)
 
     def _n_outputs(self) -> int:
-        """How many targets are predicted."""
+        """Return the number of targets."""
         return 1
 
     def _named_targets(self) -> tuple[str, ...] | None:
-        """What the targets are called; None when they have no names."""
+        """Return the names of the targets, or None if they have no names."""
         return None
 
     def _output_names(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
 
 
 def check_one_target(run: Run, y: Any) -> None:
-    """Refuse several columns of targets, and warn of one that is a column vector; labels are checked elsewhere."""
+    """Raise for several targets, and warn for a column vector; class labels are checked elsewhere."""
     name, source = type(run.estimator).__name__, run.source
     if run.estimator._labelled:
         return

@@ -1,7 +1,7 @@
-"""What estimators compute row by row: stacked for rows in memory, batch by batch for files, lazily for Dask.
+"""Results computed row by row: arrays for data in memory, batches for files, lazy collections for Dask.
 
-An author writes one function of a chunk. Whether a NaN or an infinity is to be refused is judged in the rows of the
-chunk, not in its results: a class with prior probability 0 has a log joint of minus infinity, and that is right.
+Estimators supply one function of a chunk. NaN and infinity are checked for in the input rows, not in the results: a
+class with prior probability 0 correctly has a joint log probability of minus infinity.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BY_ROW = (
 
 
 def composed(finish: Callable[[Array], Array], compute: RowFunction) -> RowFunction:
-    """finish(compute(chunk)), as a function that can be sent to another process."""
+    """Return the picklable function chunk -> finish(compute(chunk))."""
     return functools.partial(_composed, finish, compute)
 
 
@@ -50,7 +50,7 @@ def _composed(finish: Callable[[Array], Array], compute: RowFunction, chunk: Chu
 
 
 def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that is put off until asked for when the rows are a collection of a cluster library."""
+    """Wrap a method so that it is evaluated lazily when X is a collection of a cluster library."""
 
     @functools.wraps(method)
     def by_row(self: Any, X: Any, *args: Any, **options: Any) -> Any:
@@ -65,7 +65,7 @@ def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
 def _map_chunks(
     compute: RowFunction, finish: Callable[[Array], Array] | None, nan: bool, part: Part
 ) -> tuple[list[Array], bool]:
-    """The results of the chunks of a part, and whether some of its rows hold values that are to be refused."""
+    """Return the results for the chunks of a part, and whether its rows contain invalid values."""
     results, refused = [], False
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for chunk in part.chunks():
@@ -76,7 +76,7 @@ def _map_chunks(
 
 
 class RowwiseEstimator(Estimator):
-    """An estimator with results for every row."""
+    """Base class of estimators with results for each row."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -88,11 +88,11 @@ class RowwiseEstimator(Estimator):
                 setattr(cls, name, _lazy_on_collections(method))
 
     def _by_row(self, X: Any, compute: RowFunction, finish: Callable[[Array], Array] | None = None) -> Any:
-        """A function of the rows a user gives; `finish` turns its results, once they are judged, into what is asked."""
+        """Apply `compute` to the rows of X; `finish` converts its results, once checked, to the return value."""
         return self._map_rows(compute, self._reading(X), finish)
 
     def _map_rows(self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None = None) -> Any:
-        """The same for the rows of a source."""
+        """Apply `compute`, then `finish`, to the rows of a source."""
         batches = self._batches(compute, source, finish)
         if source.streams:
             return batches
@@ -104,7 +104,7 @@ class RowwiseEstimator(Estimator):
     ) -> Iterator[Array]:
         engine = current_engine()
         if not source.is_sparse:
-            load_kernel(4 * source.n_rows * source.n_features)  # products with a vector are slow without
+            load_kernel(4 * source.n_rows * source.n_features)  # products with a vector are slow without it
         task = functools.partial(_map_chunks, compute, finish, self._allows_nan)
         parts = source.plan(engine.chunk_rows)
         with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
@@ -114,7 +114,7 @@ class RowwiseEstimator(Estimator):
                 yield values[0] if len(values) == 1 else np.concatenate(values)
 
     def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:
-        """For rows from files: a block of results for each chunk, one after the other."""
+        """Yield a block of results for each chunk of rows read from files."""
         for part in source.plan(current_engine().chunk_rows):
             for chunk in part.chunks():
                 out = chunk.blank(width)
@@ -122,7 +122,7 @@ class RowwiseEstimator(Estimator):
                 yield out
 
     def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: Source, out: Array) -> Array:
-        """Let a function write its result for every row into its place of `out`."""
+        """Let `fill` write the results for each chunk into the corresponding rows of `out`."""
         engine = local_engine()
 
         def write(part: Part) -> None:
@@ -135,10 +135,10 @@ class RowwiseEstimator(Estimator):
 
 
 class PredictionWriter:
-    """`predict_to` for whatever has a `predict`."""
+    """Mixin that adds `predict_to` to estimators with `predict`."""
 
     def _output_names(self) -> tuple[str, ...]:
-        """The columns that predictions are written to."""
+        """Return the names of the columns that predictions are written to."""
         return ("prediction",)
 
     def predict_to(self, X: Any, path: str | os.PathLike[str], *, raw_text: bool = False) -> int:
@@ -148,24 +148,25 @@ class PredictionWriter:
         ----------
         X : scan, or anything `predict` takes
         path : path
-            Ends in .parquet or .csv. Columns are called after the targets, or "prediction" when these have no names.
+            Output file, ending in .parquet or .csv. Columns are named after the targets, or "prediction" if the targets
+            have no names.
         raw_text : bool, default=False
-            Whether to write text to CSV unchanged. By default text that a spreadsheet would take for a formula (it
-            begins with =, +, -, @, a tab or a line break, and is no number) gets an apostrophe before it.
+            Whether to write text to CSV unchanged. By default, text that a spreadsheet would interpret as a formula (it
+            starts with =, +, -, @, a tab or a line break, and is not a number) is prefixed with an apostrophe.
 
         Returns
         -------
         int
-            Rows written.
+            Number of rows written.
         """
         return _written(self.predict(X), self._output_names(), path, raw_text)  # type: ignore[attr-defined]
 
 
 class ProbabilityWriter(PredictionWriter):
-    """`predict_to` for whatever has `predict` and `predict_proba`."""
+    """Mixin that adds `predict_to` to estimators with `predict` and `predict_proba`."""
 
     def _class_names(self) -> tuple[str, ...]:
-        """The columns that probabilities are written to."""
+        """Return the names of the columns that probabilities are written to."""
         return tuple(str(label) for label in self.classes_)  # type: ignore[attr-defined]
 
     def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False, raw_text: bool = False) -> int:
@@ -175,16 +176,17 @@ class ProbabilityWriter(PredictionWriter):
         ----------
         X : scan, or anything `predict` takes
         path : path
-            Ends in .parquet or .csv. The column is called "prediction"; with `proba` there is one per class.
+            Output file, ending in .parquet or .csv. The column is named "prediction"; with `proba` there is one column
+            per class.
         proba : bool, default=False
             Whether to write probabilities instead of labels.
         raw_text : bool, default=False
-            Whether to write text to CSV unchanged, also where a spreadsheet would take it for a formula.
+            Whether to write text to CSV unchanged, even if a spreadsheet would interpret it as a formula.
 
         Returns
         -------
         int
-            Rows written.
+            Number of rows written.
         """
         if not proba:
             return super().predict_to(X, path, raw_text=raw_text)
@@ -192,7 +194,7 @@ class ProbabilityWriter(PredictionWriter):
 
 
 def _written(results: Any, names: tuple[str, ...], path: str | os.PathLike[str], raw_text: bool) -> int:
-    """Write what a prediction gave, batch by batch; returns the number of rows."""
+    """Write predictions batch by batch and return the number of rows."""
     if (reader := collection_reader(results)) is not None:
         results = reader.batches(results)
     batches = [results] if isinstance(results, np.ndarray) else results

@@ -1,4 +1,4 @@
-"""One fit under way: sums over its rows, its clock, its callbacks, and the best model so far."""
+"""The state of one fit: its data, time limit, callbacks, and the best model so far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 
 class OutOfTime(Exception):
-    """`max_time` is over."""
+    """`max_time` is exceeded."""
 
 
 def check_clock(deadline: float | None) -> None:
@@ -39,7 +39,7 @@ def check_clock(deadline: float | None) -> None:
 
 
 class Run:
-    """One fit under way: its data, engine, clock and callbacks; `quiet` does without the last two."""
+    """The state of one fit: its data, engine, time limit and callbacks; a `quiet` run has no callbacks."""
 
     def __init__(
         self,
@@ -69,15 +69,15 @@ class Run:
             self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
 
     def use(self, source: Source) -> None:
-        """Go on with another source, such as a lifted one."""
+        """Continue with another source, such as one with expanded features."""
         self.source, self.parts = source, source.plan(self.engine.chunk_rows)
 
     def refine(self, work: float) -> None:
-        """Cut the rows into smaller parts: the work on each value is so many times that of a sum."""
+        """Split the rows into smaller parts: each value takes `work` times as long as in a plain sum."""
         self.parts = self.source.plan(self.engine.chunk_rows, work)
 
     def keep_rows(self, *, scattered: bool = False) -> None:
-        """Decode rows of files once for all passes to come, which may want them scattered: for fits of several."""
+        """Decode rows of files once for all later passes; `scattered` if these access rows in random order."""
         kept = cached(self.source, scattered=scattered)
         if kept is not self.source:
             self.use(kept)
@@ -89,15 +89,15 @@ class Run:
     def sum(self, statistic: Any, params: Any, task: str = ..., *, by_chunk: bool = ...) -> Any: ...
 
     def sum(self, statistic: Any, params: Any, task: str = "pass over the rows", *, by_chunk: bool = False) -> Any:
-        """The statistic of all rows, in one pass; NaN and infinities that show in it are located in the rows.
+        """Return the statistic of all rows, computed in one pass; raise if NaN or infinities in the rows affect it.
 
-        `by_chunk` hands out rows in memory chunk by chunk: for statistics that do more work per row than a part is
-        sized for. The sum has the same bits.
+        `by_chunk` schedules rows in memory chunk by chunk, for statistics that take more time per row than parts are
+        sized for. The result is bit-identical.
         """
         parts = self.tasks() if by_chunk else self.parts
         context = self._begin(task, len(parts))
         tree: TreeSum[Any] = TreeSum(statistic.merge)
-        step: Any = None  # where parts are single chunks: the sum of those so far of one step of the grid
+        step: Any = None  # with single chunks as parts: the sum of the chunks so far in the current grid step
         fn = functools.partial(blocks_of_part, statistic, params)
         with closing(self.engine.map_ordered(fn, parts, n_jobs=self.n_jobs)) as results:
             for part, blocks in zip(parts, results, strict=True):
@@ -116,9 +116,9 @@ class Run:
         self._end(context)
         total = tree.result()
         if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
-            raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
+            raise DataError("All sample weights are zero: at least one row needs a positive weight.")
         if not self._rows_are_finite and not self._is_complete(total):
-            # Once only: finite rows may have sums that are not, at a point where a loss overflows.
+            # Checked only once: finite rows can still give non-finite sums where a loss overflows.
             self.raise_if_not_finite()
             self._rows_are_finite = True
         return total
@@ -130,11 +130,11 @@ class Run:
 
     @property
     def is_remote(self) -> bool:
-        """Whether parts are computed where the memory of this process is not seen."""
+        """Whether parts are computed in other processes, without access to this process's memory."""
         return bool(getattr(self.engine, "remote", False))
 
     def tasks(self) -> list[Part]:
-        """The parts, cut into single chunks where the rows are in memory."""
+        """Return the parts, split into single chunks if the rows are in memory."""
         if self.is_remote or not isinstance(self.source, MemorySource):
             return self.parts
         return [
@@ -144,7 +144,7 @@ class Run:
         ]
 
     def each(self, fn: Callable[[Part], Any], task: str = "pass over the rows") -> Iterator[Any]:
-        """What a function says of each part, in the order of the rows, in one pass."""
+        """Yield the value of a function for each part, in row order, in one pass."""
         context = self._begin(task, len(self.parts))
         with closing(self.engine.map_ordered(fn, self.parts, n_jobs=self.n_jobs)) as results:
             for result in results:
@@ -153,38 +153,38 @@ class Run:
         self._end(context)
 
     def raise_if_not_finite(self) -> None:
-        """Raise a sentence that says where the first NaN or infinity is; return when there is none."""
+        """Raise DataError naming the position of the first NaN or infinity, if there is one."""
         given = self.source.base if isinstance(self.source, MappedSource) else self.source
         name = self.estimator.name if isinstance(self.estimator, Unnamed) else type(self.estimator).__name__
         raise_if_not_finite(given, name, allow_nan=self._allows_nan)
 
     def leading(self, rows: int) -> Run:
-        """A quiet run over the first rows alone, held in memory."""
+        """Return a quiet run over the first `rows` rows, loaded into memory."""
         chunk = self.source.chunk(0, min(rows, self.source.n_rows))
         few = MemorySource.of_chunk(chunk, self.source)
         with engine(local_engine()):
             return Run(self.estimator, few, quiet=True, deadline=self._deadline)
 
     def origin(self) -> NDArray[np.float64]:
-        """An origin near the mean of [X, Y], from the leading chunk."""
+        """Return an origin near the mean of [X, Y], computed from the first chunk."""
         return pilot_origin(self.first_chunk())
 
     def first_chunk(self) -> Chunk:
-        """The leading rows."""
+        """Return the first chunk of rows."""
         first = self.parts[0]
         return self.source.chunk(first.start, min(first.start + first.chunk_rows, first.stop))
 
     def offer(self, assign: Callable[[], None]) -> None:
-        """Keep this model, unless a better one is offered, if the fit is cut short."""
+        """Register the function that assigns the current model, used if the fit is interrupted before a later offer."""
         if not self._withholds:
             self._offer = assign
 
     def withhold(self) -> None:
-        """Keep no model if the fit is cut short: what is offered from now on would lack a part."""
+        """Ignore later offers: models offered from now on would be incomplete."""
         self._withholds = True
 
     def step(self, task: str = "iteration") -> bool:
-        """Mark a step of an iterative solver; True when a callback asks to stop."""
+        """Report a step of an iterative solver to the callbacks; return True if one of them requests to stop."""
         self.check_clock()
         if self._context is None:
             return False
@@ -192,7 +192,7 @@ class Run:
         return self._end(context)
 
     def finish(self) -> None:
-        """Tell the callbacks that the fit is over, and drop what was offered on the way: it may refer to the rows."""
+        """Notify the callbacks that the fit has ended, and drop the last offer, which may refer to the rows."""
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self.estimator, **self._data, reconstruction_attributes=dict)
         self._offer = None
@@ -218,7 +218,7 @@ class Run:
         check_clock(self._deadline)
 
     def settle(self, error: BaseException) -> bool:
-        """After an interruption: assign what was offered, if anything was; True when there is a model."""
+        """Handle an interruption: assign the model offered last, if any, and return whether there is one."""
         if self._offer is None or not isinstance(error, KeyboardInterrupt | OutOfTime | ClusterError):
             return False
         self._offer()
@@ -226,7 +226,7 @@ class Run:
 
 
 def _target_values(source: Source, y: Any, classes: Array | None) -> Any:
-    """The target as callbacks want it: its values or labels, also where the user gave the name of a column."""
+    """Return the target for callbacks: its values or labels, even if y is the name of a column."""
     named = isinstance(y, str) or (isinstance(y, list | tuple) and any(isinstance(name, str) for name in y))
     if not named or not isinstance(source, MemorySource):
         return y
@@ -236,7 +236,7 @@ def _target_values(source: Source, y: Any, classes: Array | None) -> Any:
 
 
 class Unnamed(BaseEstimator):
-    """Stands for an estimator where data are read and there is none; `name` is what errors call the computation."""
+    """Placeholder for an estimator when data are read without one; `name` is used in error messages."""
 
     def __init__(self, name: str = "the computation") -> None:
         self.name = name

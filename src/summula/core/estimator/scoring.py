@@ -1,11 +1,11 @@
-"""Scores as sums over rows, so that files and collections are scored without being held in memory.
+"""Scores as sums over rows, so that files and collections are scored without loading them into memory.
 
 With weights w, targets y and predictions f, about an origin o near the mean of y,
 
     R2        = 1 - sum w (y - f)^2 / (sum w (y - o)^2 - (sum w (y - o))^2 / sum w),   mean over targets        (1)
     accuracy  = sum w [y = f] / sum w                                                                           (2)
 
-Values in memory go to scikit-learn's own metrics, so that scores of arrays are its scores to the bit.
+Data in memory are scored by scikit-learn's own metrics, so the scores of arrays are identical to scikit-learn's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RowFunction = Callable[[Chunk], Array]
 
 @dataclass(frozen=True)
 class SquaredErrors(Sum):
-    """The sums of (1), one value a target; `params` are what predicts a chunk, and the origin of the targets."""
+    """The sums in (1), one value per target; `params` is the prediction function and the origin of the targets."""
 
     count: int
     weight: float
@@ -58,9 +58,9 @@ class SquaredErrors(Sum):
 
     @property
     def r2(self) -> float:
-        """Equation (1); a constant target counts as 1 when it is hit and as 0 when not, as in scikit-learn."""
+        """Equation (1); as in scikit-learn, a constant target scores 1 if it is predicted exactly and 0 otherwise."""
         spread = self.square - self.total**2 / self.weight
-        # What rounding leaves of a constant target is nothing.
+        # A spread due to rounding alone means that the target is constant.
         constant = spread <= 1e-15 * self.square
         share = 1 - self.residual / np.where(constant, 1.0, spread)
         return float(np.where(constant, np.where(self.residual > 0, 0.0, 1.0), share).mean())
@@ -68,9 +68,9 @@ class SquaredErrors(Sum):
 
 @dataclass(frozen=True)
 class Hits(Sum):
-    """The sums of (2); `params` are what gives the scores of a chunk, and the codes of the classes by these.
+    """The sums in (2); `params` is the score function and the function from scores to class codes.
 
-    `hits` is NaN when scores and rows hold values that are not finite.
+    `hits` is NaN if scores and rows contain non-finite values.
     """
 
     hits: float
@@ -91,17 +91,17 @@ def _in_memory(X: Any) -> bool:
 
 
 def values_in_memory(X: Any, y: Any, sample_weight: Any, scoring: Any) -> tuple[Any, Any, Any]:
-    """What a scorer of scikit-learn can take: rows in memory, without the columns named as target or weight."""
+    """Return X, y and sample_weight as scikit-learn's scorers expect them, with named columns separated from X."""
     if not _in_memory(X):
         raise DataError(
-            f"scoring={scoring!r} needs all rows in memory, and X is in files or a collection: score some of its rows, "
-            "or take the accuracy, scoring=None, which is summed batch by batch."
+            f"scoring={scoring!r} needs all rows in memory, but X is in files or a collection: score a subset of the "
+            "rows, or use accuracy (scoring=None), which is computed batch by batch."
         )
     return _values(X, y, sample_weight)
 
 
 def _values(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """A frame without the columns that are named as target or weight, and their values."""
+    """Return a frame without the columns named as target or weight, and the values of these columns."""
     several = isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y)
     targets = [y] if isinstance(y, str) else list(y) if several and is_frame(X) and len(y) != len(X) else []
     weights = [sample_weight] if isinstance(sample_weight, str) else []
@@ -117,15 +117,15 @@ def _values(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 
 
 def _without(X: Any, dropped: tuple[str, ...], *named: Any) -> Any:
-    """A collection without the columns that were no features in the fit, and are not asked for now."""
+    """Return a collection without the columns that were not features in the fit, except those named now."""
     lists = (one if isinstance(one, list | tuple) else [one] for one in named if isinstance(one, str | list | tuple))
-    asked = {name for names in lists for name in names}
-    gone = [name for name in dropped if name in getattr(X, "columns", ()) and name not in asked]
-    return X.drop(columns=gone) if gone else X
+    requested = {name for names in lists for name in names}
+    others = [name for name in dropped if name in getattr(X, "columns", ()) and name not in requested]
+    return X.drop(columns=others) if others else X
 
 
 def r2(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weight: Any) -> float:
-    """R2 of a regressor, by scikit-learn (`in_memory`) or from sums over files and collections."""
+    """Return R2 of a regressor, by scikit-learn (`in_memory`) or from sums over files and collections."""
     if _in_memory(X):
         return float(in_memory(*_values(X, y, sample_weight)))
     with _scored(model, X, y, sample_weight) as run:
@@ -138,7 +138,7 @@ def r2(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weigh
 
 
 def accuracy(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weight: Any) -> float:
-    """The accuracy of a classifier, in the same way."""
+    """Return the accuracy of a classifier, by scikit-learn (`in_memory`) or from sums over files and collections."""
     if _in_memory(X):
         return float(in_memory(*_values(X, y, sample_weight)))
     with _scored(model, X, y, sample_weight) as run:
@@ -148,7 +148,7 @@ def accuracy(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample
 
 @contextmanager
 def _scored(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Run]:
-    """A run over rows with their targets; a label that the fit has not seen has the code -1."""
+    """Create a run over rows with targets; labels that did not occur in the fit have the code -1."""
     check_is_fitted(model)
     if not isinstance(X, Scan):
         X = _without(X, getattr(model, "_not_features", ()), y, sample_weight)

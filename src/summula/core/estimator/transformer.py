@@ -1,4 +1,4 @@
-"""Base class of transformers: everything that follows from writing the transformed rows of a chunk."""
+"""Base class of transformers: public methods derived from a method that transforms a chunk of rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Array = NDArray[Any]
 
 
 class Transformer(TransformerMixin, RowwiseEstimator):
-    """Rows turned into other rows.
+    """Base class of estimators that transform rows.
 
-    An author writes `_write_rows`, a method of a chunk, says how wide the result is, and, if sparse matrices are
-    accepted, what becomes of one.
+    Subclasses implement `_write_rows`, `_n_outputs` if the number of columns changes, and `_transform_sparse` if they
+    accept sparse matrices.
     """
 
     def _n_outputs(self) -> int:
-        """How many columns the transformed rows have."""
+        """Return the number of columns of the transformed rows."""
         return int(self.n_features_in_)
 
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
@@ -35,7 +35,7 @@ class Transformer(TransformerMixin, RowwiseEstimator):
         raise NotImplementedError
 
     def _transform_sparse(self, X: Any) -> Any:
-        """The transformed rows of a CSR matrix."""
+        """Return the transformed rows of a CSR matrix."""
         raise NotImplementedError
 
     def transform(self, X: Any) -> Any:
@@ -56,7 +56,7 @@ class Transformer(TransformerMixin, RowwiseEstimator):
         return self._filled(self._write_rows, source)
 
     def _filled(self, write: Callable[[Chunk, Array], None], source: Source, out: Array | None = None) -> Any:
-        """What a function writes for every row: into `out` or a new array, or block by block for files."""
+        """Fill `out` or a new array with the rows written by `write`; for files yield them block by block."""
         is_refused = np.isinf if self._allows_nan else _not_finite
 
         def fill(chunk: Chunk, rows: Array) -> None:

@@ -1,4 +1,4 @@
-"""What the user gives (arrays, lists, frames, sparse, column names) becomes a source, or one clear sentence."""
+"""Conversion of input data (arrays, lists, frames, sparse matrices, column names) to a source, with clear errors."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ Array = NDArray[Any]
 
 _FLOATS = (np.float64, np.float32)
 
-# Collections of cluster libraries are recognised by the package they come from; what reads them is loaded by name.
+# Collections of cluster libraries are recognised by their package; the module that reads them is imported by name.
 _COLLECTIONS = {"dask": "summula.engines.dask_collections"}
 _LABELS = {"dask": "summula.engines.dask_labels"}
 
 
 def collection_reader(X: Any) -> Any:
-    """The module that reads X, when X is a collection of a cluster library; None otherwise."""
+    """Return the module that reads X if X is a collection of a cluster library, else None."""
     module = _COLLECTIONS.get(type(X).__module__.partition(".")[0])
     return None if module is None else importlib.import_module(module)
 
@@ -71,7 +71,7 @@ def _label_reader(X: Any) -> Any:
 
 
 def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, factors: Factors | None = None) -> Any:
-    """The features as an array, a tuple of columns or CSR; names and number of columns noted or checked."""
+    """Return the features as an array, a tuple of columns or CSR; set or check the names and number of columns."""
     from sklearn.utils.validation import check_array, validate_data
 
     name = type(estimator).__name__
@@ -81,12 +81,12 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
         rows = frame_columns(X, name, factors)
         if isinstance(rows, tuple):
             if not rows:
-                raise DataError(f"The frame has no columns left for features; {name} needs at least one.")
+                raise DataError(f"The frame has no feature columns; {name} needs at least one.")
             if not len(rows[0]):
                 raise DataError(f"The frame has no rows; {name} needs at least one.")
             return rows
     else:
-        _refuse_what_is_no_table(X, name)
+        _check_is_table(X, name)
         check_sparse(X)
         rows = X
     try:
@@ -117,14 +117,14 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether there is nothing to check or convert: for one row that takes longer than most predictions."""
+    """Whether X needs no conversion: the checks would take longer than predicting a single row."""
     return type(X) is np.ndarray and X.dtype in _FLOATS and X.ndim == 2 and X.size > 0
 
 
-def _refuse_what_is_no_table(X: Any, name: str) -> None:
+def _check_is_table(X: Any, name: str) -> None:
     if type(X).__name__ == "LazyFrame":
-        raise DataError(f"X is a lazy frame, which holds no rows yet; {name} needs them: give X.collect().")
-    # (SciPy's sparse format of keys is a dictionary, with a shape.)
+        raise DataError(f"X is a lazy frame without data; {name} needs its rows: pass X.collect().")
+    # (SciPy's dok_matrix is a dict with a shape.)
     if X is None or (isinstance(X, str | bytes | dict | set) and not hasattr(X, "shape")):
         raise DataError(
             f"X is of type {type(X).__name__}; {name} needs a table of numbers: an array, a frame or a sparse matrix."
@@ -132,40 +132,40 @@ def _refuse_what_is_no_table(X: Any, name: str) -> None:
 
 
 def _locate_uneven_row(X: Any, error: ValueError) -> None:
-    """Replace NumPy's "inhomogeneous shape" by which row is longer or shorter than the first."""
+    """Replace NumPy's "inhomogeneous shape" by an error that names the first row of a different length."""
     if "inhomogeneous" not in str(error) or not all(hasattr(row, "__len__") for row in X):
         return
     for row, values in enumerate(X):
         if len(values) != len(X[0]):
             raise DataError(
-                f"Row {row} of X has {len(values)} values and row 0 has {len(X[0])}; give rows of one length."
+                f"Row {row} of X has {len(values)} values but row 0 has {len(X[0])}; all rows must have equal length."
             ) from error
 
 
 def _locate_text(X: Any, name: str, error: Exception) -> None:
-    """Replace "could not convert string to float" by where the text, or a list, is."""
-    said = str(error)
-    if ("could not convert" in said or "setting an array element" in said) and "inhomogeneous" not in said:
+    """Replace "could not convert string to float" by an error that gives the position of the text or list."""
+    message = str(error)
+    if ("could not convert" in message or "setting an array element" in message) and "inhomogeneous" not in message:
         real_numbers(np.asarray(X, dtype=object), Origin.features(X), name)
 
 
 def _float64(values: Array, origin: Origin, given: Any, name: str) -> Array:
-    """Targets or weights as float64; `given` is what they were made from."""
+    """Convert targets or weights to float64; `given` is the user's argument."""
     code = f"np.asarray({origin.code})" if isinstance(given, list | tuple) else origin.code
     return real_numbers(values, origin._replace(library=frame_library(given), code=code), name).astype(np.float64)
 
 
 def _targets(y: Any, n_rows: int, name: str) -> Array:
-    """y as float columns; its number of dimensions is kept."""
+    """Return y as float columns, with the number of dimensions unchanged."""
     if y is None:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     if hasattr(y, "indptr"):
-        raise DataError("The target y is sparse; give it as a dense array: y.toarray().")
+        raise DataError("The target y is sparse; pass a dense array: y.toarray().")
     values = array_of(y)
     if values.ndim not in (1, 2):
-        raise DataError(f"y should be a 1d array, or 2d for several targets; it has shape {values.shape}.")
+        raise DataError(f"y should be a 1d array, or 2d for several targets; got shape {values.shape}.")
     if values.ndim == 2 and not values.shape[1]:
-        raise DataError(f"The target y has shape {values.shape}, no column at all; {name} needs at least one.")
+        raise DataError(f"The target y has shape {values.shape}, that is no columns; {name} needs at least one.")
     if values.dtype not in _FLOATS:
         values = _float64(values, TARGET, y, name)
     return _checked_length(values, n_rows)
@@ -175,7 +175,7 @@ def _checked_length(targets: Array, n_rows: int) -> Array:
     if len(targets) != n_rows:
         raise DataError(
             "Found input variables with inconsistent numbers of samples: "
-            f"X has {n_rows} rows and y has {len(targets)}; give one target a row."
+            f"X has {n_rows} rows and y has {len(targets)}; y must have one value per row."
         )
     return targets
 
@@ -184,7 +184,7 @@ def _weights(weight: Any, n_rows: int, name: str) -> Array | None:
     if weight is None:
         return None
     if hasattr(weight, "indptr"):
-        raise DataError("sample_weight is sparse; give it as a dense array: sample_weight.toarray().ravel().")
+        raise DataError("sample_weight is sparse; pass a dense array: sample_weight.toarray().ravel().")
     values = array_of(weight)
     if values.dtype != np.float64:
         values = _float64(values, WEIGHT, weight, name)
@@ -193,7 +193,7 @@ def _weights(weight: Any, n_rows: int, name: str) -> Array | None:
     if values.ndim != 1:
         raise DataError(f"Sample weights must be 1D array or scalar; sample_weight has shape {values.shape}.")
     if len(values) != n_rows:
-        raise DataError(f"sample_weight.shape == {values.shape}, expected {(n_rows,)}: one weight a row of X.")
+        raise DataError(f"sample_weight.shape == {values.shape}, expected {(n_rows,)}: one weight per row of X.")
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise DataError(f"sample_weight is {values[row]} at row {row}; weights must be finite (no NaN, no inf).")
@@ -201,10 +201,10 @@ def _weights(weight: Any, n_rows: int, name: str) -> Array | None:
         row = int(np.flatnonzero(values < 0)[0])
         raise DataError(
             f"Negative values in data passed to `sample_weight`: {values[row]:g} at row {row}; "
-            "give weights of 0 or more."
+            "weights must be non-negative."
         )
     if not values.any():
-        raise DataError("Every sample_weight is zero; there is nothing to fit: give some row a positive weight.")
+        raise DataError("All sample weights are zero: at least one row needs a positive weight.")
     return values
 
 
@@ -221,11 +221,11 @@ def as_source(
     factors: Factors | None = None,
     offset: Any = None,
 ) -> Source:
-    """Check what a fit was given and put it behind one face.
+    """Validate the arguments of `fit` and return them as a source.
 
-    `y` and `sample_weight` may be names of columns of X when X is a frame; those columns are then not features.
-    With `labels` the target is a class label, and rows carry its code; with `factors` columns of categories stand for
-    their indicators. `offset` is an array, or the name of a column of files or of a collection.
+    `y` and `sample_weight` may be names of columns of X if X is a frame; those columns are then not features.
+    With `labels` the target consists of class labels, which are encoded; with `factors` categorical columns are encoded
+    as indicators. `offset` is an array, or the name of a column of files or of a collection.
     """
     if isinstance(X, Scan):
         read = _scan_source(
@@ -258,21 +258,21 @@ def as_source(
 def _resolve_names(
     X: Any, y: Any, sample_weight: Any, labels: Labels | None, name: str
 ) -> tuple[Any, Any, Any, tuple[str, ...] | None]:
-    """Features, target and weight by their values, where some are named columns of a frame, and names of the targets.
+    """Return features, target and weight as values, with named columns taken from the frame, and the target names.
 
-    With `labels` the target is given as codes.
+    With `labels` the target is returned as codes.
     """
     columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) and not _is_text(X, y, labels) else []
     weights = [sample_weight] if isinstance(sample_weight, str) else []
     if (columns or weights) and not is_frame(X):
         if columns and not isinstance(y, str):
             raise DataError(
-                f"The target y holds text such as {y[0]!r}; {name} needs numbers "
-                "(or names of columns, when X is a frame): encode it."
+                f"The target y contains text such as {y[0]!r}; {name} needs numbers "
+                "(or column names, if X is a frame): encode it."
             )
         what = f"y={y!r}" if columns else f"sample_weight={sample_weight!r}"
         raise DataError(
-            f"{what} names a column, but X is {type(X).__name__}, which has none: give a frame or the values."
+            f"{what} is a column name, but X is {type(X).__name__} without named columns: pass a frame or the values."
         )
     target_names = _names_of(y)
     if labels is not None and not columns:
@@ -291,50 +291,50 @@ def _resolve_names(
 
 
 def _with_factors(source: Source, factors: Factors | None) -> Source:
-    """The source with its factors, if it has any, as indicators."""
+    """Return the source with its factors, if any, encoded as indicators."""
     if factors is None:
         return source
     factors.learning = False
     here = {name: levels for name, levels in factors.levels.items() if name in (source.names or ())}
     for name, levels in here.items():
         if len(levels) < 2:
-            raise DataError(f"Column {name!r} holds one value only, {levels[0]!r}; leave it out.")
+            raise DataError(f"Column {name!r} is constant, with the single value {levels[0]!r}; drop it.")
         if isinstance(source, MemorySource) and name not in factors.coded:
             raise numbers_for_categories(name, here)
     return FactorSource(source, here) if here else source
 
 
 def _is_text(X: Any, y: Any, labels: Labels | None) -> bool:
-    """Whether a list of strings are labels, one a row, and not names of columns."""
+    """Whether a list of strings is a list of labels, one per row, rather than column names."""
     return labels is not None and (not is_frame(X) or len(y) == len(opened(X)))
 
 
 def _as_objects(values: Array) -> Array:
-    """Text of a frame as objects, whichever library it is of."""
+    """Return text as objects, as pandas does, whichever library the frame comes from."""
     return values.astype(object) if values.dtype.kind == "U" else values
 
 
 def _label_column(column: Any) -> Array:
-    """A column of a frame as labels."""
+    """Return a column of a frame as labels."""
     return array_of(column.to_native()) if is_wide_integer(column.dtype) else _as_objects(column_values(column))
 
 
 def _codes(y: Any, labels: Labels, name: str) -> Array:
-    """Labels given as values, as codes."""
+    """Encode labels that were passed as values."""
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
 
     if y is None:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
     if hasattr(y, "indptr"):
-        raise DataError("The target y is sparse; give it as a dense array: y.toarray().")
+        raise DataError("The target y is sparse; pass a dense array: y.toarray().")
     values = array_of(y)
     if values.dtype.kind in "cmMV":
-        return labels.codes(values)  # which refuses them
+        return labels.codes(values)  # raises for these dtypes
     values = column_or_1d(values, warn=True)
     if not isinstance(y, np.ndarray | list | tuple):
         values = _as_objects(values)
-    if len(values) and values.dtype.kind not in "Of":  # of these the labels themselves complain
+    if len(values) and values.dtype.kind not in "Of":  # these are checked by Labels itself
         check_classification_targets(values)
     return labels.codes(values)
 
@@ -351,7 +351,7 @@ def _scan_source(
     factors: Factors | None = None,
     offset: Any = None,
 ) -> ScanSource:
-    """Columns of files as features, targets and weight, all by name."""
+    """Return a source of features, targets and weight read from columns of files, all given by name."""
     from sklearn.utils.validation import validate_data
 
     name = type(estimator).__name__
@@ -361,7 +361,7 @@ def _scan_source(
     for what, value in (("y", None if targets else y), ("sample_weight", sample_weight), ("offset", offset)):
         if value is not None and not isinstance(value, str):
             raise DataError(
-                f"The rows come from files, so {what} has to be the name of a column, not {type(value).__name__}."
+                f"The rows are read from files, so {what} must be the name of a column, not {type(value).__name__}."
             )
     weight = [column for column in (sample_weight, offset) if column is not None]
     for column in targets + weight:
@@ -373,7 +373,7 @@ def _scan_source(
         if column not in X.kinds:
             raise DataError(no_such_column(column, X.columns))
     if not features:
-        raise DataError(f"The files have no columns left for features; {name} needs at least one.")
+        raise DataError(f"The files have no feature columns; {name} needs at least one.")
     if not X.n_rows:
         raise DataError(f"The files have no rows; {name} needs at least one.")
     validate_data(estimator, _header(features), reset=reset, skip_check_array=True)
@@ -399,7 +399,7 @@ def _scan_source(
 
 
 def _header(names: list[str]) -> Any:
-    """An empty frame with these columns: what scikit-learn's check of names wants to see."""
+    """Return an empty table with these columns, for scikit-learn's check of feature names."""
     import pyarrow as pa
 
     return pa.table({name: pa.array([], pa.float64()) for name in names})
@@ -408,17 +408,17 @@ def _header(names: list[str]) -> Any:
 def _text_in_files(X: Scan, column: str, name: str) -> DataError:
     if X.kinds[column] != "text":
         return DataError(
-            f"Column {column!r} holds {X.kinds[column]} values; {name} needs numbers: convert it in the files, or "
-            "leave it out with columns=[...]."
+            f"Column {column!r} has {X.kinds[column]} values; {name} needs numbers: convert it in the files, or "
+            "exclude it with columns=[...]."
         )
     values = (value for batch in X.read(0, X.n_rows, [column]) for value in batch[0])
     texts = ((row, value) for row, value in enumerate(values) if value is not None)
     first = next(texts, None)
     if first is not None:
-        # In a CSV file a column of numbers is text because of some other value: that one is to be named.
+        # A numeric column of a CSV file is read as text if one of its values is not a number: report that value.
         row, value = next((text for text in chain([first], texts) if not spells_number(text[1])), first)
         return text_error(f"Column {column!r}", value, row, name).located(X.place(row))
-    return DataError(f"Column {column!r} holds text; {name} needs numbers: leave it out with columns=[...].")
+    return DataError(f"Column {column!r} contains text; {name} needs numbers: exclude it with columns=[...].")
 
 
 def _is_list_of_names(y: Any) -> bool:
@@ -426,7 +426,7 @@ def _is_list_of_names(y: Any) -> bool:
 
 
 def _names_of(y: Any) -> tuple[str, ...] | None:
-    """The names y itself carries: of a series, or of the columns of a frame."""
+    """Return the names attached to y: the name of a series or the columns of a frame."""
     if isinstance(name := getattr(y, "name", None), str) and name:
         return (name,)
     if y is not None and not isinstance(y, str) and is_frame(y):
@@ -442,15 +442,15 @@ def _feature_names(estimator: Any) -> tuple[str, ...] | None:
 
 
 def _product_dtype(rows: Any) -> np.dtype[Any]:
-    """float32 when every column is, else float64."""
+    """Return float32 if all columns are float32, else float64."""
     dtypes = {column.dtype for column in rows} if isinstance(rows, tuple) else {rows.dtype}
     return np.dtype(np.float32) if dtypes == {np.dtype(np.float32)} else np.dtype(np.float64)
 
 
-# ---------------------------------------------------------------- missing and infinite values, found after the fact
+# ------------------------------------------------------------- missing and infinite values, located after a failed sum
 
 
-_NEVER = np.iinfo(np.int64).max
+_NO_ROW = np.iinfo(np.int64).max
 
 
 def _not_finite(block: Array) -> Array:
@@ -458,75 +458,74 @@ def _not_finite(block: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Bad(Sum):
-    """Counts of NaN and infinities per column, and the first row of each."""
+class _InvalidCounts(Sum):
+    """Number of NaN and infinities per column, and the first row that has one."""
 
     counts: Array
     first: Array = field(metadata=merged_by(np.minimum))
 
     @classmethod
-    def of(cls, is_bad: Callable[[Array], Array], part: Part) -> _Bad:
-        total: _Bad | None = None
+    def of(cls, is_bad: Callable[[Array], Array], part: Part) -> _InvalidCounts:
+        total: _InvalidCounts | None = None
         for chunk in part.chunks():
             one = cls._of_stored(is_bad, chunk) if chunk.is_sparse else cls._of_block(is_bad(chunk.X), chunk.start)
-            for column in _measured(chunk):
-                beside = cls._of_block(is_bad(column), chunk.start)
-                one = cls(np.append(one.counts, beside.counts), np.append(one.first, beside.first))
+            for column in _targets_and_offset(chunk):
+                other = cls._of_block(is_bad(column), chunk.start)
+                one = cls(np.append(one.counts, other.counts), np.append(one.first, other.first))
             total = one if total is None else total.merge(one)
         assert total is not None
         return total
 
     @classmethod
-    def _of_block(cls, bad: Array, start: int) -> _Bad:
-        return cls(bad.sum(axis=0), np.where(bad.any(axis=0), bad.argmax(axis=0) + start, _NEVER))
+    def _of_block(cls, bad: Array, start: int) -> _InvalidCounts:
+        return cls(bad.sum(axis=0), np.where(bad.any(axis=0), bad.argmax(axis=0) + start, _NO_ROW))
 
     @classmethod
-    def _of_stored(cls, is_bad: Callable[[Array], Array], chunk: Chunk) -> _Bad:
+    def _of_stored(cls, is_bad: Callable[[Array], Array], chunk: Chunk) -> _InvalidCounts:
         X = chunk.X
         bad = np.flatnonzero(is_bad(X.data))
-        columns, first = X.indices[bad], np.full(X.shape[1], _NEVER)
+        columns, first = X.indices[bad], np.full(X.shape[1], _NO_ROW)
         np.minimum.at(first, columns, chunk.start + np.searchsorted(X.indptr, bad, side="right") - 1)
         return cls(np.bincount(columns, minlength=X.shape[1]), first)
 
 
 def has_bad_values(chunk: Chunk, *, allow_nan: bool = False) -> bool:
-    """Whether the features or targets of a chunk hold NaN or infinities (infinities alone with `allow_nan`)."""
+    """Whether the features or targets of a chunk contain NaN or infinities (only infinities with `allow_nan`)."""
     is_bad = np.isinf if allow_nan else _not_finite
     X = chunk.X.data if chunk.is_sparse else chunk.X
-    return bool(is_bad(X).any() or any(is_bad(column).any() for column in _measured(chunk)))
+    return bool(is_bad(X).any() or any(is_bad(column).any() for column in _targets_and_offset(chunk)))
 
 
-def _measured(chunk: Chunk) -> list[Array]:
-    """The numbers that rows have beside their features and weights, as columns."""
+def _targets_and_offset(chunk: Chunk) -> list[Array]:
+    """Return the targets and the offset of a chunk, if any, as column blocks."""
     offset = None if chunk.offset is None else chunk.offset[:, None]
     return [column for column in (chunk.y, offset) if column is not None]
 
 
 def raise_if_overflowing(source: Source, square: Array) -> None:
-    """Raise a sentence that names the first column whose squares are too large to be summed."""
+    """Raise DataError for the first column whose sum of squares overflows."""
     for j in np.flatnonzero(~np.isfinite(square)):
         raise DataError(
-            f"{source.column(int(j))} holds values so large that their squares exceed the largest float64; "
-            "divide it by a constant first."
+            f"{source.column(int(j))} contains values so large that their squares overflow float64; rescale it first."
         )
 
 
 def raise_if_not_finite(source: Source, estimator: str, *, allow_nan: bool = False) -> None:
-    """Raise a sentence that names the first column with NaN or infinities; return when there is none."""
+    """Raise DataError for the first column with NaN or infinities, if there is one."""
     engine = source.engine()
-    look = functools.partial(_Bad.of, np.isinf if allow_nan else _not_finite)
-    bad = engine.map_reduce(look, source.plan(engine.chunk_rows), _Bad.merge)
+    count_invalid = functools.partial(_InvalidCounts.of, np.isinf if allow_nan else _not_finite)
+    bad = engine.map_reduce(count_invalid, source.plan(engine.chunk_rows), _InvalidCounts.merge)
     columns = np.flatnonzero(bad.counts)
     if not len(columns):
         return
     j, row = int(columns[0]), int(bad.first[columns[0]])
     chunk = source.chunk(row, row + 1)
     k = j - source.n_features
-    value = chunk.dense()[0, j] if k < 0 else np.hstack(_measured(chunk))[0, k]
+    value = chunk.dense()[0, j] if k < 0 else np.hstack(_targets_and_offset(chunk))[0, k]
     label = source.column(j) if k < 0 else "The offset" if k == source.n_targets else _target_label(source, k)
     count, more = int(bad.counts[j]), len(columns) - 1
     kind = "missing value" if np.isnan(value) else "infinite value"
-    others = f", and {more} other column{' has' if more == 1 else 's have'} some too" if more else ""
+    others = f", as {'does' if more == 1 else 'do'} {more} other column{'' if more == 1 else 's'}" if more else ""
     raise DataError(
         f"{label} has {count} {kind}{'s' if count > 1 else ''} ({'NaN' if np.isnan(value) else 'inf'}; "
         f"first at row {row}){others}; {estimator} needs {'finite' if allow_nan else 'complete'} data: "

@@ -1,4 +1,4 @@
-"""The words of a schema for arrays: dtype, shape in terms of named dimensions, range and order of the entries."""
+"""Schema fields for arrays: dtype, shape in terms of named dimensions, range and order of the entries."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Array(Field):
     Parameters
     ----------
     dtype : str
-        The name of a dtype, or "float" (float64 or float32), "integer" (int64 or int32), "number" (any of these).
+        Name of a dtype, or "float" (float64 or float32), "integer" (int64 or int32), "number" (any of these).
     *shape : str or int
-        Its dimensions: a number, a name, or a name and a number ("n_nodes + 1"); "..." alone for any shape.
+        Dimensions: a number, a name, or a name and a number ("n_nodes + 1"); "..." alone for any shape.
     low, high : float, optional
-        The range of its entries.
+        Range of the entries.
     below : str, optional
-        A dimension that its entries number: they are below its size.
+        Dimension that the entries index into: they are below its size.
     finite : bool, default=True
-        Whether NaN and infinities are refused.
+        Whether NaN and infinities raise an error.
     ascending : bool, default=False
-        Whether entries never fall along the last axis (in which case none is NaN).
+        Whether entries are non-decreasing along the last axis (which excludes NaN).
     row_major : bool, default=False
-        Whether rows lie one after the other in memory, as kernels are compiled for.
+        Whether the array must be C-contiguous, as kernels expect.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Array(Field):
         self.finite, self.ascending, self.row_major = finite, ascending, row_major
 
     def words(self, sizes: Sizes) -> str:
-        """Say dtype and shape."""
+        """Describe dtype and shape."""
         return f"an array of {' or '.join(self.dtypes)} of shape {_shape_words(self.shape, sizes)}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
@@ -66,37 +66,39 @@ class Array(Field):
         if self.shape != ("...",) and not _match(value.shape, self.shape, sizes):
             raise self.wrong(value, path, sizes)
         if self.row_major and not value.flags.c_contiguous:
-            raise Fault(f"{path} is not stored row by row")
+            raise Fault(f"{path} is not C-contiguous")
         if value.size:
             self._check_entries(value, path, sizes)
 
     def _check_entries(self, value: NDArray[Any], path: str, sizes: Sizes) -> None:
         if self.finite and value.dtype.kind == "f":
-            _refuse(~np.isfinite(value), value, path, "must be finite")
+            _raise_if_any(~np.isfinite(value), value, path, "must be finite")
         if self.low is not None:
-            _refuse(~(value >= self.low), value, path, f"must be at least {self.low:g}")
+            _raise_if_any(~(value >= self.low), value, path, f"must be at least {self.low:g}")
         if self.high is not None:
-            _refuse(~(value <= self.high), value, path, f"must be at most {self.high:g}")
+            _raise_if_any(~(value <= self.high), value, path, f"must be at most {self.high:g}")
         if self.below is not None:
             if self.below not in sizes:
-                raise Fault(f"{path} numbers {self.below}, and nothing says how many there are")
-            _refuse(~(value < sizes[self.below]), value, path, f"must be below {self.below} = {sizes[self.below]}")
+                raise Fault(f"{path} indexes {self.below}, whose size is unknown")
+            size = sizes[self.below]
+            _raise_if_any(~(value < size), value, path, f"must be below {self.below} = {size}")
         if self.ascending:
-            _refuse(~(value[..., 1:] >= value[..., :-1]), value[..., 1:], path, "must never fall", offset=1)
+            decreases = ~(value[..., 1:] >= value[..., :-1])
+            _raise_if_any(decreases, value[..., 1:], path, "must not decrease", offset=1)
 
 
 class Labels(Field):
-    """The labels of classes: a vector of numbers, booleans or text, at least `low` of them."""
+    """Class labels: a vector of at least `low` numbers, booleans or strings."""
 
     def __init__(self, size: str, low: int = 1) -> None:
         self.size, self.low = size, low
 
     def words(self, sizes: Sizes) -> str:
-        """Say how many."""
+        """Describe the shape."""
         return f"a vector of at least {self.low} numbers or texts, {_shape_words((self.size,), sizes)}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Accept vectors of what `save` can write."""
+        """Accept vectors of the types that `save` can write."""
         if type(value) is not np.ndarray or value.dtype.kind not in "biufUO" or len(value.shape) != 1:
             raise self.wrong(value, path, sizes)
         if value.dtype.kind == "O" and not all(type(label) in (str, bool, int, float) for label in value):
@@ -106,17 +108,17 @@ class Labels(Field):
 
 
 class Names(Field):
-    """The names of columns: a vector of text."""
+    """Column names: a vector of strings."""
 
     def __init__(self, size: str) -> None:
         self.size = size
 
     def words(self, sizes: Sizes) -> str:
-        """Say how many."""
+        """Describe the shape."""
         return f"a vector of text of shape {_shape_words((self.size,), sizes)}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Accept text as objects or as NumPy's."""
+        """Accept strings as objects or as a NumPy string dtype."""
         if (
             type(value) is not np.ndarray
             or value.dtype.kind not in "UO"
@@ -124,7 +126,7 @@ class Names(Field):
         ):
             raise self.wrong(value, path, sizes)
         if value.dtype.kind == "O" and not all(isinstance(name, str) for name in value):
-            raise Fault(f"{path} holds something other than text")
+            raise Fault(f"{path} contains values other than text")
 
 
 class Sparse(Field):
@@ -134,7 +136,7 @@ class Sparse(Field):
         self.shape = shape
 
     def words(self, sizes: Sizes) -> str:
-        """Say the shape."""
+        """Describe the shape."""
         return f"a sparse matrix of shape {_shape_words(self.shape, sizes)}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
@@ -151,7 +153,7 @@ class Sparse(Field):
 
 
 def _size(dimension: str | int, sizes: Sizes) -> int | None:
-    """How long a dimension is, as far as it is known."""
+    """Return the size of a dimension, or None if it is unknown."""
     if isinstance(dimension, int):
         return dimension
     name, _, more = dimension.partition(" + ")
@@ -159,7 +161,7 @@ def _size(dimension: str | int, sizes: Sizes) -> int | None:
 
 
 def _match(shape: Sequence[int], dimensions: Sequence[str | int], sizes: Sizes) -> bool:
-    """Whether a shape is that of some dimensions; dimensions that are new get their size."""
+    """Whether a shape matches the dimensions; sizes of new dimensions are recorded."""
     if len(shape) != len(dimensions):
         return False
     for length, dimension in zip(shape, dimensions, strict=True):
@@ -175,21 +177,21 @@ def _match(shape: Sequence[int], dimensions: Sequence[str | int], sizes: Sizes) 
 
 
 def _shape_words(dimensions: Sequence[str | int], sizes: Sizes) -> str:
-    def written(parts: Sequence[Any]) -> str:
+    def as_tuple(parts: Sequence[Any]) -> str:
         return f"({', '.join(map(str, parts))}{',' if len(parts) == 1 else ''})"
 
     known = [_size(dimension, sizes) for dimension in dimensions]
-    said = written(dimensions)
+    text = as_tuple(dimensions)
     named = any(isinstance(dimension, str) for dimension in dimensions)
     if not named or None in known:
-        return said
-    return f"{said} = {written(known)}"
+        return text
+    return f"{text} = {as_tuple(known)}"
 
 
-def _refuse(bad: NDArray[np.bool_], value: NDArray[Any], path: str, must: str, *, offset: int = 0) -> None:
-    """Raise for the first entry that is bad; `offset` is how far along the last axis `value` starts."""
+def _raise_if_any(bad: NDArray[np.bool_], value: NDArray[Any], path: str, must: str, *, offset: int = 0) -> None:
+    """Raise for the first bad entry; `offset` is the index of the first entry of `value` along the last axis."""
     if bad.any():
-        place = list(np.unravel_index(int(bad.argmax()), bad.shape))
-        found = value[tuple(place)]
-        place[-1] += offset
-        raise Fault(f"{path}[{', '.join(str(int(k)) for k in place)}] = {found} {must}")
+        index = list(np.unravel_index(int(bad.argmax()), bad.shape))
+        entry = value[tuple(index)]
+        index[-1] += offset
+        raise Fault(f"{path}[{', '.join(str(int(k)) for k in index)}] = {entry} {must}")

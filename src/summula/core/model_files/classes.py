@@ -1,8 +1,8 @@
-"""The classes that model files can name.
+"""Registry of the classes that can appear in model files.
 
-A class is savable when it is decorated with `@schema.saved(...)`: that is the only registration. Its name in files is
-the folder and the class, "linear_model.Ridge", unless the decorator gives another. Names belong to the format: they
-stay when a class moves. A file names classes only; which module is imported to find one is decided here.
+A class can be saved if it is decorated with `@schema.saved(...)`; no other registration is needed. Its name in files is
+the folder and the class, "linear_model.Ridge", unless the decorator gives another. Names are part of the file format:
+they stay the same when a class moves. Files contain names of classes only; this module decides what is imported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["ForeignClassError", "class_named", "name_of", "register_name", "save
 _CLASSES: dict[str, type[Any]] = {}
 _NAMES: dict[type[Any], str] = {}
 
-# Modules that define classes of a prefix; of others the folder itself, which imports all of its estimators.
+# Modules that define the classes with a prefix; for other prefixes the folder itself, which imports its estimators.
 _MODULES = {
     "cli": "summula.dummy",
     "core.certificates": "summula.core.estimator.certificates",
@@ -28,15 +28,15 @@ _MODULES = {
 
 
 class ForeignClassError(ValueError):
-    """A file names a class that cannot be loaded; the argument is the name."""
+    """A file contains the name of a class that cannot be loaded; the argument is the name."""
 
 
 def register_name(cls: type[Any], name: str | None = None) -> None:
-    """Make a class savable under a name, by default its folder and its own name."""
+    """Register a class to be saved under a name, by default its folder and class name."""
     if name is None:
         package, _, inner = cls.__module__.partition(".")
         if package != "summula":
-            raise TypeError(f"{cls.__qualname__} is outside of summula: give the name it is saved under")
+            raise TypeError(f"{cls.__qualname__} is defined outside summula: pass the name it is saved under")
         name = f"{inner.partition('.')[0]}.{cls.__name__}"
     known = _CLASSES.get(name)
     if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -45,12 +45,12 @@ def register_name(cls: type[Any], name: str | None = None) -> None:
 
 
 def name_of(cls: type[Any]) -> str | None:
-    """The name that files have for exactly this class (not for its parents), or None."""
+    """Return the name in files of exactly this class (not of its base classes), or None."""
     return _NAMES.get(cls)
 
 
 def class_named(name: Any) -> type[Any]:
-    """The class behind a name in a file."""
+    """Return the class with a given name in files."""
     if not isinstance(name, str):
         raise ForeignClassError(name)
     if name not in _CLASSES:
@@ -63,7 +63,7 @@ def class_named(name: Any) -> type[Any]:
 
 
 def saved_classes() -> dict[str, type[Any]]:
-    """All classes of the library that can be saved, by name."""
+    """Return all classes of the library that can be saved, by name."""
     for module in (*_MODULES.values(), *(f"summula.{folder}" for folder in _folders())):
         importlib.import_module(module)
     return {name: cls for name, cls in sorted(_CLASSES.items()) if cls.__module__.startswith("summula.")}
@@ -80,4 +80,4 @@ def _module_of(name: str) -> str | None:
 def _folders() -> tuple[str, ...]:
     import summula
 
-    return tuple(vars(summula)["_MODULES"])  # (the stub of the package does not have it)
+    return tuple(vars(summula)["_MODULES"])  # not declared in the stub of the package

@@ -1,7 +1,7 @@
-"""Values as JSON and tensors, and back: the content of a model file.
+"""Encoding of values as JSON and tensors, and decoding: the content of a model file.
 
-None, bool, int, finite float, str and list are themselves in JSON. Everything else is an object with one
-key, its kind:
+None, bool, int, finite float, str and list are encoded as such in JSON. Everything else is an object with a
+single key, its kind:
 
     float      "nan", "inf" or "-inf"
     tuple      [items]
@@ -16,7 +16,7 @@ key, its kind:
     value      {class, fields}: a dataclass or NamedTuple that is saved
     estimator  {class, params, state, requests}
 
-Classes are those of `classes.py`; reading imports nothing else and calls nothing but those classes.
+Classes are those registered in `classes.py`; reading a file imports and calls nothing else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from summula.core.model_files.schema import saved_attributes
 
 __all__ = ["FAULTS", "Reader", "Tensor", "Writer", "refusal"]
 
-# What reading a malformed file can raise: the caller turns these into one ModelFileError.
+# Exceptions that reading a malformed file can raise; the caller converts them to ModelFileError.
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 _DEPTH_LIMIT = 32  # of nested lists, dicts and objects
@@ -55,7 +55,7 @@ Tensor = NDArray[Any]
 
 
 def _fields(cls: type[Any]) -> dict[str, bool] | None:
-    """Fields of a dataclass or NamedTuple, each with "is an argument of __init__"; None for other classes."""
+    """Return the fields of a dataclass or NamedTuple and whether each is an argument of __init__; None otherwise."""
     if dataclasses.is_dataclass(cls):
         return {field.name: field.init for field in dataclasses.fields(cls)}
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
@@ -65,7 +65,7 @@ def _fields(cls: type[Any]) -> dict[str, bool] | None:
 
 def _check_attribute(cls: type[Any], name: Any) -> None:
     if not isinstance(name, str) or not name.isidentifier() or (name[:2] == "__" and name[-2:] == "__"):
-        raise ValueError(f"{name!r} is not a name for an attribute")
+        raise ValueError(f"{name!r} is not a valid attribute name")
     if callable(inspect.getattr_static(cls, name, None)):
         raise ValueError(f"the attribute {name!r} would hide a method of {cls.__name__}")
 
@@ -76,38 +76,38 @@ def _is_plain(item: Any) -> bool:
 
 
 def refusal(owner: str, path: str, value: Any) -> str:
-    """Why a value cannot be saved and what to do; an empty path means the model itself."""
+    """Return the error message for a value that cannot be saved; an empty path means the model itself."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     if not path:
-        return f"A {kind} cannot be saved: save() takes Summula's estimators; use that object's own library."
+        return f"A {kind} cannot be saved: save() takes Summula estimators; use the library the object comes from."
     if "numpy.random" in kind:
         cure = "set it to an integer seed before saving"
     elif callable(value):
-        cure = "files carry no code, so set it to None or to a named option before saving"
+        cure = "files contain no code, so set it to None or to a named option before saving"
     elif hasattr(value, "get_params"):
-        cure = "only Summula's estimators can be in the file, so use one of them or save the parts apart"
+        cure = "only Summula estimators can be saved, so use one of them or save the parts separately"
     else:
         cure = "replace it by plain values, arrays of numbers or text, or Summula objects before saving"
-    return f"{owner} cannot be saved: its attribute '{path}' holds a {kind}; {cure}."
+    return f"{owner} cannot be saved: its attribute '{path}' is a {kind}; {cure}."
 
 
 class Writer:
-    """Turn a model into JSON and named tensors; an array met twice is one tensor.
+    """Encode a model as JSON and named tensors; an array that occurs twice is stored once.
 
     Parameters
     ----------
     owner : str
-        The class name that messages begin with.
+        Class name used in error messages.
     """
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.tensors: dict[str, Tensor] = {}
-        # By id; the arrays are held so that no id is given twice.
-        self._seen: dict[int, tuple[Tensor, dict[str, Any]]] = {}
+        # By id; the arrays are referenced so that no id is reused.
+        self._encoded: dict[int, tuple[Tensor, dict[str, Any]]] = {}
 
     def estimator(self, model: Any, path: str, depth: int) -> dict[str, Any]:
-        """The class, parameters, fitted attributes and metadata requests of an estimator of the table."""
+        """Encode class, parameters, fitted attributes and metadata requests of an estimator."""
         cls = type(model)
         params, state = model.get_params(deep=False), saved_attributes(model)
         node: dict[str, Any] = {"class": name_of(cls)}
@@ -124,7 +124,7 @@ class Writer:
         return node
 
     def tree(self, value: Any, path: str, depth: int) -> Any:
-        """The JSON of any value; `path` says where in the model it is."""
+        """Encode a value as JSON; `path` is its location in the model."""
         if depth > _DEPTH_LIMIT:
             raise ModelFileError(
                 f"{self.owner} cannot be saved: its attribute '{path[:60]}…' contains itself or is nested "
@@ -167,9 +167,9 @@ class Writer:
         return {"value": {"class": name, "fields": content}}
 
     def _array(self, array: Tensor, path: str) -> dict[str, Any]:
-        if id(array) not in self._seen:
-            self._seen[id(array)] = array, self._new_array(array, path)
-        return self._seen[id(array)][1]
+        if id(array) not in self._encoded:
+            self._encoded[id(array)] = array, self._new_array(array, path)
+        return self._encoded[id(array)][1]
 
     def _new_array(self, array: Tensor, path: str) -> dict[str, Any]:
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
@@ -213,7 +213,7 @@ def _join(path: str, name: str) -> str:
 
 
 class Reader:
-    """Rebuild values from JSON and tensors. Anything unexpected raises one of `FAULTS`.
+    """Decode values from JSON and tensors. Malformed input raises one of `FAULTS`.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class Reader:
     Attributes
     ----------
     used : set of str
-        The tensors that some value referred to.
+        Names of the tensors that were used.
     """
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
@@ -247,7 +247,7 @@ class Reader:
         }
 
     def tree(self, node: Any, depth: int) -> Any:
-        """The value behind some JSON."""
+        """Decode a JSON node."""
         if depth > _DEPTH_LIMIT:
             raise ValueError("it is nested too deeply")
         if isinstance(node, list):
@@ -255,23 +255,23 @@ class Reader:
         if not isinstance(node, dict):
             return node
         if len(node) != 1 or (kind := next(iter(node))) not in self._kinds:
-            raise ValueError(f"it holds values of the unknown kind {', '.join(node)[:40]!r}")
+            raise ValueError(f"it contains values of the unknown kind {', '.join(node)[:40]!r}")
         return self._kinds[kind](node[kind], depth)
 
     def estimator(self, node: Mapping[str, Any], depth: int) -> Any:
-        """An estimator from its class, parameters, fitted attributes and metadata requests."""
+        """Decode an estimator from its class, parameters, fitted attributes and metadata requests."""
         cls = class_named(node["class"])
         if _fields(cls) is not None or node.keys() - {"class", "params", "state", "requests"}:
             raise ValueError(f"{node['class']!r} is not described as an estimator")
         params, state = _typed(node["params"], dict), _typed(node["state"], dict)
-        if strange := params.keys() - inspect.signature(cls).parameters.keys():
-            raise ValueError(f"{min(strange)!r} is not a parameter of {cls.__name__}")
+        if unknown := params.keys() - inspect.signature(cls).parameters.keys():
+            raise ValueError(f"{min(unknown)!r} is not a parameter of {cls.__name__}")
         for name in state:
             _check_attribute(cls, name)
         model = cls(**{name: self.tree(value, depth + 1) for name, value in params.items()})
         vars(model).update({name: self.tree(value, depth + 1) for name, value in state.items()})
-        if strange := state.keys() - saved_attributes(model).keys():
-            raise ValueError(f"{min(strange)!r} is not an attribute that is saved")
+        if unknown := state.keys() - saved_attributes(model).keys():
+            raise ValueError(f"{min(unknown)!r} is not a saved attribute")
         _set_requests(model, node.get("requests", {}))
         return model
 
@@ -288,7 +288,7 @@ class Reader:
         return made
 
     def _own(self, name: str) -> Tensor:
-        """A tensor that nothing else refers to, so that the work of reading is linear in the file's size."""
+        """Return a tensor that may be used only once, so that reading is linear in the size of the file."""
         if name in self.used:
             raise ValueError(f"the tensor {name!r} is used twice")
         self.used.add(name)
@@ -304,7 +304,7 @@ class Reader:
         return array
 
     def _text(self, tensor: str, order: str) -> Tensor:
-        if tensor not in self._texts:  # labels stand in several places
+        if tensor not in self._texts:  # labels are used in several places
             codes = self._own(tensor)
             if codes.dtype != np.uint32 or codes.shape[-1] < 1 or (codes.size and codes.max() > 0x10FFFF):
                 raise ValueError(f"the tensor {tensor!r} is not text")
@@ -314,7 +314,7 @@ class Reader:
 
     def _objects(self, shape: list[int], items: list[Any]) -> Tensor:
         if not all(map(_is_plain, items)) or not all(type(n) is int and n >= 0 for n in shape):
-            raise ValueError("an array of objects holds something other than text and numbers")
+            raise ValueError("an array of objects contains values other than text and numbers")
         array = np.empty(len(items), dtype=object)
         array[:] = items
         return array.reshape(shape)
@@ -337,7 +337,7 @@ def _typed(value: Any, kind: type[Any]) -> Any:
 
 
 def _set_requests(model: Any, requests: Mapping[str, Mapping[str, Any]]) -> None:
-    """Restore scikit-learn's metadata requests, `set_fit_request(sample_weight=True)` and the like."""
+    """Restore scikit-learn's metadata requests, such as `set_fit_request(sample_weight=True)`."""
     if not requests:
         return
     import sklearn

@@ -1,4 +1,4 @@
-"""The words of a schema: what a saved value may be.
+"""Schema fields: declarations of the values that can be saved.
 
     Array("float", "n_targets", "n_features")       an array, its dtype and the names of its dimensions
     Integer(0), Real(low=0.0), Flag(), Text(...)    numbers, booleans, text
@@ -7,7 +7,7 @@
     A | B, A | None                                 either
     Maybe(A)                                        an attribute that may be absent
 
-Fields know nothing of files; they raise `Fault`, whose text says where the value is and what is wrong with it.
+Fields are independent of files; they raise `Fault` with the location of the value and what is wrong with it.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ __all__ = [
     "is_container",
 ]
 
-# How long the dimensions that were met so far are.
+# Sizes of the named dimensions found so far.
 Sizes = dict[str, int]
 
-_MOST = 2**63  # whole numbers stay below this in size
+_INT_LIMIT = 2**63  # bound on the absolute value of integers
 
 
 class Fault(ValueError):
-    """A value is not what was declared; the text names it."""
+    """A value does not match its declaration; the message names the value."""
 
 
 class Field(ABC):
-    """What a value may be."""
+    """Declaration of a value."""
 
     @abstractmethod
     def words(self, sizes: Sizes) -> str:
-        """Say what is expected: "a number", "an array of float64 of shape (n_features,) = (3,)"."""
+        """Describe the expected value: "a number", "an array of float64 of shape (n_features,) = (3,)"."""
 
     @abstractmethod
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Raise `Fault` for another value; note the sizes it tells."""
+        """Raise `Fault` if the value does not match; record the sizes of its dimensions."""
 
     def wrong(self, value: Any, path: str, sizes: Sizes) -> Fault:
-        """The fault of a value that is of another kind."""
-        return Fault(f"{path} is {_seen(value)}, not {self.words(sizes)}")
+        """Return the error for a value of another type."""
+        return Fault(f"{path} is {_describe(value)}, not {self.words(sizes)}")
 
     def __or__(self, other: Field | None) -> Either:
         return Either(self, Nothing() if other is None else other)
@@ -67,7 +67,7 @@ class Nothing(Field):
     """None."""
 
     def words(self, sizes: Sizes) -> str:
-        """Say so."""
+        """Describe the value."""
         return "None"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
@@ -77,7 +77,7 @@ class Nothing(Field):
 
 
 class Either(Field):
-    """One of several; the first that fits decides the sizes."""
+    """One of several alternatives; the first that matches determines the sizes."""
 
     def __init__(self, *options: Field) -> None:
         self.options = options
@@ -87,7 +87,7 @@ class Either(Field):
         return " or ".join(option.words(sizes) for option in self.options)
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Try one after the other."""
+        """Try the alternatives in order."""
         faults = []
         for option in self.options:
             trial = dict(sizes)
@@ -98,9 +98,9 @@ class Either(Field):
                 continue
             sizes.update(trial)
             return
-        # What failed later than by its kind says more.
-        telling = [fault for fault in faults if f"{path} is " not in str(fault)]
-        raise telling[-1] if telling else self.wrong(value, path, sizes)
+        # Prefer an error about the content of the value to one about its type.
+        specific = [fault for fault in faults if f"{path} is " not in str(fault)]
+        raise specific[-1] if specific else self.wrong(value, path, sizes)
 
 
 class Maybe(Field):
@@ -110,11 +110,11 @@ class Maybe(Field):
         self.field = field
 
     def words(self, sizes: Sizes) -> str:
-        """Say what it is where it is there."""
+        """Describe the attribute."""
         return self.field.words(sizes)
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Check it where it is there."""
+        """Check the attribute, which is present."""
         self.field.check(value, path, sizes)
 
 
@@ -125,17 +125,17 @@ class Flag(Field):
     """True or False."""
 
     def words(self, sizes: Sizes) -> str:
-        """Say so."""
+        """Describe the value."""
         return "True or False"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Accept booleans of Python and of NumPy."""
+        """Accept Python and NumPy booleans."""
         if not isinstance(value, bool | np.bool_):
             raise self.wrong(value, path, sizes)
 
 
 class Text(Field):
-    """Text: any, or one of some."""
+    """A string: any, or one of the given choices."""
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
@@ -151,20 +151,21 @@ class Text(Field):
 
 
 class Integer(Field):
-    """A whole number of at most 64 bits, from `low` to `high`; `size` makes it say how long a dimension is."""
+    """An integer of at most 64 bits, from `low` to `high`; if `size` is given, it is the size of that dimension."""
 
     def __init__(self, low: int | None = None, high: int | None = None, *, size: str | None = None) -> None:
         self.low, self.high, self.size = low, high, size
 
     def words(self, sizes: Sizes) -> str:
-        """Say the range, or the size."""
+        """Describe the range, or the size."""
         if self.size in sizes:
             return f"{self.size} = {sizes[self.size]}"
-        return f"a whole number{_range_words(self.low, self.high)}"
+        return f"an integer{_range_words(self.low, self.high)}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Accept whole numbers of Python and of NumPy."""
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or not -_MOST <= int(value) < _MOST:
+        """Accept Python and NumPy integers."""
+        is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not is_integer or not -_INT_LIMIT <= int(value) < _INT_LIMIT:
             raise self.wrong(value, path, sizes)
         number = int(value)
         if not _within(number, self.low, self.high):
@@ -174,19 +175,19 @@ class Integer(Field):
 
 
 class Real(Field):
-    """A number from `low` to `high`; infinities and NaN only where `finite` is False."""
+    """A number from `low` to `high`; infinities and NaN are allowed only if `finite` is False."""
 
     def __init__(self, low: float | None = None, high: float | None = None, *, finite: bool = True) -> None:
         self.low, self.high, self.finite = low, high, finite
 
     def words(self, sizes: Sizes) -> str:
-        """Say the range."""
+        """Describe the range."""
         return f"a {'finite ' if self.finite else ''}number{_range_words(self.low, self.high)}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Accept numbers of Python and of NumPy."""
+        """Accept Python and NumPy numbers."""
         is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not is_number or (isinstance(value, int) and not -_MOST <= value < _MOST):
+        if not is_number or (isinstance(value, int) and not -_INT_LIMIT <= value < _INT_LIMIT):
             raise self.wrong(value, path, sizes)
         if (self.finite and not math.isfinite(value)) or not _within(value, self.low, self.high):
             raise self.wrong(value, path, sizes)
@@ -196,13 +197,13 @@ class Real(Field):
 
 
 class Items(Field):
-    """A tuple or list of values of one kind, at least `low`; `size` is the dimension it is as long as."""
+    """A tuple or list of at least `low` values with one declaration; `size` is the dimension equal to its length."""
 
     def __init__(self, field: Field, size: str | None = None, *, low: int = 0) -> None:
         self.field, self.size, self.low = field, size, low
 
     def words(self, sizes: Sizes) -> str:
-        """Say what is in it."""
+        """Describe the contents."""
         many = f"{sizes[self.size]} " if self.size in sizes else f"at least {self.low} " if self.low else ""
         return f"a tuple or list of {many}entries, each {self.field.words(sizes)}"
 
@@ -217,13 +218,13 @@ class Items(Field):
 
 
 class Dict(Field):
-    """A dict with keys and values of one kind each."""
+    """A dict with one declaration for all keys and one for all values."""
 
     def __init__(self, key: Field, value: Field) -> None:
         self.key, self.value = key, value
 
     def words(self, sizes: Sizes) -> str:
-        """Say what is in it."""
+        """Describe the contents."""
         return f"a dict from {self.key.words(sizes)} to {self.value.words(sizes)}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
@@ -239,11 +240,11 @@ class Plain(Field):
     """Numbers, text, arrays and containers of these, but no objects."""
 
     def words(self, sizes: Sizes) -> str:
-        """Say so."""
+        """Describe the value."""
         return "plain data"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Look into containers."""
+        """Check recursively."""
         if is_container(value):
             for item in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
                 self.check(item, f"{path}[...]", sizes)
@@ -252,7 +253,7 @@ class Plain(Field):
 
 
 def is_container(value: Any) -> bool:
-    """Whether a value is a list, tuple or dict, and nothing derived from them."""
+    """Whether a value is exactly a list, tuple or dict, not a subclass."""
     return type(value) in (list, tuple, dict)
 
 
@@ -269,12 +270,12 @@ def _within(value: Any, low: float | None, high: float | None) -> bool:
     return (low is None or bool(value >= low)) and (high is None or bool(value <= high))
 
 
-def _seen(value: Any) -> str:
-    """What a value is, in a few words."""
+def _describe(value: Any) -> str:
+    """Describe a value in a few words."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype.name} of shape {value.shape}"
     if value is None or isinstance(value, bool | int | float | str | np.generic):
-        said = repr(value)
-        return said if len(said) <= 40 else f"{said[:37]}..."
+        text = repr(value)
+        return text if len(text) <= 40 else f"{text[:37]}..."
     name = type(value).__name__
     return f"a {name} of {len(value)} entries" if is_container(value) else f"a {name}"

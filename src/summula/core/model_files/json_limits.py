@@ -1,4 +1,4 @@
-"""Bounds on a JSON text, measured before it is parsed: a few bytes of brackets become a hundred bytes of objects."""
+"""Limits on a JSON text, checked before it is parsed: a few bytes of JSON can become hundreds of bytes of objects."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["MAX_BYTES", "check_json"]
 MAX_BYTES = 50_000_000
 MAX_VALUES = 2_000_000  # numbers, texts, lists and objects; about 60 bytes each
 MAX_CONTAINERS = 400_000  # lists and objects; up to 250 bytes each
-MAX_DEPTH = 150  # nested lists and objects; a level of a model is four of them at most
+MAX_DEPTH = 150  # nested lists and objects; one level of a model uses at most four
 
 _BLOCK = 1 << 18
 
 
 class _Counts(NamedTuple):
-    """What was met so far: values, containers, how deep it is here and was at most, and whether a string is open."""
+    """Counts so far: values, containers, current and maximum nesting depth, and whether inside a string."""
 
     values: int = 1
     containers: int = 0
@@ -27,9 +27,9 @@ class _Counts(NamedTuple):
 
 
 def check_json(text: bytes) -> None:
-    """Raise ValueError if a JSON text is too long, too deep or holds too many values; memory does not grow with it."""
+    """Raise ValueError if a JSON text is too long, too deeply nested or has too many values, in constant memory."""
     if len(text) > MAX_BYTES:
-        raise ValueError(f"its header has {len(text):,} bytes; {MAX_BYTES:,} are the most")
+        raise ValueError(f"its header has {len(text):,} bytes; the maximum is {MAX_BYTES:,}")
     counts, start = _Counts(), 0
     while start < len(text):
         stop = _block_end(text, start)
@@ -37,12 +37,12 @@ def check_json(text: bytes) -> None:
         if counts.deepest > MAX_DEPTH:
             raise ValueError(f"its header is nested more than {MAX_DEPTH} levels deep")
         if counts.containers > MAX_CONTAINERS or counts.values > MAX_VALUES:
-            raise ValueError(f"its header holds more than {MAX_CONTAINERS:,} lists or {MAX_VALUES:,} values")
+            raise ValueError(f"its header contains more than {MAX_CONTAINERS:,} lists or {MAX_VALUES:,} values")
         start = stop
 
 
 def _block_end(text: bytes, start: int) -> int:
-    """The end of a block that does not cut an escape sequence in two."""
+    """Return the end of a block that does not split an escape sequence."""
     stop = min(start + _BLOCK, len(text))
     if text[stop - 1 : stop] != b"\\":
         return stop
@@ -52,7 +52,7 @@ def _block_end(text: bytes, start: int) -> int:
 
 
 def _counted(block: bytes, before: _Counts) -> _Counts:
-    """The counts after one more block; what stands in strings does not count."""
+    """Return the counts after one more block; the content of strings is ignored."""
     plain = np.frombuffer(block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), np.uint8)
     quotes = plain == ord('"')
     outside = (np.cumsum(quotes, dtype=np.int32) + before.in_string) % 2 == 0

@@ -1,8 +1,8 @@
-"""The model file itself: written whole or not at all, read with suspicion.
+"""The model file: written atomically, validated when read.
 
 A model file is a safetensors file: eight bytes with the length of the header, the header (JSON), the tensors.
-Our text is the entry "summula" of the header's metadata. `write` puts a finished file in place in one step;
-the `read_` functions say in one sentence what is wrong with a file that is not what `write` left.
+The model is described by the entry "summula" of the header's metadata. `write` replaces the file atomically; the
+`read_` functions raise ModelFileError, with the reason, for files that `write` did not produce.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ FORMAT = 1
 
 _KEY = "summula"
 _TENSOR_LIMIT = 100_000
-_AGAIN = "restore a copy or save the model again"
+_CURE = "restore a backup or save the model again"
 
-# How other model files begin.
+# First bytes of other model files.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]|\(?c[\w.]+\n[\w.]+\n|\([ld]p0\n|[\]}]q\x00")
 _COMPRESSED = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b|BZh|\xfd7zXZ|\x5d\x00\x00|\x04\x22\x4d\x18")
 _ARCHIVE = re.compile(rb"PK\x03\x04")
 
 
 def canonical(tree: Any) -> str:
-    """The one JSON text of a tree: sorted keys, no spaces, ASCII only."""
+    """Return the canonical JSON text of a tree: sorted keys, no spaces, ASCII only."""
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
-    """SHA-256 over the header and, by name in sorted order, each tensor's name, dtype, shape and bytes."""
+    """Return the SHA-256 of the header and of name, dtype, shape and bytes of each tensor, sorted by name."""
     sha = hashlib.sha256(canonical(header).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -53,13 +53,13 @@ def digest(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
 
 
 def invalid(path: str, error: BaseException) -> ModelFileError:
-    """The error for a file whose content makes no sense."""
+    """Return the error for a file with invalid content."""
     reason = " ".join(str(error).split())[:200] or type(error).__name__
-    return ModelFileError(f"'{path}' does not hold a valid model ({reason}): {_AGAIN}.")
+    return ModelFileError(f"'{path}' does not contain a valid model ({reason}): {_CURE}.")
 
 
 def write(path: str, tensors: dict[str, Tensor], text: str) -> None:
-    """Write the file beside its place and move it there once it is complete on disk."""
+    """Write a temporary file in the same folder and rename it once it is complete on disk."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
@@ -68,14 +68,14 @@ def write(path: str, tensors: dict[str, Tensor], text: str) -> None:
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"The folder '{folder}' does not exist: create it, then save '{path}'.")
     if os.path.exists(target) and not os.path.isfile(target):
-        raise IsADirectoryError(f"'{path}' is a folder or a device: give the name of a file to write.")
+        raise IsADirectoryError(f"'{path}' is a folder or a device: pass the path of a file to write.")
     temporary = os.path.join(folder, f".summula-{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as file:
             mode = stat.S_IMODE(os.stat(target if os.path.exists(target) else temporary).st_mode)
         save_file(tensors, temporary, metadata={_KEY: text})
         with open(temporary, "rb+") as file:
-            _refuse_too_large(len(tensors), file.read(int.from_bytes(file.read(8), "little")), text)
+            _raise_if_too_large(len(tensors), file.read(int.from_bytes(file.read(8), "little")), text)
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, target)
@@ -87,25 +87,25 @@ def write(path: str, tensors: dict[str, Tensor], text: str) -> None:
     _sync_folder(folder)
 
 
-def _refuse_too_large(tensors: int, header: bytes, text: str) -> None:
-    """Raise a sentence for a model whose file would be refused when it is read."""
+def _raise_if_too_large(tensors: int, header: bytes, text: str) -> None:
+    """Raise ModelFileError for a model that exceeds the limits checked by `load`."""
     try:
         _check_count(tensors)
         check_json(header)
         check_json(text.encode())
     except ValueError as error:
         raise ModelFileError(
-            f"The model cannot be saved ({error}): turn lists and dicts of its attributes into arrays."
+            f"The model cannot be saved ({error}): convert lists and dicts among its attributes to arrays."
         ) from None
 
 
 def _check_count(tensors: int) -> None:
     if tensors > _TENSOR_LIMIT:
-        raise ValueError(f"it holds {tensors:,} arrays; {_TENSOR_LIMIT:,} are the most")
+        raise ValueError(f"it contains {tensors:,} arrays; the maximum is {_TENSOR_LIMIT:,}")
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the renaming survive a power cut, where the system can."""
+    """Flush the rename to disk, if the system supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -115,7 +115,7 @@ def _sync_folder(folder: str) -> None:
 
 
 def read_header(path: str) -> dict[str, Any]:
-    """Our part of the header, of a format we read; every other file is refused with its reason."""
+    """Return Summula's part of the header; raise for files of any other kind or of a newer format."""
     if not os.path.exists(path):
         raise FileNotFoundError(_missing(path))
     if not os.path.isfile(path):
@@ -138,19 +138,19 @@ def read_header(path: str) -> dict[str, Any]:
 
 
 def _metadata(path: str, file: BinaryIO, size: int) -> str:
-    """Our text in the safetensors metadata, once the file has proved whole."""
+    """Return Summula's text in the safetensors metadata, after checking that the file is complete."""
     start = file.read(256)
     length = int.from_bytes(start[:8], "little")
     if size == 0:
-        raise ModelFileError(f"'{path}' is empty: {_AGAIN}.")
+        raise ModelFileError(f"'{path}' is empty: {_CURE}.")
     if size > 8 and start[8:9] != b"{":
         raise ModelFileError(_other_kind(path, start))
     if length > MAX_BYTES:
         raise ModelFileError(
-            f"'{path}' claims a header of {length:,} bytes, and that of a model has at most {MAX_BYTES:,}: {_AGAIN}."
+            f"'{path}' declares a header of {length:,} bytes, but a model has at most {MAX_BYTES:,}: {_CURE}."
         )
     if size < 8 + max(length, 2):
-        raise ModelFileError(f"'{path}' is cut short ({size:,} bytes): {_AGAIN}.")
+        raise ModelFileError(f"'{path}' is truncated ({size:,} bytes): {_CURE}.")
     file.seek(8)
     try:
         header = _parse(file.read(length))
@@ -162,15 +162,15 @@ def _metadata(path: str, file: BinaryIO, size: int) -> str:
     except FAULTS as error:
         raise invalid(path, error) from error
     if _KEY not in metadata:
-        raise ModelFileError(f"'{path}' is a safetensors file, but not of a Summula model: check the path.")
+        raise ModelFileError(f"'{path}' is a safetensors file, but not a Summula model: check the path.")
     if size < end:
-        raise ModelFileError(f"'{path}' is cut short ({size:,} of {end:,} bytes): {_AGAIN}.")
+        raise ModelFileError(f"'{path}' is truncated ({size:,} of {end:,} bytes): {_CURE}.")
     text: str = metadata[_KEY]
     return text
 
 
 def read_tensors(path: str) -> dict[str, Tensor]:
-    """All tensors of the file, as arrays of their own."""
+    """Return all tensors of the file as arrays."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -181,16 +181,16 @@ def read_tensors(path: str) -> dict[str, Tensor]:
 
 
 def _parse(text: bytes) -> dict[str, Any]:
-    """A JSON object, strictly: of bounded size and depth, no key twice, no NaN."""
+    """Parse a JSON object strictly: bounded size and depth, no duplicate keys, no NaN."""
     check_json(text)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(tree := dict(pairs)) != len(pairs):
-            raise ValueError("its header has a key twice")
+            raise ValueError("its header has a duplicate key")
         return tree
 
     def refuse(constant: str) -> Any:
-        raise ValueError(f"its header holds {constant}")
+        raise ValueError(f"its header contains {constant}")
 
     tree = json.loads(text.decode(), object_pairs_hook=unique, parse_constant=refuse)
     if not isinstance(tree, dict):
@@ -213,7 +213,7 @@ def _other_kind(path: str, start: bytes) -> str:
     if _PICKLE.match(start):
         return f"'{path}' is a pickle; Summula never unpickles: {cure}."
     if _COMPRESSED.match(start) or suffix in (".joblib", ".pkl", ".pickle"):
-        return f"'{path}' looks like a joblib file, that is a pickle; Summula never unpickles: {cure}."
+        return f"'{path}' looks like a joblib file, which is a pickle; Summula never unpickles: {cure}."
     if _ARCHIVE.match(start):
         return f"'{path}' is a zip archive (skops, torch or npz), not a model saved by Summula: {cure}."
-    return f"'{path}' is not a model saved by Summula: check the path, or {_AGAIN}."
+    return f"'{path}' is not a model saved by Summula: check the path, or {_CURE}."

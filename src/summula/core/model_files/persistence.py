@@ -2,11 +2,10 @@
 
 The arrays of a model are safetensors tensors; everything else is one JSON text in the file's metadata
 (`encoding.py` says how values become JSON, `model_file.py` how the file is written and checked).
-Loading builds only classes that are declared savable (`classes.py`), from plain data: nothing is unpickled, evaluated,
-or imported by a name the file chose. A SHA-256 digest over the text and every tensor finds a damaged or edited
-file; it guards against accidents, it is not a signature. So the state of every class is checked against the schema
-it declares (`core/model_files/schema.py`), when it is saved and when it is loaded. `docs/persistence.md` describes the
-format.
+Loading creates only registered classes (`classes.py`), from plain data: nothing is unpickled, evaluated, or imported by
+a name from the file. A SHA-256 digest of the text and every tensor detects a damaged or edited file; it protects
+against accidents and is not a signature. Therefore the state of every class is checked against the schema it declares
+(`core/model_files/schema.py`), both when it is saved and when it is loaded. `docs/persistence.md` describes the format.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ __all__ = ["load", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to one safetensors file, whole or not at all.
+    """Save a model to one safetensors file, atomically.
 
     Parameters
     ----------
     model : estimator
-        A Summula estimator, fitted or not. All it holds must be plain values, arrays or Summula objects.
+        A Summula estimator, fitted or not. Its attributes must be plain values, arrays or Summula objects.
     path : str or path
-        Where to write. An existing file is replaced only once the new one is complete on disk.
+        Output file. An existing file is replaced only once the new one is complete on disk.
     """
     cls = type(model)
     if not hasattr(cls, "get_params") or name_of(cls) is None:
@@ -43,14 +42,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         check_state(model)
     except Fault as fault:
         raise ModelFileError(
-            f"{cls.__name__} cannot be saved, since it could not be loaded: {fault}; set that back, or fit again."
+            f"{cls.__name__} cannot be saved because it could not be loaded again: {fault}; undo the change, or refit."
         ) from None
     header["digest"] = digest(header, writer.tensors)
     write(os.fsdecode(path), writer.tensors, canonical(header))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote.
+    """Load a model written by `save`.
 
     Parameters
     ----------
@@ -60,14 +59,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model : estimator
-        With the same class, parameters and fitted attributes, so the same predictions to the last bit.
+        Model with the same class, parameters and fitted attributes, and bit-identical predictions.
 
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     ModelFileError
-        The file is damaged, edited, foreign, a pickle, or written by a newer Summula.
+        The file is damaged, edited, a pickle, not a Summula model, or was written by a newer version of Summula.
     """
     name = os.fsdecode(path)
     header = read_header(name)
@@ -79,7 +78,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not intact:
         raise ModelFileError(
             f"'{name}' was edited or damaged after it was saved (its digest does not match): "
-            "restore a copy or save the model again."
+            "restore a backup or save the model again."
         )
     return _rebuild(name, header, tensors)
 
@@ -95,8 +94,8 @@ def _rebuild(path: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> A
         return model
     except ForeignClassError as error:
         raise ModelFileError(
-            f"'{path}' names the class {error.args[0]!r}, which Summula {__version__} does not load: "
-            f"upgrade summula if a newer one wrote the file (it says {version!r}), else do not trust it."
+            f"'{path}' contains the class {error.args[0]!r}, which Summula {__version__} cannot load: "
+            f"upgrade summula if a newer version wrote the file (it states {version!r}), else do not trust it."
         ) from None
     except FAULTS as error:
         raise invalid(path, error) from error

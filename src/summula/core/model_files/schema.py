@@ -1,4 +1,4 @@
-"""What the state of a saved class may be: declared beside the class, checked by `save` and by `load`.
+"""Schema of the saved state of a class: declared with the class, checked by `save` and `load`.
 
     @schema.saved(
         coef_=schema.Array("float", "n_targets", "n_features"),
@@ -7,13 +7,14 @@
     )
     class Model(Estimator): ...
 
-Kernels and matrix products trust the fitted attributes of a model. A file may come from anybody, so whatever a class
-can be saved with is declared: dtype, shape, range and order of every array, type and range of every number. Dimensions
-have names; the first field that has one says how long it is, and the others have to agree. Relations between fields
-that these words cannot say are rules: functions of the object and the sizes, which return what is wrong, or None.
+Kernels and matrix products rely on the fitted attributes of a model, and files may come from untrusted sources. So
+everything that is saved is declared: dtype, shape, range and order of every array, type and range of every number.
+Dimensions have names; the first field with a named dimension determines its size, and the others must agree. Relations
+between fields that cannot be declared this way are rules: functions of the object and the sizes that return an error
+message or None.
 
-A subclass inherits the declarations of its bases and adds its own; `@schema.state` declares for subclasses alone. The
-decorator is also what makes a class savable (`classes.py`). The words are in `fields.py` and `array_fields.py`.
+A subclass inherits the declarations of its bases and adds its own; `@schema.state` declares for subclasses only. The
+decorator also registers the class (`classes.py`). Fields are defined in `fields.py` and `array_fields.py`.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ __all__ = [
 Rule = Callable[[Any, Sizes], str | None]
 Class = TypeVar("Class", bound=type[Any])
 
-# What scikit-learn keeps on an estimator that says how to fit, not what was fitted.
+# Attributes set by scikit-learn that are not part of the fitted state.
 _NOT_SAVED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
-# What it keeps on any estimator, and on any that was fitted.
+# Attributes set by scikit-learn on any estimator, and on fitted ones.
 _SETTINGS: dict[str, Field] = {
     "_sklearn_output_config": Maybe(Dict(Text("transform"), Text("default", "pandas", "polars")))
 }
@@ -89,7 +90,7 @@ _DECLARED: dict[type[Any], Schema] = {}
 
 @dataclass(frozen=True)
 class Schema:
-    """The fields of a class by name, and the rules between them."""
+    """The fields of a class by name, and the rules that relate them."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
@@ -134,13 +135,13 @@ class Schema:
 
 
 class Object(Field):
-    """An object of one of some classes that are saved themselves.
+    """An instance of one of the given registered classes.
 
     Parameters
     ----------
     *classes : type
     **sizes : str
-        Which dimension of the object (the keyword) is which dimension outside of it.
+        Maps dimensions of the object (the keywords) to dimensions of the enclosing object.
     """
 
     def __init__(self, *classes: type[Any], **sizes: str) -> None:
@@ -151,7 +152,7 @@ class Object(Field):
         return " or ".join(f"a {cls.__name__}" for cls in self.classes)
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
-        """Check the object by its own declaration."""
+        """Check the object against its own schema."""
         if not isinstance(value, self.classes):
             raise self.wrong(value, path, sizes)
         inner = {name: sizes[outer] for name, outer in self.sizes.items() if outer in sizes}
@@ -160,12 +161,12 @@ class Object(Field):
 
 
 def saved(*given: str | Rule, **fields: Field) -> Callable[[Class], Class]:
-    """Make a class savable, and declare the state its objects are saved with; see the module's docstring.
+    """Register a class to be saved, and declare its saved state; see the module's docstring.
 
     Parameters
     ----------
     *given : str or function
-        The name of the class in files, unless it is that of its folder and its own; rules.
+        Name of the class in files, by default the folder and class name; rules.
     **fields : Field
     """
     name = next((one for one in given if isinstance(one, str)), None)
@@ -180,7 +181,7 @@ def saved(*given: str | Rule, **fields: Field) -> Callable[[Class], Class]:
 
 
 def state(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
-    """Declare state for the classes derived from this one, which cannot be saved itself."""
+    """Declare saved state for subclasses of a class that cannot be saved itself."""
 
     def declare(cls: Class) -> Class:
         register(cls, Schema(fields, rules))
@@ -190,15 +191,15 @@ def state(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
 
 
 def register(cls: type[Any], schema: Schema) -> None:
-    """Note what a class declares beside what its bases do."""
+    """Store the declarations of a class, in addition to those of its bases."""
     _DECLARED[cls] = schema
 
 
 def schema_of(cls: type[Any]) -> Schema:
-    """What a class and its bases declare; of fields of one name that of the class nearest to it."""
+    """Return the schema of a class, including its bases; declarations in subclasses override those in bases."""
     found = [_DECLARED[base] for base in cls.__mro__ if base in _DECLARED]
     if not found:
-        raise TypeError(f"{cls.__name__} declares no state to be saved (see summula.core.model_files.schema)")
+        raise TypeError(f"{cls.__name__} declares no saved state (see summula.core.model_files.schema)")
     if len(found) == 1:
         return found[0]
     fields = {name: one for schema in reversed(found) for name, one in schema.fields.items()}
@@ -206,19 +207,19 @@ def schema_of(cls: type[Any]) -> Schema:
 
 
 def check_state(model: Any) -> None:
-    """Raise `Fault` if the state of a model is not as its class declares it."""
+    """Raise `Fault` if the state of a model does not match the schema of its class."""
     schema_of(type(model)).check(model, "", {})
 
 
 def saved_attributes(model: Any) -> dict[str, Any]:
-    """The attributes of an estimator that are saved beside its parameters."""
+    """Return the attributes of an estimator that are saved in addition to its parameters."""
     params = model.get_params(deep=False)
     kept = {*params, *_NOT_SAVED, "_metadata_request"}
     return {name: value for name, value in model.__getstate__().items() if name not in kept}
 
 
 def _check_params(model: Any, params: Mapping[str, Any], fields: Iterable[str], path: str) -> None:
-    """Raise for parameters the class would refuse in `fit`, and for objects inside them that are not as declared."""
+    """Raise for parameters that are invalid in `fit`, and for nested objects that do not match their schemas."""
     from summula.core.estimator.parameters import check_parameters
 
     try:
@@ -230,7 +231,7 @@ def _check_params(model: Any, params: Mapping[str, Any], fields: Iterable[str], 
 
 
 def _check_inside(value: Any, path: str) -> None:
-    """Check the saved objects in a parameter, wherever they are."""
+    """Check the objects nested in a parameter."""
     if is_container(value):
         for item in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
             _check_inside(item, f"{path}[...]")
@@ -239,9 +240,9 @@ def _check_inside(value: Any, path: str) -> None:
 
 
 def _check_unknown(cls: type[Any], name: str, value: Any, path: str) -> None:
-    """An attribute that nobody declared may be plain data of a name that means nothing to the class."""
+    """Allow an undeclared attribute only if it is plain data and its name is not used by the class."""
     if name.startswith("_") or inspect.getattr_static(cls, name, None) is not None:
-        raise Fault(f"{path} is not an attribute that {cls.__name__} has")
+        raise Fault(f"{path} is not an attribute of {cls.__name__}")
     Plain().check(value, path, {})
 
 

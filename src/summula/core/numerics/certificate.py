@@ -1,4 +1,4 @@
-"""Certificates: a statement of how far a fit is from the best, and how to check it without the solver."""
+"""Certificates: bounds on the suboptimality of a fit, which can be verified without the solver."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _SENTENCES = {
 
 
 def rounded_up(gap: float, primal: float, dtype: Any = np.float64) -> float:
-    """A gap that covers the rounding error of an objective from products in some dtype."""
+    """Return a gap that includes the rounding error of an objective computed in the given dtype."""
     whole = gap + 8 * float(np.finfo(dtype).eps) * abs(primal)
-    return whole if whole >= 0 else np.inf  # squares overflow: nothing is known
+    return whole if whole >= 0 else np.inf  # NaN: squares overflowed, so there is no bound
 
 
 @dataclass(frozen=True)
 class Verification:
-    """A certificate recomputed from data. It is true when it confirms the certificate.
+    """The result of recomputing a certificate from data; true if it confirms the certificate.
 
     Attributes
     ----------
     primal, gap : float
-        The objective and the gap on these data.
+        Objective and gap on these data.
     confirms : bool
-        Whether they are what the certificate says, up to rounding.
+        Whether they agree with the certificate, up to rounding.
     """
 
     primal: float
@@ -48,7 +48,7 @@ class Verification:
 
     @property
     def dual(self) -> float:
-        """The lower bound on the best objective."""
+        """Lower bound on the optimal objective."""
         return self.primal - self.gap
 
 
@@ -59,18 +59,18 @@ class Verification:
 )
 @dataclass(frozen=True)
 class Certificate(ABC):
-    """What is known about the optimality of a fit.
+    """Statement about the optimality of a fit.
 
     Attributes
     ----------
     kind : {"exact", "global", "local", "stationary"}
-        "exact": the closed form, up to rounding. "global": no point is better by more than the gap.
-        "local": an estimate of the same among nearby points. "stationary": the slope is zero, up to rounding.
+        "exact": closed-form solution, up to rounding. "global": the objective is within `gap` of the global minimum.
+        "local": `gap` estimates the distance to a local minimum. "stationary": the gradient is zero, up to rounding.
     primal : float
-        The objective reached.
+        Objective value reached.
     gap : float
-        Upper bound on the primal minus the smallest possible objective, if the kind is "exact" or "global"; what one
-        more step would gain, about (the Newton decrement of a likelihood), if it is "local" or "stationary".
+        For the kinds "exact" and "global" an upper bound on the primal minus the minimum of the objective; for "local"
+        and "stationary" an estimate of the decrease by one more step (the Newton decrement of a likelihood).
     """
 
     kind: str
@@ -79,7 +79,7 @@ class Certificate(ABC):
 
     @property
     def dual(self) -> float:
-        """The lower bound on the best objective: primal minus gap."""
+        """Lower bound on the optimal objective: primal minus gap."""
         return self.primal - self.gap
 
     @abstractmethod

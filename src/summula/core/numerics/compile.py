@@ -1,8 +1,8 @@
-"""How every kernel is compiled: serial, outside the GIL, cached on disk where there is a place to write.
+"""Compilation of kernels: serial, without the GIL, cached on disk if a cache folder is writable.
 
-Compiling takes 0.05 to 0.5 s per kernel and happens once per machine, for every signature a kernel is called with. So
-callers convert their arrays to the one dtype and layout a kernel has, kernels of moderate size call each other, and
-state is passed as few arrays (records have named fields) rather than as tuples of many.
+Compiling takes 0.05 to 0.5 s per kernel and happens once per machine for each signature a kernel is called with. So
+callers convert arrays to the one dtype and layout a kernel supports, kernels of moderate size call each other, and
+state is passed in few arrays (records have named fields) rather than in large tuples.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ __all__ = [
     "summing_kernel",
 ]
 
-# Division by zero gives infinity or NaN, as in NumPy; nothing passes kernels as C callbacks.
+# Division by zero gives infinity or NaN, as in NumPy; kernels are not used as C callbacks.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
 _SUMMING = {"fastmath": {"reassoc", "contract"}}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function of arrays and numbers with Numba when it is first called.
+    """Compile a function of arrays and numbers with Numba on its first call.
 
-    The engine runs kernels on its threads, so they are serial themselves. Where neither the package nor the user's
-    cache folder can be written to, they are compiled anew in every process.
+    Kernels are serial; the engine runs them on its threads. If neither the package nor the user's cache folder is
+    writable, they are recompiled in every process.
     """
     return compiled(function)
 
 
 def summing_kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel whose sums may be added in any order, as vector instructions do.
+    """Compile a kernel whose sums may be reassociated, which allows vector instructions.
 
-    The order is fixed when it is compiled, so equal rows give equal bits; NaN and infinities keep their meaning.
+    The order is fixed at compile time, so results are reproducible; NaN and infinities are handled as usual.
     """
     return compiled(function, **_SUMMING)
 
 
 def non_allocating_kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel that creates no arrays, without reference counts: these take long to compile."""
+    """Compile a kernel that creates no arrays without reference counting, which shortens compilation."""
     return compiled(function, _nrt=False)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a short function together with whoever calls it, and never alone, which saves the time of doing both."""
+    """Compile a short function only inlined into its callers, which saves compiling it separately."""
     return njit(**_OPTIONS, inline="always")(function)
 
 
 def internal_kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel that only kernels call: to LLVM code, which is linked into that of its callers.
+    """Compile a kernel that is called only by kernels to LLVM code, which is linked into that of its callers.
 
-    It may not create arrays. Called from Python, as in tests, it is compiled as an ordinary kernel first.
+    It must not create arrays. When called from Python, as in tests, it is first compiled as an ordinary kernel.
     """
     return _InternalKernel(function, InternalCompiler, {})
 
@@ -90,7 +90,7 @@ class _InternalKernel:
 
 
 class _KernelType(types.Dispatcher):
-    """The type of a kernel inside others; constants among the arguments do not give it further signatures."""
+    """Numba type of an internal kernel; literal arguments do not cause additional signatures."""
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """Return the signature of a call."""

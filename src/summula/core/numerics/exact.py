@@ -1,10 +1,9 @@
-"""Intercepts about another origin, rounded once.
+"""Accurate conversion of intercepts between origins, with a single rounding.
 
-A fit works with columns about an origin o near their mean: eta = lead + (x - o)'v. The user is given the intercept
-b = lead - o'v. Where columns lie far from 0, o'v is much larger than the lead, and b cannot hold all of its digits:
-the model that is returned differs from the fitted one by what rounding b took. The functions below convert from one
-to the other with no error but that one. Products are split into two floats without error (Dekker, 1971) and added
-exactly (`math.fsum`).
+A fit works with columns about an origin o near their mean: eta = lead + (x - o)'v. The reported intercept is
+b = lead - o'v. If columns are far from 0, o'v is much larger than the lead, and b cannot represent all of its digits:
+the returned model differs from the fitted one by the rounding error of b. The functions below convert between the two
+with no other error. Products are split into two floats without error (Dekker, 1971) and added exactly (`math.fsum`).
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ _SPLIT = 134_217_729.0  # 2^27 + 1
 
 
 def dot(a: Array, b: Array, *others: float) -> float:
-    """The sum of a_j b_j and of other numbers, rounded once."""
+    """Return sum_j a_j b_j plus the other numbers, rounded once."""
     used = (a != 0) & (b != 0)
     a, b = a[used], b[used]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = a * b
         rests = _rest(a, b, products)
-    if np.isfinite(rests).all():  # factors near the largest float cannot be split
-        with suppress(OverflowError, ValueError):  # partial sums past the largest float, or infinities of both signs
+    if np.isfinite(rests).all():  # factors near the overflow threshold cannot be split
+        with suppress(OverflowError, ValueError):  # overflow of partial sums, or infinities of both signs
             return math.fsum([*products.tolist(), *rests.tolist(), *others])
     with np.errstate(over="ignore", invalid="ignore"):
         return float(products.sum() + np.sum(others))
 
 
 def _rest(a: Array, b: Array, products: Array) -> Array:
-    """What rounding took from the products."""
+    """Return the rounding errors of the products."""
     high_a, high_b = _high(a), _high(b)
     low_a, low_b = a - high_a, b - high_b
     return np.asarray(((high_a * high_b - products) + high_a * low_b + low_a * high_b) + low_a * low_b)
@@ -51,22 +50,22 @@ def _high(a: Array) -> Array:
 
 
 def leads(coef: Any, origin: Array, *terms: Any) -> Array:
-    """The constant terms about an origin: o'v_k plus the terms of output k, for the rows v_k of `coef`."""
+    """Return the constant terms about an origin: o'v_k plus the terms of output k, for the rows v_k of `coef`."""
     rows = np.atleast_2d(np.asarray(coef, np.float64))
     columns = [np.atleast_1d(np.asarray(term, np.float64)) for term in terms]
     return np.array([dot(origin, v, *(float(term[k]) for term in columns)) for k, v in enumerate(rows)])
 
 
 def intercepts(coef: Any, origin: Array, *terms: Any, dtype: Any = np.float64) -> Array:
-    """The constant terms about 0, rounded to `dtype`: the terms of output k less o'v_k, as float64 numbers."""
+    """Return the intercepts about 0, rounded to `dtype` (as float64): the terms of output k minus o'v_k."""
     with np.errstate(over="ignore"):
         return leads(coef, -origin, *terms).astype(dtype).astype(np.float64)
 
 
 def shifts(coef: Any, origin: Array, intercept: Any, lead: Any, *, relative: bool = False) -> Array:
-    """How far intercepts, taken to the origin, lie above some constant terms there: b_k + o'v_k - lead_k.
+    """Return the differences b_k + o'v_k - lead_k between intercepts moved to the origin and constant terms there.
 
-    Where outputs count only by their differences, `relative` gives those to the first one.
+    If only differences between outputs matter, `relative` subtracts the value of the first output.
     """
     rows = np.atleast_2d(np.asarray(coef, np.float64))
     b, at = np.atleast_1d(np.asarray(intercept, np.float64)), np.atleast_1d(np.asarray(lead, np.float64))

@@ -1,6 +1,6 @@
-"""e^x and log(1 + x) in single precision, as parts of loops over many rows.
+"""e^x and log(1 + x) in single precision, for use in loops over many rows.
 
-The series of `exponentials`, cut off where single precision ends; a loop that calls them takes several rows at once.
+The series of `exponentials`, truncated for single precision; loops that call these functions are vectorised.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["exp32", "log1p32"]
 
 _PER_LOG_2 = np.float32(1.0 / math.log(2.0))
 _LOG_2 = np.float32(math.log(2.0))
-_LOG_2_HIGH = np.float32(0.693359375)  # log 2 in two parts: a small whole number times the first is exact
+_LOG_2_HIGH = np.float32(0.693359375)  # log 2 in two parts: small integer multiples of the first are exact
 _LOG_2_LOW = np.float32(math.log(2.0) - 0.693359375)
-_ROUND = np.float32(1.5 * 2.0**23)  # adding this rounds to a whole number, which stands in the last bits of the sum
+_ROUND = np.float32(1.5 * 2.0**23)  # adding this rounds to an integer, stored in the low bits of the sum
 _EXP = tuple(np.float32(1.0 / math.factorial(n)) for n in range(8))
 _ARTANH = tuple(np.float32(1.0 / (2 * n + 1)) for n in range(5))
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)

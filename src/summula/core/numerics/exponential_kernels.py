@@ -1,4 +1,4 @@
-"""The compiled loops of `exponentials.py`, whose equations they are."""
+"""Compiled loops for `exponentials.py`, with its equation numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PER_LOG_2 = 1.0 / math.log(2.0)
 _LOG_2 = math.log(2.0)
 _LOG_2_HIGH = float.fromhex("0x1.62e42feep-1")  # log 2 in two parts: k times the first is exact
 _LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-_ROUND = 1.5 * 2.0**52  # adding this rounds to an integer, which stands in the last bits of the sum
+_ROUND = 1.5 * 2.0**52  # adding this rounds to an integer, stored in the low bits of the sum
 _EXP = tuple(1.0 / math.factorial(n) for n in range(14))
 _ARTANH = tuple(1.0 / (2 * n + 1) for n in range(11))
 
@@ -40,7 +40,7 @@ def _log1p(e: float) -> float:
     """Equation (2), for 0 <= e <= 1."""
     large = e > 0.41421356
     f = 0.5 * (e - 1.0) if large else e
-    s = f * np.reciprocal(2.0 + f)  # a plain / would test for 0, row by row
+    s = f * np.reciprocal(2.0 + f)  # the / operator would test each row for 0
     z = s * s
     total = _ARTANH[10]
     for n in range(9, -1, -1):
@@ -48,12 +48,12 @@ def _log1p(e: float) -> float:
     return 2.0 * s * total + (_LOG_2 if large else 0.0)  # type: ignore[no-any-return]
 
 
-# The tests for x < bound are written so that a NaN stays one.
+# The comparisons with the bound are written so that NaN is preserved.
 
 
 @kernel
 def exponentials(x: Array, factor: float, bound: float, out: Array) -> None:
-    """out = e^(factor x), x kept within +-bound."""
+    """Write out = e^(factor x), with x clipped to +-bound."""
     for i in range(len(x)):
         y = x[i]
         y = -bound if y < -bound else y
@@ -63,7 +63,7 @@ def exponentials(x: Array, factor: float, bound: float, out: Array) -> None:
 
 @kernel
 def sigmoids(eta: Array, p: Array, spread: Array, tail: Array) -> None:
-    """p, p (1 - p) and log(1 + e^-|eta|)."""
+    """Write p, p (1 - p) and log(1 + e^-|eta|)."""
     for i in range(len(eta)):
         x = -abs(eta[i])
         x = -600.0 if x < -600.0 else x

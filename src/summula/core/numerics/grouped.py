@@ -1,8 +1,8 @@
-"""The same statistic for every group of rows: classes, folds, clusters.
+"""A statistic computed separately for each group of rows: classes, folds, clusters.
 
-The group of a row is an integer code 0, 1, ..., n_groups - 1. A statistic whose formulas are elementwise holds all
-groups in one object, with a leading axis of groups, made in double precision by its `map_groups`. For others the rows
-of a chunk are partitioned by code, and each group has an object of its own.
+The group of a row is an integer code 0, 1, ..., n_groups - 1. A statistic with elementwise formulas stores all groups
+in one object with a leading axis of groups, computed in double precision by its `map_groups`. For other statistics the
+rows of a chunk are partitioned by code, and each group has its own object.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["Grouped", "group_totals", "memberships", "partition", "regrouped", "
 
 Array = NDArray[Any]
 
-_MANY = 2**16  # values of a block from which the kernel is used
+_KERNEL_SIZE = 2**16  # block size (number of values) from which the kernel is used
 
 
 class Grouped(NamedTuple):
-    """A statistic of every group of rows, by `chunk.codes`: `run.sum(Grouped(Moments, n_classes), origins)`.
+    """A statistic of each group of rows, by `chunk.codes`: `run.sum(Grouped(Moments, n_classes), origins)`.
 
-    The sum is that statistic with a leading axis of groups where it defines `map_groups`, else `Groups`. A statistic
-    with large tables defines `accumulate_groups` instead, which adds the rows of a chunk to the sums so far in place.
+    The sum is the statistic with a leading axis of groups if it defines `map_groups`, else `Groups`. A statistic with
+    large tables defines `accumulate_groups` instead, which adds the rows of a chunk to the sums in place.
     """
 
     statistic: Any
@@ -43,7 +43,7 @@ class Grouped(NamedTuple):
         return Groups(tuple(sums_by_code(self.statistic, chunk, chunk.codes, self.n_groups, params)))
 
     def accumulate(self, total: Any, chunk: Chunk, params: Any) -> Any:
-        """The statistics of the rows so far (None at first) and those of one chunk."""
+        """Add the rows of one chunk to the statistics so far (None at first)."""
         if hasattr(self.statistic, "accumulate_groups"):
             return self.statistic.accumulate_groups(total, chunk, self.n_groups)
         one = self.map(chunk, params)
@@ -57,7 +57,7 @@ class Grouped(NamedTuple):
 def sums_by_code(
     statistic: Any, chunk: Chunk, codes: Array, n_groups: int, params: Any, *, left_out: int = -1
 ) -> list[Any]:
-    """The statistic of each group but `left_out`; None for groups without rows in the chunk."""
+    """Return the statistic of each group except `left_out`; None for groups without rows in the chunk."""
     sums: list[Any] = [None] * n_groups
     for group, index in partition(codes):
         if group not in (-1, left_out):
@@ -66,7 +66,7 @@ def sums_by_code(
 
 
 def partition(codes: Array) -> Iterator[tuple[int, Any]]:
-    """The codes that occur and where their rows are: everywhere (None), a slice, or an array of places."""
+    """Yield each code that occurs and the index of its rows: None for all rows, a slice, or an array."""
     if (codes == codes[0]).all():
         yield int(codes[0]), None
         return
@@ -76,12 +76,12 @@ def partition(codes: Array) -> Iterator[tuple[int, Any]]:
     ends = np.cumsum(sizes)
     for group in np.flatnonzero(sizes).tolist():
         places = order[ends[group] - sizes[group] : ends[group]]
-        together = places[-1] - places[0] == len(places) - 1
-        yield group + least, slice(int(places[0]), int(places[-1]) + 1) if together else places
+        is_contiguous = places[-1] - places[0] == len(places) - 1
+        yield group + least, slice(int(places[0]), int(places[-1]) + 1) if is_contiguous else places
 
 
 def regrouped(sums: Any, places: Array, n_groups: int) -> Any:
-    """Sums of groups, group k put into the place `places[k]` of `n_groups`; the others have no rows."""
+    """Return the sums with group k moved to `places[k]` of `n_groups` groups; the others have no rows."""
     if isinstance(sums, Groups):
         groups: list[Any] = [None] * n_groups
         for place, group in zip(places.tolist(), sums.groups, strict=True):
@@ -99,13 +99,13 @@ def regrouped(sums: Any, places: Array, n_groups: int) -> Any:
 
 
 def group_totals(block: Array, codes: Array, weight: Array | None, origin: Array) -> tuple[Array, Array]:
-    """Sums of w (x - o) and w (x - o)^2 over the rows of each group, `origin` having one row for each.
+    """Return the sums of w (x - o) and w (x - o)^2 over the rows of each group; `origin` has one row per group.
 
-    Small blocks do without the compiler, which takes longer to load. The choice depends on the block alone, so the bits
-    do, too.
+    Small blocks use NumPy, since loading the compiled kernel takes longer. The choice depends only on the size of the
+    block, so results are reproducible.
     """
     total, square = np.zeros(origin.shape), np.zeros(origin.shape)
-    if block.size >= _MANY:
+    if block.size >= _KERNEL_SIZE:
         from summula.core.numerics.grouped_kernels import add_moments
 
         w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
@@ -117,7 +117,7 @@ def group_totals(block: Array, codes: Array, weight: Array | None, origin: Array
 
 
 def memberships(codes: Array, weight: Array | None, n_groups: int) -> Any:
-    """The sparse matrix (n_groups, n) of weights: that of row i stands in the row of its group; -1 is no group."""
+    """Return the sparse (n_groups, n) matrix with the weight of row i in the row of its group; -1 means no group."""
     from scipy import sparse
 
     w = np.ones(len(codes)) if weight is None else weight.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Compiled sums by group: one pass over the rows of a block, each added to the sums of its group."""
+"""Compiled sums per group, in one pass over the rows of a block."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_moments(X: Array, codes: Array, weight: Array, origin: Array, total: Arr
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the common argument types."""
     X, sums = np.zeros((1, 1)), np.zeros((1, 1))
     X.flags.writeable = False
     for weight in (np.empty(0), np.ones(1)):

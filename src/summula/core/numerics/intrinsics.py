@@ -1,4 +1,4 @@
-"""LLVM instructions and system calls that Numba does not offer: atomics, prefetch, extremes, and ways to wait.
+"""LLVM instructions and system calls that Numba does not provide: atomics, prefetch, min and max, and waiting.
 
 All of them are for use inside kernels. Atomics work on elements of one-dimensional int64 arrays.
 """
@@ -132,7 +132,7 @@ def cpu_relax(typing: Any) -> Any:
 
 @_define
 def sched_yield(typing: Any) -> Any:
-    """Let another thread that is ready to run have this processor."""
+    """Yield the processor to another thread that is ready to run."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.call(_external(builder, "SwitchToThread" if _IS_WINDOWS else "sched_yield", _I32, []), [])
@@ -143,7 +143,7 @@ def sched_yield(typing: Any) -> Any:
 
 @_define
 def sleep_microseconds(typing: Any, duration: Any) -> Any:
-    """Give the processor up for at least so many microseconds, fewer than a million."""
+    """Sleep for at least `duration` microseconds, which must be below a million."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if _IS_WINDOWS:  # whole milliseconds

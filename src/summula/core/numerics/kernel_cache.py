@@ -1,11 +1,11 @@
-"""The disk cache of compiled kernels: never stale, and filled by one process at a time.
+"""Disk cache of compiled kernels: never stale, and written by one process at a time.
 
 Numba recompiles a kernel when the file it is defined in changes, not when a kernel or constant that it uses from
-another file does. Here the key of a compiled kernel includes a hash of everything it depends on: its code, the kernels
-it calls, and the constants they use, all the way down. Kernels that close over other kernels can be cached, too.
+another file does. Here the key of a compiled kernel includes a hash of all its dependencies: its code, the kernels it
+calls, and the constants they use, recursively. Kernels that close over other kernels can be cached, too.
 
-A process that finds nothing in the cache takes a lock on the kernel, looks again, and compiles; others wait for the
-lock and then find the kernel. So the workers of a cross-validation do not compile everything once each.
+A process that does not find a kernel in the cache acquires a lock, checks again, and compiles; others wait for the lock
+and then load the kernel. So parallel workers of a cross-validation do not all compile the same kernels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numba.core.caching import FunctionCache
 __all__ = ["KernelCache", "dependency_hash", "enable_cache"]
 
 _PACKAGE = __name__.partition(".")[0]
-_PATIENCE = 120.0  # seconds to wait for another process, which compiles any one kernel in a few
+_LOCK_TIMEOUT = 120.0  # seconds to wait for another process; compiling one kernel takes a few
 _POLL = 0.02
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
@@ -49,7 +49,7 @@ def dependency_hash(function: Callable[..., Any]) -> str:
 
 
 def _describe_function(function: Any, visited: set[int]) -> Iterator[str]:
-    """Yield what compiling a function depends on; what was visited before is left out."""
+    """Yield a description of what compiling a function depends on, except what was visited before."""
     if id(function) in visited:
         return
     visited.add(id(function))
@@ -110,11 +110,11 @@ def _is_ours(module: str | None) -> bool:
 
 
 class _FileLock:
-    """A lock between processes, released by the system when its holder dies; none where files cannot be locked."""
+    """A lock between processes, released by the system if its owner dies; no lock if files cannot be locked."""
 
     def __init__(self, path: str) -> None:
         self._file: Any = None
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _LOCK_TIMEOUT
         with contextlib.suppress(OSError):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             file = open(path, "ab")  # noqa: SIM115  closed by `release`
@@ -126,7 +126,7 @@ class _FileLock:
             self._file = file
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -230,7 +230,7 @@ event.register("numba:compile", _Compilation())
 
 
 def enable_cache(dispatcher: Any, options: dict[str, Any]) -> None:
-    """Give a kernel a disk cache, in the package's or the user's cache folder; none where neither can be written to."""
+    """Give a kernel a disk cache in the package's or the user's cache folder, if one of them is writable."""
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = KernelCache(dispatcher.py_func, options)
 
@@ -240,6 +240,6 @@ def _announce() -> None:
     if not _announced:
         _announced = True
         _log.info(
-            "Compiling for the first use on this machine, which takes some seconds; "
+            "Compiling for the first use on this machine, which takes a few seconds; "
             "`summula warmup` compiles everything in advance."
         )

@@ -1,8 +1,8 @@
 """Kernels that call other kernels by address.
 
-An ordinary call compiles the called kernel, and all that it calls, into the caller once more. For large kernels that
-call each other through several levels this is most of the compile time, and every choice of parts needs its own copy.
-With late binding each is compiled alone: callers know the types of the arguments, and are given an address at run time.
+An ordinary call compiles the called kernel, and everything it calls, into the caller again. For large kernels that call
+each other through several levels this dominates the compile time, and every combination of parts needs its own copy.
+With late binding each is compiled separately: callers know the argument types and receive an address at run time.
 
     SEARCH = KernelSignature(lambda: (np.zeros(1), 0))      # example arguments fix the types
 
@@ -46,12 +46,12 @@ class KernelSignature:
         self.call = _make_call(example)
 
     def kernel(self, function: Callable[..., None]) -> LateBoundKernel:
-        """Compile a function for these types when its address is first asked for."""
+        """Return a kernel that is compiled for these types when its address is first requested."""
         return LateBoundKernel(function, self._example)
 
 
 class LateBoundKernel:
-    """A kernel with one signature, called by its address from kernels, and directly from Python."""
+    """A kernel with one signature, called by address from kernels and directly from Python."""
 
     def __init__(self, function: Callable[..., None], example: Callable[[], tuple[Any, ...]]) -> None:
         self.py_func = function

@@ -1,4 +1,4 @@
-"""What every solver returns."""
+"""The result type of all solvers."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ __all__ = ["Solution"]
 )
 @dataclass(frozen=True)
 class Solution:
-    """The end of an optimisation: where it stopped, how good that is, and how it got there.
+    """Result of an optimisation.
 
     Attributes
     ----------
     x : ndarray
-        The point reached.
+        Final point.
     value : float
-        The objective there.
+        Objective at `x`.
     gap : float
-        An upper bound on `value` minus the smallest possible value; NaN when the solver has none.
+        Upper bound on `value` minus the minimum of the objective; NaN if the solver does not provide one.
     status : str
-        One word: "optimal", "converged", "max_iter", "max_time", "stopped", "stalled", "diverged", "saddle",
-        "infeasible", "unbounded".
+        One of "optimal", "converged", "max_iter", "max_time", "stopped", "stalled", "diverged", "saddle", "infeasible",
+        "unbounded".
     converged : bool
         Whether the tolerance was reached.
     n_steps : int
-        Steps taken.
+        Number of steps.
     trace : tuple of float
-        The quantity the solver drives down, once per step.
+        Value of the convergence criterion after each step.
     path : tuple of ndarray
-        The points it passed, from the start on, where the solver keeps them: in few dimensions.
+        Iterates, starting with the initial point; empty if the solver does not store them (in high dimensions).
     message : str
-        A sentence, where one word does not say enough.
+        Additional information about the status.
     """
 
     x: Any

@@ -1,4 +1,4 @@
-"""Sums over rows that add up: each is mapped from a chunk, merged with another, and (where it is a group) unmerged.
+"""Statistics that are sums over rows: computed per chunk (map), added (merge) and, if possible, subtracted (unmerge).
 
 Notation: z_i is row i of Z = [X, Y], w_i its weight, o a fixed origin near the mean.
 
@@ -7,8 +7,8 @@ Notation: z_i is row i of Z = [X, Y], w_i its weight, o a fixed origin near the 
     TriangularFactor   R with R'R = sum w a a',  a = (1, z - o) or z - o                         by orthogonal steps
 
 Sums about an origin near the mean are as accurate as compensated merging and, unlike it, can be subtracted.
-Two sums with different origins are re-centred before they are added. R is twice as accurate as G (it never squares
-the condition number) but rows cannot be taken out of it.
+Two sums with different origins are re-centred before they are added. R is twice as accurate as G (it does not square
+the condition number), but rows cannot be removed from it.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_FAR = 1e3  # distance of a column from 0, over its spread, from which sums about 0 lose too many digits
-_FAR_SPARSE = 10.0  # the same for sparse rows without zeros in a column, all of whose sums are about that origin
+_FAR = 1e3  # ratio of mean to standard deviation from which sums about 0 lose too many digits
+_FAR_SPARSE = 10.0  # the same for sparse columns without zeros, for which all sums are about that origin
 
 S = TypeVar("S", bound="Statistic")
 
 
 class Statistic(Protocol):
-    """Something that adds up over rows."""
+    """Protocol of statistics that are sums over rows."""
 
     @classmethod
     def map(cls, chunk: Chunk, params: Any) -> Self:
@@ -62,8 +62,8 @@ class Statistic(Protocol):
 def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
     """The statistic of some chunks, added from left to right."""
     total: S | None = None
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is seen in the sums
-        add = getattr(statistic, "accumulate", None)  # into the sums so far, in place
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the sums are checked for non-finite values
+        add = getattr(statistic, "accumulate", None)  # adds in place
         for chunk in chunks:
             if add is not None:
                 total = add(total, chunk, params)
@@ -75,7 +75,7 @@ def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
 
 
 def blocks_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[int, S]]:
-    """The statistic of a part as blocks of the tree over the steps of the grid (see `TreeSum`)."""
+    """Return the statistic of a part as blocks of the tree over the grid steps (see `TreeSum`)."""
     tree: TreeSum[S] = TreeSum(statistic.merge, part.start // part.step)
     for chunks in part.by_step():
         tree.push(_sum(statistic, chunks, params))
@@ -83,11 +83,11 @@ def blocks_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[in
 
 
 def pilot_origin(chunk: Chunk) -> Array:
-    """An origin near the mean of [X, Y]: the mean of the leading rows that have a weight.
+    """Return an origin near the mean of [X, Y]: the mean of the leading rows with positive weight.
 
-    A column that is constant there gets that constant itself, so that constant columns are exactly zero about it.
-    Sparse features keep the origin 0, unless they have no zeros and lie so far from 0 that sums of squares lose digits;
-    so do indicators of factors. Values are rounded to the dtype of the products.
+    For a column that is constant in these rows it is exactly that constant, so that constant columns become exactly 0.
+    Sparse features have the origin 0, unless they have no zeros and are so far from 0 that sums of squares lose digits;
+    indicators of factors have the origin 0. Values are rounded to the dtype of the products.
     """
     blocks = [] if chunk.y is None else [np.asarray(chunk.y)]
     if chunk.is_sparse:
@@ -102,7 +102,7 @@ def pilot_origin(chunk: Chunk) -> Array:
 
 
 def far_origin(chunk: Chunk) -> Array:
-    """Means of the columns that lie far from 0, beside their spread, by the leading rows; 0 for all others."""
+    """Return the means of columns that are far from 0 relative to their spread in the leading rows; else 0."""
     if chunk.weight is not None and not chunk.weight.all():
         chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
     origin, full = np.zeros(chunk.n_features), np.arange(chunk.n_features)
@@ -127,14 +127,14 @@ def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
         block = block[weight > 0]
         if not len(block):
             return np.zeros(block.shape[1])
-    block = np.ascontiguousarray(block)  # so that the order of memory does not show in the last bits
+    block = np.ascontiguousarray(block)  # so that the result does not depend on the memory layout
     with np.errstate(invalid="ignore", over="ignore"):
         mean = block.mean(axis=0, dtype=np.float64)
         constant = (block == block[0]).all(axis=0)
     origin: Array = np.where(constant, block[0].astype(np.float64), mean)
     for j in np.flatnonzero(~np.isfinite(origin)):
-        seen = block[np.isfinite(block[:, j]), j]
-        origin[j] = _mean_or_constant(seen[:, None], None)[0] if 0 < len(seen) < len(block) else 0.0
+        finite = block[np.isfinite(block[:, j]), j]
+        origin[j] = _mean_or_constant(finite[:, None], None)[0] if 0 < len(finite) < len(block) else 0.0
     return origin
 
 
@@ -147,9 +147,9 @@ def weight_sums(chunk: Chunk) -> tuple[int, float, float]:
 
 
 def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, block: NDArray[Any]) -> NDArray[Any]:
-    """The rows of [X, Y] less the origin, times the root of their weight; `lead` puts the constant 1 in front.
+    """Return the rows of [X, Y] minus the origin, times the root of their weight; `lead` prepends the constant 1.
 
-    They are written into `block`, which is returned.
+    The result is written into `block`.
     """
     dtype, d, first = block.dtype, chunk.n_features, int(lead)
     shift = origin.astype(dtype)
@@ -167,7 +167,7 @@ def _shifted(chunk: Chunk, origin: Array, *, lead: bool = False, block: NDArray[
 
 
 def _by_column(dtype: str, **limits: Any) -> schema.Field:
-    """One value per column, or one per group and column."""
+    """Declare one value per column, or one per group and column."""
     shapes = (("n_features",), ("n_groups", "n_features"))
     return schema.Either(*(schema.Array(dtype, *shape, **limits) for shape in shapes))
 
@@ -182,12 +182,12 @@ def _by_column(dtype: str, **limits: Any) -> schema.Field:
 )
 @dataclass(frozen=True)
 class Moments(Sum):
-    """Count, weight, mean and variance of every column of X, missing values (NaN) passed over.
+    """Count, weight, mean and variance of each column of X, ignoring missing values (NaN).
 
     Attributes
     ----------
     count, weight, total, square : ndarray of shape (n_features,), or (n_groups, n_features) for groups of rows
-        Rows seen, sum of weights, and sums of (x - origin) and its square, over the values that are not missing.
+        Number of rows, sum of weights, and sums of (x - origin) and its square, over the non-missing values.
     origin : ndarray of the same shape
     """
 
@@ -209,9 +209,9 @@ class Moments(Sum):
         total = product(block.T, w[:, None])[:, 0]
         count, weight = np.full(d, len(chunk)), np.full(d, w.sum(dtype=np.float64))
         if np.isnan(total).any():
-            seen = ~np.isnan(block)
-            count, weight = seen.sum(axis=0), w.astype(np.float64) @ seen
-            block[~seen] = 0.0
+            present = ~np.isnan(block)
+            count, weight = present.sum(axis=0), w.astype(np.float64) @ present
+            block[~present] = 0.0
             total = product(block.T, w[:, None])[:, 0]
         np.multiply(block, block, out=block)
         square = product(block.T, w[:, None])[:, 0]
@@ -223,13 +223,13 @@ class Moments(Sum):
     def _of_sparse(cls, chunk: Chunk, params: Array) -> Self:
         X = chunk.rows.about(params).csr()
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
-        gone = np.isnan(X.data)
+        is_missing = np.isnan(X.data)
         count, weight = np.full(X.shape[1], len(chunk)), np.full(X.shape[1], w.sum())
-        if gone.any():
-            rows = np.repeat(np.arange(len(chunk)), np.diff(X.indptr))[gone]
-            count = count - np.bincount(X.indices[gone], minlength=X.shape[1])
-            weight = weight - np.bincount(X.indices[gone], weights=w[rows], minlength=X.shape[1])
-        kept = type(X)((np.where(gone, 0.0, X.data).astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        if is_missing.any():
+            rows = np.repeat(np.arange(len(chunk)), np.diff(X.indptr))[is_missing]
+            count = count - np.bincount(X.indices[is_missing], minlength=X.shape[1])
+            weight = weight - np.bincount(X.indices[is_missing], weights=w[rows], minlength=X.shape[1])
+        kept = type(X)((np.where(is_missing, 0.0, X.data).astype(np.float64), X.indices, X.indptr), shape=X.shape)
         total, square = kept.T @ w, kept.multiply(kept).T @ w
         return cls(count, weight, params, np.asarray(total).ravel(), np.asarray(square).ravel())
 
@@ -237,7 +237,7 @@ class Moments(Sum):
     def map_groups(cls, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> Self:
         """The moments of each group of rows, as arrays of shape (n_groups, n_features).
 
-        `params` is an origin for all groups, or one row for each.
+        `params` is one origin for all groups, or one row per group.
         """
         origin = np.ascontiguousarray(np.broadcast_to(params, (n_groups, chunk.n_features)))
         members = memberships(codes, chunk.weight, n_groups)
@@ -248,18 +248,18 @@ class Moments(Sum):
         total, square = group_totals(block, codes, chunk.weight, origin)
         counts, weights = np.tile(count[:, None], chunk.n_features), np.tile(weight[:, None], chunk.n_features)
         if np.isnan(total).any():
-            seen = ~np.isnan(block)
-            counts = np.asarray(memberships(codes, None, n_groups) @ seen).astype(np.int64)
-            weights = np.asarray(members @ seen)
-            total, square = group_totals(np.where(seen, block, origin[codes]), codes, chunk.weight, origin)
+            present = ~np.isnan(block)
+            counts = np.asarray(memberships(codes, None, n_groups) @ present).astype(np.int64)
+            weights = np.asarray(members @ present)
+            total, square = group_totals(np.where(present, block, origin[codes]), codes, chunk.weight, origin)
         return cls(counts, weights, origin, total, square)
 
     @classmethod
     def _of_sparse_groups(cls, chunk: Chunk, members: Any, count: NDArray[np.int64], origin: Array) -> Self:
         X = chunk.rows.about(origin[0]).csr().astype(np.float64)
-        gone = np.isnan(X.data)
-        missing = type(X)((gone.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-        kept = type(X)((np.where(gone, 0.0, X.data), X.indices, X.indptr), shape=X.shape)
+        is_missing = np.isnan(X.data)
+        missing = type(X)((is_missing.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        kept = type(X)((np.where(is_missing, 0.0, X.data), X.indices, X.indptr), shape=X.shape)
         ones = type(members)((np.ones_like(members.data), members.indices, members.indptr), shape=members.shape)
         counts = count[:, None] - np.rint((ones @ missing).toarray()).astype(np.int64)
         weights = np.asarray(members.sum(axis=1))[:, None] - (members @ missing).toarray()
@@ -268,7 +268,7 @@ class Moments(Sum):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, of all groups together."""
+        """Total number of rows over all groups."""
         return int(np.max(np.sum(np.atleast_2d(self.count), axis=0)))
 
     @property
@@ -279,7 +279,7 @@ class Moments(Sum):
 
     @property
     def variance(self) -> Array:
-        """Variance of each column (the biased one, divided by the weight)."""
+        """Biased variance of each column (divided by the sum of weights)."""
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             drift = self.total / self.weight
             return np.maximum(self.square / self.weight - drift**2, 0.0)
@@ -289,14 +289,14 @@ class Moments(Sum):
         return self.is_finite() and bool((np.sum(np.atleast_2d(self.count), axis=0) == n_rows).all())
 
     def unmerge(self, other: Self) -> Self:
-        """The moments without the rows of `other`; exactly 0 where none are left."""
+        """Return the moments without the rows of `other`; exactly 0 if no rows remain."""
         left = super().unmerge(other)
         some = left.count != 0
         weight, total, square = (np.where(some, part, 0.0) for part in (left.weight, left.total, left.square))
         return replace(left, weight=weight, total=total, square=square)
 
     def _aligned(self, other: Self) -> tuple[Self, Self]:
-        """Both about the origin of these moments, or of the others where these have no rows."""
+        """Return both about the origin of these moments, or of the others where these have no rows."""
         if self.origin is other.origin or np.array_equal(self.origin, other.origin):
             return self, other
         origin = np.where(self.weight > 0, self.origin, other.origin)
@@ -312,7 +312,7 @@ class Moments(Sum):
 
 
 def pilot_origins(chunk: Chunk, n_groups: int) -> Array:
-    """An origin for each group of rows by `chunk.codes`: its mean in the leading rows, or the mean of all of these."""
+    """Return an origin for each group (`chunk.codes`): its mean over the leading rows, or their overall mean."""
     assert chunk.codes is not None
     features = replace(chunk, y=None)
     origins = np.tile(pilot_origin(features), (n_groups, 1))
@@ -333,16 +333,16 @@ def pilot_origins(chunk: Chunk, n_groups: int) -> Array:
 )
 @dataclass(frozen=True)
 class Gram(Sum):
-    """Products of every pair of columns of [X, Y], summed over weighted rows about an origin.
+    """Gram matrix: products of all pairs of columns of [X, Y] about an origin, summed over weighted rows.
 
     Attributes
     ----------
     count : int
-        Rows with a positive weight.
+        Number of rows with positive weight.
     weight : float
         Sum of weights.
     log_weight : float
-        Sum of the logarithms of positive weights (0 without weights): what a likelihood needs.
+        Sum of the logarithms of positive weights (0 without weights), used in likelihoods.
     origin, total : ndarray of shape (p,)
     products : ndarray of shape (p, p)
     """
@@ -371,7 +371,7 @@ class Gram(Sum):
 
     def recentre(self, origin: Array) -> Self:
         """The same sums about another origin."""
-        if origin is self.origin:  # as those of the chunks of one pass are
+        if origin is self.origin:  # true for the chunks of one pass
             return self
         shift = origin - self.origin
         if not shift.any():
@@ -388,14 +388,14 @@ class Gram(Sum):
 
 
 def _width(chunk: Chunk) -> int:
-    """How many columns [X, Y] has."""
+    """Return the number of columns of [X, Y]."""
     return chunk.n_features + (0 if chunk.y is None else chunk.y.shape[1])
 
 
 def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
     block = _shifted(chunk, origin, lead=True, block=scratch_block("Gram", len(chunk), 1 + _width(chunk), chunk.dtype))
     with np.errstate(over="ignore", invalid="ignore"):
-        # NumPy sees a matrix times its own transpose and computes one half (syrk), outside the GIL.
+        # NumPy recognises a matrix times its own transpose and computes one triangle (syrk), without the GIL.
         products = (block.T @ block).astype(np.float64, copy=False)
     return products[0, 1:].copy(), products[1:, 1:].copy()
 
@@ -430,9 +430,9 @@ def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
 )
 @dataclass(frozen=True)
 class TriangularFactor(Sum):
-    """At most p rows R with R'R = A'A, where A are the weighted rows (1, z - o), or z - o without an intercept.
+    """A matrix R of at most p rows with R'R = A'A, for the weighted rows A = (1, z - o), or z - o without intercept.
 
-    While there are no more rows than columns R is A itself; then it is the triangle of the QR factorisation.
+    R is A itself if A has no more rows than columns, else the triangular factor of its QR factorisation.
     """
 
     count: int
@@ -443,14 +443,14 @@ class TriangularFactor(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Array, bool]) -> Self:
-        """The factor of one chunk; `params` are the origin and whether the constant 1 leads."""
+        """The factor of one chunk; `params` is the origin and whether to prepend the constant 1."""
         origin, intercept = params
         blank = chunk.blank(int(intercept) + _width(chunk), np.float64)
         block = _shifted(chunk, origin, lead=intercept, block=blank)
         return cls(*weight_sums(chunk), origin, _triangle(block))
 
     def recentre(self, origin: Array) -> Self:
-        """Factors have one origin and stay about it."""
+        """Return self if the origin is the same; factors cannot be moved to another origin."""
         if not np.array_equal(self.origin, origin):
             raise ValueError("triangular factors about different origins cannot be merged")
         return self
@@ -465,5 +465,5 @@ def _triangle(rows: Array) -> Array:
 
 
 def triangle(rows: Array) -> Array:
-    """R of the QR factorisation."""
+    """Return R of the QR factorisation."""
     return np.asarray(np.linalg.qr(rows, mode="r"))

@@ -1,12 +1,12 @@
-"""Statistics that add up field by field.
+"""Statistics that are merged field by field.
 
-    merge(a, b) = a + b        unmerge(a, b) = a - b        field by field, once both are about one origin
+    merge(a, b) = a + b        unmerge(a, b) = a - b        field by field, once both are about the same origin
 
-A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fields say how they are merged:
+A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fields define how they are merged:
 
-    total: Array        added; tuples are joined; None on either side gives None
-    largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be taken out
-    origin: Array       what the other fields are summed about: kept, and the other side re-centred
+    total: Array        added; tuples are concatenated; None on either side gives None
+    largest: float = field(metadata=merged_by(max))     merged by a function of two values: rows cannot be removed
+    origin: Array       the origin of the other fields: kept, and the other side is re-centred
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Merge = Callable[[Any, Any], Any]
 
 
 def merged_by(merge: Merge) -> dict[str, Merge]:
-    """Metadata of a dataclass field that is merged by this function instead of being added."""
+    """Return metadata for a dataclass field that is merged by this function instead of being added."""
     return {"merge": merge}
 
 
@@ -37,7 +37,7 @@ def _fields(total: Any) -> Iterator[tuple[str, Merge | None]]:
 
 
 class Sum:
-    """Mixin of frozen dataclasses: merges, and unmerges, field by field."""
+    """Mixin of frozen dataclasses that are merged and unmerged field by field."""
 
     def merge(self, other: Self) -> Self:
         """The sums of both sets of rows together."""
@@ -47,7 +47,7 @@ class Sum:
         """The sums of these rows without those of `other`, which must be among them."""
         for name, merge in _fields(self):
             if merge is not None:
-                raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be taken out of it.")
+                raise TypeError(f"{type(self).__name__}.{name} is not a sum, so rows cannot be removed from it.")
         return self._combined(other, operator.sub)
 
     @property
@@ -56,11 +56,11 @@ class Sum:
         return int(self.count)  # type: ignore[attr-defined]
 
     def is_finite(self) -> bool:
-        """Whether no field holds NaN or infinities: those of rows show in their sums."""
+        """Whether all fields are finite; NaN and infinities in rows propagate to their sums."""
         return all(_is_finite(getattr(self, name)) for name, _ in _fields(self))
 
     def is_complete(self, n_rows: int) -> bool:
-        """Whether the values of all rows are in the sums; statistics that pass missing values over count them."""
+        """Whether the sums include all values of all rows; overridden by statistics that skip missing values."""
         return self.is_finite()
 
     def recentre(self, origin: Any) -> Self:
@@ -101,7 +101,7 @@ def _merge_each(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _unmerged(a: Any, b: Any) -> Any:
-    """The sums of `a` without those of `b`; None when no rows are left, negative counts when too many are taken out."""
+    """Return a - b; None if no rows remain, negative counts if too many rows are removed."""
     if b is None:
         return a
     left = b.unmerge(b).unmerge(b) if a is None else a.unmerge(b)

@@ -1,4 +1,4 @@
-"""Compile every kernel once, so that nobody waits for a compiler later: `python -m summula.core.numerics.warmup`."""
+"""Compile all kernels in advance: `python -m summula.core.numerics.warmup`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from joblib import cpu_count
 
 __all__ = ["warmup"]
 
-# The files with kernels; each has a `warmup` function that calls them with the types people use.
+# Modules with kernels; each has a `warmup` function that calls them with the common argument types.
 _KERNELS = (
     "summula.core.data.column_kernels",
     "summula.core.data.fixed_order_kernels",
@@ -44,26 +44,26 @@ _KERNELS = (
     "summula.tree.shapley_kernels",
 )
 
-# Those that take longest; each process begins with one of them.
+# The slowest to compile; each process starts with one of them.
 _LONGEST = ("summula.tree.growing", "summula.linear_model.sgd.kernels", "summula.tree.exact.grower")
 
 _log = logging.getLogger(__name__)
 
 
 def warmup() -> None:
-    """Compile every kernel for the types people use, into the cache on disk, in one process per core."""
+    """Compile every kernel for the common argument types into the disk cache, in one process per core."""
     names = [*_LONGEST, *(name for name in _KERNELS if name not in _LONGEST)]
     count = min(cpu_count(), len(names))
     if count == 1:
         _compile(names)
         return
-    # New interpreters: Numba compiles on one thread at a time, and processes forked from one with threads may hang.
+    # Separate interpreters: Numba compiles in one thread at a time, and forking a process with threads may hang.
     command = [sys.executable, "-m", "summula.core.numerics.warmup"]
     output = None if _log.isEnabledFor(logging.INFO) else subprocess.DEVNULL
     processes = [subprocess.Popen([*command, *names[k::count]], stderr=output) for k in range(count)]
     codes = [process.wait() for process in processes]
     if any(codes):
-        _compile(names)  # raises what went wrong
+        _compile(names)  # raises the error in this process
 
 
 def _compile(names: Sequence[str]) -> None:

@@ -192,7 +192,7 @@ def _check_support(chunk: Chunk, family: Any) -> None:
     if chunk.weight is not None:
         looked_at &= chunk.weight > 0
     rows = np.flatnonzero(looked_at)
-    bad = family.complain(chunk.y[rows, 0])
+    bad = family.find_unsupported(chunk.y[rows, 0])
     if bad is not None:
         row, words = int(rows[bad[0]]), bad[1]
         raise DataError(

@@ -1,11 +1,11 @@
-"""The inequalities a separating direction fulfils: A theta >= 0, a few rows of A at a time.
+"""The inequalities A theta >= 0 of a separating direction, with A computed in blocks of rows.
 
 With theta = (w, b), two classes and s_i = +1 or -1, or K classes with a direction each, the rows of A theta are
 
     s_i (w'x_i + b),     or     (beta_{y_i} - beta_k)'x_i + b_{y_i} - b_k   for every k other than y_i.           (1)
 
-Columns of X are shifted and scaled, by powers of two, which costs no digit, and each row of A is divided by its
-largest entry, which changes no sign. X itself is neither copied nor changed.
+Columns of X are shifted, and scaled by powers of two, which is exact; each row of A is divided by its largest entry,
+which preserves signs. X itself is neither copied nor modified.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["ClassInequalities", "Direction"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_BLOCK = 1 << 15  # rows that are standardised at a time
-_ALL_AT_ONCE = 2_000  # with fewer inequalities there is no need for a working set
-_LEAST_SQUARES_COLUMNS = 1_000  # up to here a least-squares direction chooses the first rows
+_BLOCK = 1 << 15  # rows standardised at a time
+_ALL_AT_ONCE = 2_000  # with at most this many inequalities no working set is used
+_LEAST_SQUARES_COLUMNS = 1_000  # with at most this many columns a least-squares fit selects the first working set
 
 
 class Direction(NamedTuple):
-    """A weight for each column and an intercept: one row for two classes, else one a class."""
+    """A weight per column and an intercept: one row for two classes, else one per class."""
 
     W: Array
     b: Array
@@ -40,8 +40,8 @@ class Direction(NamedTuple):
 class ClassInequalities:
     """The inequalities A theta >= 0 of (1), with columns standardised and each row divided by its largest entry.
 
-    An inequality is known by its place in a table of n rows and `width` columns: one for two classes, else K, where
-    that of a row's own class stands empty (infinitely true).
+    Inequalities are identified by their flat index in a table of n rows and `width` columns: one column for two
+    classes, else K, with the entry of a row's own class unused (infinity).
     """
 
     def __init__(self, X: Any, codes: Integers, n_classes: int, fit_intercept: bool) -> None:
@@ -57,7 +57,7 @@ class ClassInequalities:
     def _ranges(self) -> tuple[Array, Array]:
         """The smallest and largest value of each column in each class."""
         if len(absent := np.flatnonzero(np.bincount(self.codes, minlength=self.n_classes) == 0)):
-            raise DataError(f"Class {absent[0]} has no rows; leave it out before asking whether classes are separated.")
+            raise DataError(f"Class {absent[0]} has no rows; remove it before testing whether classes are separated.")
         low, high = np.empty((self.n_classes, self.p)), np.empty((self.n_classes, self.p))
         for k in range(self.n_classes):
             own = self.X[self.codes == k]
@@ -69,7 +69,7 @@ class ClassInequalities:
         return low, high
 
     def _standardise(self) -> None:
-        """Shift and scale of columns: the middle of the range, where it may be moved, and about a deviation."""
+        """Compute the shift (midrange, if a shift is possible) and scale (about the standard deviation) of columns."""
         low, high = self.low.min(axis=0), self.high.max(axis=0)
         shifted = self.fit_intercept and not self.is_sparse
         self.shift = low / 2 + high / 2 if shifted else np.zeros(self.p)
@@ -83,7 +83,7 @@ class ClassInequalities:
         self.scale = np.ldexp(1.0, np.maximum(np.frexp(spread)[1], -1000))
 
     def _measure(self) -> None:
-        """The largest entry of each row of A, the sum of the rows divided by it, and products for least squares."""
+        """Compute the largest entry of each row of A, and the sums of the scaled rows per class."""
         self.size = np.ones(self.n)
         self.sums = np.zeros((self.n_classes, self.p + 1))
         self.largest = 1.0
@@ -148,7 +148,7 @@ class ClassInequalities:
         return A, sparse.csr_array(entries, shape=(len(i), self.width))
 
     def first_pairs(self) -> Integers:
-        """Inequalities to begin with: the worst under least squares, some of all, one of every two classes."""
+        """Return the initial working set: the worst under least squares, an even sample, one per pair of classes."""
         every = np.arange(self.n * self.width)
         if self.width > 1:
             every = every[every % self.width != np.repeat(self.codes, self.width)]
@@ -162,7 +162,7 @@ class ClassInequalities:
         return np.unique(np.concatenate([worst, even, every[np.unique(kind, return_index=True)[1]]]))
 
     def _least_squares(self) -> Direction:
-        """The direction of least squares upon +1 and -1 (or class indicators): a guess where classes meet."""
+        """Return the least-squares fit to +1 and -1 (or class indicators), an estimate of the class boundary."""
         if self.p > _LEAST_SQUARES_COLUMNS:
             return Direction(np.zeros((self.width, self.p)), np.zeros(self.width))
         gram, cross = np.zeros((self.p + 1, self.p + 1)), np.zeros((self.p + 1, self.width))
@@ -180,11 +180,11 @@ class ClassInequalities:
         """The same rows with fewer columns."""
         return ClassInequalities(self.X[:, columns], self.codes, self.n_classes, self.fit_intercept)
 
-    def in_users_units(self, direction: Direction) -> Direction:
-        """The same hyperplane for X as it was given."""
+    def in_original_units(self, direction: Direction) -> Direction:
+        """Return the hyperplane in the units of X."""
         W, b = direction
         used = np.flatnonzero(W.any(axis=0))
-        unit = self.scale[used].min()  # taken out first, lest quotients overflow
+        unit = self.scale[used].min()  # factored out so that quotients do not overflow
         coef = np.zeros_like(W)
         coef[:, used] = W[:, used] * (unit / self.scale[used])
         b = np.array([math.fsum([c * unit, *(-w * self.shift)]) for w, c in zip(coef, b, strict=True)])
@@ -192,14 +192,14 @@ class ClassInequalities:
         return Direction(coef, np.where(np.abs(b) > rounding, b, 0.0))
 
     def standardised(self, direction: Direction) -> Direction:
-        """A hyperplane for X as it was given, for the rows of `block`; its signs are those of the hyperplane given."""
+        """Return a hyperplane in the units of X in standardised units; the signs of its scores are unchanged."""
         W, b = direction
         return Direction(
             W * self.scale, np.array([math.fsum([c, *(w * self.shift)]) for w, c in zip(W, b, strict=True)])
         )
 
     def centred(self, direction: Direction) -> Direction:
-        """The parallel of a hyperplane between two classes that is as far from the one as from the other."""
+        """Shift a hyperplane between two classes to be equally far from both."""
         if self.width > 1 or not self.fit_intercept:
             return direction
         side = np.where(self.codes == 1, 1.0, -1.0)

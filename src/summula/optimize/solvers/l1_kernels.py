@@ -1,4 +1,4 @@
-"""The compiled loops of `l1_quadratic.py`: sweeps of coordinate descent (2), and the bound (4)."""
+"""Compiled loops of `l1_quadratic.py`: sweeps of coordinate descent (2), and the bound (4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 @kernel
 def sweep(G: Array, g: Array, v: Array, a: float, b: float, positive: bool, times: int, least: float) -> float:
-    """Up to so many sweeps over all columns, in place; gives the largest change of the last, in units of the slope."""
+    """Perform up to `times` sweeps in place; return the largest change in the last one, in units of the slope."""
     n = len(v)
     largest = 0.0
     for _ in range(times):
@@ -48,7 +48,7 @@ def sweep(G: Array, g: Array, v: Array, a: float, b: float, positive: bool, time
 def survey(
     v: Array, g: Array, q: Array, c: float, a: float, b: float, positive: bool, wrong: Array
 ) -> tuple[float, float]:
-    """P(v) and the bound (4); `wrong` becomes how far each column is from its optimality condition."""
+    """Return P(v) and the bound (4); write the violation of each column's optimality condition to `wrong`."""
     fit, size, square, largest, steepness, start = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(v)):
         x = v[j]
@@ -67,7 +67,7 @@ def survey(
     residual = max(c - fit, 0.0)
     t = 1.0 if largest <= a else a / largest
     value = residual / 2 + a * size + b / 2 * square
-    if a == 0.0:  # no L1 penalty: by strong convexity; without any penalty the slope alone tells
+    if a == 0.0:  # no L1 penalty: by strong convexity; without any penalty by the slope alone
         if b > 0.0:
             return value, steepness / (2 * b)
         return value, 0.0 if largest <= 1e-11 * start else value
@@ -94,10 +94,10 @@ def sparse_sweep(
     positive: bool,
     times: int,
 ) -> float:
-    """Sweeps over sparse columns, in place; weights sum to 1, and the true residual is `residual` + shift.
+    """Perform sweeps over sparse columns in place; weights sum to 1, and the residual is `residual` + shift.
 
-    Columns are centred by their means without being filled: a step changes the residual where a column has values, and
-    the shift for all rows. Gives the new shift.
+    Columns are centred implicitly: a step updates the residual where a column has nonzeros, and the shift for all rows.
+    Returns the new shift.
     """
     for _ in range(times):
         for j in range(len(v)):

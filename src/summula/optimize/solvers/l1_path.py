@@ -1,14 +1,14 @@
-"""The minimisers of an L1 quadratic along falling penalties, each started from the one before.
+"""Regularisation path of an L1-penalised quadratic for decreasing penalties, with warm starts.
 
-From a to a' < a the slope of an unused column rarely moves by more than a - a', so columns with
+From a to a' < a the slope of an inactive column rarely changes by more than a - a', so columns with
 
     |g_j| < 2 a' - a                                                                       (the strong rule)    (1)
 
-are left out at first. Several steps of the path are taken inside such a set before all columns are looked at: their
-slopes come from one product with several columns. A step at which some column violates its condition is taken again
-with that column, and the path goes on from there, so the result does not depend on (1).
+are excluded at first. Several steps of the path are computed within such a working set before all columns are checked,
+with one matrix product for their slopes. A step at which some column violates its optimality condition is repeated with
+that column, and the path continues from there, so the result does not depend on (1).
 
-Between changes of the support the path is a straight line in a, so each step starts from the line through the last two,
+Between changes of the support the path is linear in a, so each step starts from the extrapolation of the last two,
 
     v(a'') = v(a') + (v(a') - v(a)) (a'' - a') / (a' - a),     zero where the sign would change                  (2)
 
@@ -36,11 +36,11 @@ __all__ = ["ManySlopes", "l1_path"]
 
 Array = NDArray[np.float64]
 
-_TOGETHER = 3  # steps between looks at all columns
+_TOGETHER = 3  # steps between checks of all columns
 
 
 class ManySlopes(Quadratic, Protocol):
-    """A quadratic that gives several slopes at once."""
+    """A quadratic that computes several slopes at once."""
 
     def slopes(self, V: Array) -> Array:
         """q - G V, column by column."""
@@ -54,16 +54,16 @@ def l1_path(
     tolerance: float = 1e-10,
     max_sweeps: int = 100_000,
 ) -> list[L1Solution]:
-    """The minimiser for each penalty; they are to fall.
+    """Compute the minimiser for each of a decreasing sequence of penalties.
 
     Parameters
     ----------
     quadratic : ManySlopes
     penalties : sequence of Penalty
     start : ndarray, optional
-        Where to begin with the first.
+        Starting point for the first penalty.
     tolerance, max_sweeps
-        As in `minimise_l1`, for each.
+        As in `minimise_l1`, for each penalty.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def l1_path(
 
 
 def _likely(here: L1Solution, last: float, penalty: Penalty) -> NDArray[np.intp]:
-    """Columns in use, and those the strong rule (1) does not leave out."""
+    """Return the active columns, and those the strong rule (1) does not exclude."""
     slope = here.slope - penalty.l2 * here.v
     size = slope if penalty.positive else np.abs(slope)
     return np.flatnonzero((here.v != 0) | (size >= 2 * penalty.l1 - last))
@@ -106,7 +106,7 @@ def _inside(
     tolerance: float,
     max_sweeps: int,
 ) -> tuple[Array, list[int]]:
-    """The minimisers within some columns; `known` are the last one or two of the path, each with its a."""
+    """Compute the minimisers within some columns; `known` has the last one or two of the path, each with its a."""
     V = np.zeros((len(quadratic.q), len(penalties)))
     sweeps = [0] * len(penalties)
     if not len(columns):

@@ -1,30 +1,29 @@
-"""Quadratics with an L1 penalty: the one solver behind lasso, elastic net and the L1 steps of other losses.
+"""L1-penalised quadratics: the solver behind lasso, elastic net and the L1 steps of other losses.
 
     P(v) = c/2 - q'v + 1/2 v'G v + a |v|_1 + b/2 |v|^2                                                          (1)
 
-G may be large and known only by its products: all that is asked for is the slope g = q - G v of all columns, and blocks
-of G for a few of them.
+G need not be formed: the solver only uses the slope g = q - G v of all columns, and blocks of G for a few of them.
 
-1. **Working set.** Where v_j = 0 and |g_j| <= a nothing is to be gained. So (1) is solved on the columns that are in
-   use or violate this most, g is computed for all, and the set grows until no column violates it.
+1. **Working set.** Columns with v_j = 0 and |g_j| <= a are optimal. So (1) is solved on the columns that are active or
+   violate this condition most, g is computed for all, and the set grows until no column violates it.
 2. **Coordinate descent** inside the set, each step exact, with S(z, a) = sign(z) max(|z| - a, 0):
 
        v_j = S(g_j + G_jj v_j, a) / (G_jj + b),      g -= G_j (change of v_j)                                   (2)
 
-3. **Newton** once the signs settle: with support S and signs s the minimiser on that face solves
+3. **Newton steps** once the signs are stable: with support S and signs s the minimiser on that face solves
 
        (G_SS + b I) v_S = q_S - a s                                                                             (3)
 
-   If some sign would change on the way there, the step ends where the first does, and that column leaves. Where columns
-   depend on each other, (G_SS + b I) n = 0, the way along n costs but a s'n: it is taken downhill, until a column
-   leaves. So the last digits cost a few linear systems instead of a thousand sweeps.
+   If a sign would change, the step ends at the first change, and that column leaves the support. If columns are
+   dependent, (G_SS + b I) n = 0, the objective changes only by a s'n along n: a descent step along n is taken until a
+   column leaves. So the last digits take a few linear systems instead of a thousand sweeps.
 
-How good.  With s = g - b v, the slope scaled by t = min(1, a / max_j |s_j|) is a point of the dual, and with R =
+Duality gap. With s = g - b v, the slope scaled by t = min(1, a / max_j |s_j|) is dual feasible, and with R =
 c - (q + g)'v, the residual sum of squares,
 
     P - min P <= sum_j (a |v_j| - t s_j v_j) + (1 - t)^2 / 2 (R + b |v|^2)                                      (4)
 
-No term is negative, so nothing cancels. Without an L1 penalty the gap is |s|^2 / (2 b).
+No term is negative, so there is no cancellation. Without an L1 penalty the gap is |s|^2 / (2 b).
 References: Friedman, Hastie, Tibshirani (2010); Massias, Gramfort, Salmon (2018); Fercoq, Gramfort, Salmon (2015).
 """
 
@@ -55,16 +54,16 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_SWEEPS, _FEW_SWEEPS = 10, 1  # of coordinate descent between looks at gap and signs; few for a rough answer
-_FIRST = 100  # columns of a working set, at least
+_SWEEPS, _FEW_SWEEPS = 10, 1  # of coordinate descent between checks of gap and signs; few for a rough solution
+_FIRST = 100  # minimum size of a working set
 _ROUNDS = 100
 _CROSSINGS = 30
-_SMALL = 150  # columns in use up to which a linear system costs less than sweeps
-_ROUNDING = 2e-15  # what rounding leaves of a gap, beside c
+_SMALL = 150  # size of the support up to which a linear system is cheaper than sweeps
+_ROUNDING = 2e-15  # rounding error of the gap, relative to c
 
 
 class Penalty(NamedTuple):
-    """a and b of (1), and whether v has to be at or above 0."""
+    """a and b of (1), and whether v is constrained to be non-negative."""
 
     l1: float
     l2: float = 0.0
@@ -81,12 +80,12 @@ class Quadratic(Protocol):
         """q - G v for all columns; v is zero outside of `used`."""
 
     def block(self, columns: NDArray[np.intp]) -> Array:
-        """G for some of the columns; may be shared, is not written to."""
+        """G for some of the columns; may be shared and must not be modified."""
 
 
 @dataclass
 class GramQuadratic:
-    """A quadratic whose G is there."""
+    """A quadratic with G stored as a matrix."""
 
     G: Array
     q: Array
@@ -106,7 +105,7 @@ class GramQuadratic:
 
 
 class L1Solution(NamedTuple):
-    """The minimiser of (1), its slope g, the bound (4), and how it was found."""
+    """The minimiser of (1), its slope g, the bound (4), and statistics of the solver."""
 
     v: Array
     slope: Array
@@ -118,7 +117,7 @@ class L1Solution(NamedTuple):
 
 
 def judged(v: Array, g: Array, quadratic: Quadratic, penalty: Penalty) -> tuple[float, float, Array]:
-    """P(v), the bound (4), and how far each column is from its optimality condition."""
+    """Return P(v), the bound (4), and the violation of each column's optimality condition."""
     from summula.optimize.solvers.l1_kernels import survey
 
     wrong = np.empty_like(v)
@@ -143,13 +142,13 @@ def minimise_l1(
     quadratic : Quadratic
     penalty : Penalty
     start : ndarray, optional
-        Where to begin.
+        Starting point.
     hint : ndarray of int, optional
-        Columns that are likely to be used.
+        Columns that are likely to be active.
     tolerance, max_sweeps
-        When to stop.
+        Stopping criteria.
     on_round : callable, optional
-        Is told of the best point so far whenever the working set is about to grow; stops by returning True.
+        Called with the best point so far whenever the working set is about to grow; True stops.
 
     Returns
     -------
@@ -175,7 +174,7 @@ def minimise_l1(
         before = len(columns)
         columns = _enlarged(columns, wrong, len(used))
         inside = v[columns]
-        # While the set still grows a rough answer will do.
+        # While the working set grows, a rough solution is enough.
         aim = max(target / 2, 0.1 * gap) if len(columns) > before else target / 2
         sweeps += _inside(quadratic, columns, inside, penalty, min(aim, value), max_sweeps - sweeps)
         v = np.zeros(d)
@@ -186,7 +185,7 @@ def minimise_l1(
 
 
 def nothing(quadratic: Quadratic, penalty: Penalty) -> L1Solution:
-    """The point v = 0."""
+    """Return the solution at v = 0."""
     v, g = np.zeros(len(quadratic.q)), quadratic.q.copy()
     value, gap, _ = judged(v, g, quadratic, penalty)
     return L1Solution(v, g, value, gap, False, 0, 0)
@@ -195,7 +194,7 @@ def nothing(quadratic: Quadratic, penalty: Penalty) -> L1Solution:
 def _inside(
     quadratic: Quadratic, columns: NDArray[np.intp], v: Array, penalty: Penalty, target: float, max_sweeps: int
 ) -> int:
-    """Minimise (1) on a working set, in place; by its block of G, unless cheaper sweeps get there."""
+    """Minimise (1) on a working set in place, by sparse sweeps if they suffice, else with its block of G."""
     descend = getattr(quadratic, "descend", None) if getattr(quadratic, "sparse", False) else None
     sweeps = 0
     if descend is not None:
@@ -207,7 +206,7 @@ def _inside(
 
 
 def _enlarged(columns: NDArray[np.intp], wrong: Array, used: int) -> NDArray[np.intp]:
-    """The working set followed by the worst violators: up to as many as are in use."""
+    """Return the working set extended by the worst violators, at most as many as are active."""
     room = max(_FIRST, used)
     wrong[columns] = 0.0
     new = np.flatnonzero(wrong)
@@ -219,7 +218,7 @@ def _enlarged(columns: NDArray[np.intp], wrong: Array, used: int) -> NDArray[np.
 def solve_inside(
     G: Array, q: Array, v: Array, penalty: Penalty, c: float, target: float, max_sweeps: int = 100_000
 ) -> int:
-    """Minimise (1) on a working set, in place, until its own gap (4) is at most `target`; gives the sweeps taken."""
+    """Minimise (1) on a working set in place until its gap (4) is at most `target`; return the number of sweeps."""
     from summula.optimize.solvers.l1_kernels import survey, sweep
 
     g, wrong = q - G @ v, np.empty_like(v)
@@ -233,7 +232,7 @@ def solve_inside(
         sweeps += together
         if change <= least or survey(v, g, q, c, *penalty, wrong)[1] <= target:
             return sweeps
-        # A linear system in S columns costs as much as about S^2 / (6 |set|) sweeps: it comes when so many were taken.
+        # A linear system in S columns costs about as much as S^2 / (6 |set|) sweeps, and is solved after that many.
         signs = np.sign(v)
         used = int(np.count_nonzero(signs))
         settling = before is not None and np.array_equal(signs, before)
@@ -249,7 +248,7 @@ def solve_inside(
 
 
 def newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: int) -> bool:
-    """Steps (3), in place, until no sign changes on the way, or so many have; False when no minimiser was reached."""
+    """Take steps (3) in place until no sign changes, at most `crossings`; return whether the minimiser was reached."""
     a, b, _ = penalty
     for _ in range(crossings):
         S = np.flatnonzero(v)
@@ -262,7 +261,7 @@ def newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: in
         if whole := k == len(S):
             goal = linalg.cho_solve((L, True), q[S] - a * signs, check_finite=False)
             step = goal - here
-        elif len(S) > _SMALL:  # too many to leave one by one; sweeps do better
+        elif len(S) > _SMALL:  # too many to remove one by one; sweeps are faster
             return False
         else:
             step = _free_direction(H, L, k)
@@ -280,7 +279,7 @@ def newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: in
 
 
 def _independent(H: Array) -> tuple[Array, int]:
-    """A Cholesky factor and how many of the leading columns do not depend on those before; the factor ends there."""
+    """Return a Cholesky factor and the number of leading columns that are independent, where the factor ends."""
     L, failed = linalg.lapack.dpotrf(H, lower=1)
     k = failed - 1 if failed else len(H)
     dependent = np.flatnonzero(np.diag(L)[:k] ** 2 <= 1e-13 * np.diag(H)[:k])
@@ -288,7 +287,7 @@ def _independent(H: Array) -> tuple[Array, int]:
 
 
 def _free_direction(H: Array, L: Array, k: int) -> Array:
-    """n with H n = 0: column k as a combination of those before."""
+    """Return n with H n = 0: column k as a combination of the columns before it."""
     n = np.zeros(len(H))
     n[k] = 1.0
     if k:

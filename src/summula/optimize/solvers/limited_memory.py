@@ -1,7 +1,7 @@
-"""Limited-memory BFGS (SciPy's) in variables that a rough Hessian makes round.
+"""Limited-memory BFGS (SciPy's), preconditioned by an approximate Hessian.
 
-With H0 = R'R near the Hessian the variables u = s R x have curvature near 1 in every direction, so that few steps
-suffice. SciPy's first step has length one: s makes that the step -H0^-1 g.
+With H0 = R'R close to the Hessian, the variables u = s R x have curvature close to 1 in every direction, so few steps
+suffice. SciPy's first step has length one; s is chosen so that it is the step -H0^-1 g.
 References: Liu and Nocedal (1989); Byrd, Lu, Nocedal and Zhu (1995).
 """
 
@@ -51,12 +51,12 @@ def lbfgs(
     enough : callable
         Whether a point is good enough.
     max_steps, memory : int
-        Most steps, and how many of the last ones are remembered.
+        Maximum number of steps, and number of stored pairs.
 
     Returns
     -------
     Solution
-        `trace` has the values; the gap is unknown to this solver (NaN).
+        `trace` contains the values; `gap` is NaN, since this solver does not compute one.
     """
     start = x
     value, gradient = evaluate(x)
@@ -65,12 +65,12 @@ def lbfgs(
     length = float(np.linalg.norm(round_slope))
     if enough(x, value, gradient) or not length > 0:
         return Solution(x, value, np.nan, "converged", True, 0, (value,))
-    status, seen = "max_iter", {0.0: (value, round_slope * length)}
+    status, at_start = "max_iter", (value, round_slope * length)
 
     def around(u: Array) -> tuple[float, Array]:
         nonlocal best
         if not u.any():
-            return seen[0.0]
+            return at_start
         here = start + preconditioner.away(u * length)
         value, gradient = evaluate(here)
         if value <= best[1]:
@@ -102,5 +102,5 @@ def lbfgs(
         },
     )
     if status != "converged" and result.nit < max_steps:
-        status = "stalled"  # no step improves the value any more: rounding
+        status = "stalled"  # no step decreases the value any more, because of rounding
     return Solution(best[0], best[1], np.nan, status, status == "converged", int(result.nit), tuple(trace))

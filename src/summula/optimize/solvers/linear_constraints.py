@@ -1,12 +1,12 @@
-"""Linear constraints G x <= h, A x = b, low <= x <= high: read, checked, and refuted.
+"""Linear constraints G x <= h, A x = b, low <= x <= high: validation and infeasibility certificates.
 
-They have no solution exactly when some of them add up to a contradiction (Farkas): multipliers z, y, s, w with
+They are infeasible if and only if a combination of them is a contradiction (Farkas): multipliers z, y, s, w with
 
     G'z + A'y - s + w = 0,     h'z + b'y - low's + high'w = -1,     z, s, w >= 0                                   (1)
 
-since these would give 0 = 0'x <= -1. A vertex of this set of multipliers has as few as possible that are not zero: any
-one of its constraints left out, the others can be met (Gleeson and Ryan 1990). So a simplex method, asked for the
-smallest multipliers of (1), names a small set of constraints that contradict each other.
+since these would give 0 = 0'x <= -1. A vertex of this set of multipliers has a minimal support: without any one of its
+constraints the others can be satisfied (Gleeson and Ryan 1990). So a simplex method that minimises the sum of the
+multipliers subject to (1) finds a small set of contradicting constraints.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["LinearConstraints", "bound_pairs", "conflict", "descent_ray", "in_wo
 Array = NDArray[np.float64]
 
 _ZERO = 1e-9  # of the largest multiplier
-_MANY = 12  # constraints that a sentence still names
+_MANY = 12  # maximum number of constraints listed in a message
 
 
 class LinearConstraints(NamedTuple):
-    """G x <= h, A x = b, low <= x <= high; G and A dense or sparse, with no rows where there are none."""
+    """G x <= h, A x = b, low <= x <= high; G and A are dense or sparse, possibly without rows."""
 
     G: Any
     h: Array
@@ -41,7 +41,7 @@ class LinearConstraints(NamedTuple):
 
     @classmethod
     def read(cls, d: int, G: Any, h: Any, A: Any, b: Any, bounds: Any, function: str, names: str) -> LinearConstraints:
-        """What a user gave; `names` are the four parameters, in words."""
+        """Validate the arguments of a solver; `names` are the names of the four parameters, separated by spaces."""
         first, second, third, fourth = names.split()
         G, h = _rows(G, h, d, first, second, function)
         A, b = _rows(A, b, d, third, fourth, function)
@@ -52,7 +52,7 @@ class LinearConstraints(NamedTuple):
 
 
 def bound_pairs(bounds: Any, d: int, function: str) -> tuple[Array, Array]:
-    """Lower and upper bounds of d variables, infinite where there are none."""
+    """Return lower and upper bounds of d variables, infinite for no bound."""
     low, high = np.full(d, -np.inf), np.full(d, np.inf)
     if bounds is None:
         return low, high
@@ -61,31 +61,32 @@ def bound_pairs(bounds: Any, d: int, function: str) -> tuple[Array, Array]:
         pairs = [tuple(pairs)] * d  # one pair for all
     if len(pairs) != d:
         raise DataError(
-            f"bounds has {len(pairs)} pairs and there are {d} variables; give one pair each, or one for all."
+            f"bounds has {len(pairs)} pairs but there are {d} variables; pass one pair per variable, or one for all."
         )
     for j, pair in enumerate(pairs):
         if pair is None:
             continue
         if len(pair) != 2:
-            raise DataError(f"bounds of x{j} are {pair!r}; give a pair (low, high), None where there is no bound.")
+            raise DataError(f"The bounds of x{j} are {pair!r}; pass a pair (low, high), with None for no bound.")
         low[j] = -np.inf if pair[0] is None else pair[0]
         high[j] = np.inf if pair[1] is None else pair[1]
         if np.isnan(low[j]) or np.isnan(high[j]):
-            raise DataError(f"A bound of x{j} is NaN; give a number, or None where there is no bound.")
+            raise DataError(f"A bound of x{j} is NaN; pass a number, or None for no bound.")
         if low[j] > high[j] or low[j] == np.inf or high[j] == -np.inf:
             raise ParameterError(
-                f"The bounds of x{j} leave nothing between {low[j]:g} and {high[j]:g}; {function} needs low <= high."
+                f"The bounds of x{j} exclude all values: low = {low[j]:g}, high = {high[j]:g}; {function} needs "
+                "low <= high."
             )
     return low, high
 
 
 def conflict(given: LinearConstraints) -> tuple[str, ...]:
-    """The names of a small set of constraints that contradict each other, by (1); none when they do not."""
+    """Return the names of a small set of contradicting constraints, by (1); empty if there is no contradiction."""
     from scipy.optimize import linprog
 
     d, m, k = len(given.low), len(given.h), len(given.b)
     below, above = np.flatnonzero(np.isfinite(given.low)), np.flatnonzero(np.isfinite(given.high))
-    # Rows of one system R x <= r, scaled to largest entry 1 so that multipliers compare.
+    # Rows of one system R x <= r, scaled to largest entry 1 so that multipliers are comparable.
     eye = sparse.eye_array(d, format="csr")
     A = sparse.csr_array(given.A)
     R = sparse.vstack([sparse.csr_array(given.G), A, -A, -eye[below], eye[above]]).tocsr()
@@ -105,18 +106,20 @@ def conflict(given: LinearConstraints) -> tuple[str, ...]:
 
 
 def in_words(names: tuple[str, ...]) -> str:
-    """The sentence about a conflict."""
+    """Return the message about contradicting constraints."""
     if not names:
-        return "No x meets all constraints; relax some of them."
+        return "No x satisfies all constraints; relax some of them."
     if len(names) == 1:
-        return f"No x meets {names[0]}; relax it or leave it out."
+        return f"No x satisfies {names[0]}; relax or remove it."
     if len(names) > _MANY:
-        return f"No x meets these {len(names)} constraints at once: {', '.join(names[:_MANY])}, ...; relax one of them."
-    return f"No x meets {', '.join(names[:-1])} and {names[-1]} at once; relax one of them or leave it out."
+        listed = ", ".join(names[:_MANY])
+        return f"No x satisfies these {len(names)} constraints simultaneously: {listed}, ...; relax one of them."
+    both = "both" if len(names) == 2 else "all of"
+    return f"No x satisfies {both} {', '.join(names[:-1])} and {names[-1]}; relax or remove one of them."
 
 
 def descent_ray(slope: Array, given: LinearConstraints, P: Array | None = None) -> Array | None:
-    """A direction that the constraints allow for ever and along which slope'x (and x'Px) only falls; None if none."""
+    """Return a feasible direction of unbounded decrease of slope'x (with zero curvature in P), or None."""
     from scipy.optimize import linprog
 
     d = len(slope)
@@ -145,19 +148,19 @@ def descent_ray(slope: Array, given: LinearConstraints, P: Array | None = None) 
 def _rows(M: Any, right: Any, d: int, name: str, right_name: str, function: str) -> tuple[Any, Array]:
     """A matrix with d columns and its right-hand side."""
     if (M is None) != (right is None):
-        there, missing = (name, right_name) if right is None else (right_name, name)
-        raise ParameterError(f"{function} was given {there} without {missing}; give both, or neither.")
+        given, missing = (name, right_name) if right is None else (right_name, name)
+        raise ParameterError(f"{function} got {given} without {missing}; pass both or neither.")
     if M is None:
         return np.empty((0, d)), np.empty(0)
     check_sparse(M, name)
     try:
         matrix = sparse.csr_array(M, dtype=np.float64) if sparse.issparse(M) else np.asarray(M, np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name} does not hold numbers only; {function} needs rows of numbers.") from None
+        raise DataError(f"{name} is not numeric; {function} needs rows of numbers.") from None
     matrix = matrix[None, :] if matrix.ndim == 1 else matrix
     if matrix.ndim != 2 or matrix.shape[1] != d:
         raise DataError(
-            f"{name} has shape {matrix.shape} and there are {d} variables; give a column for each variable."
+            f"{name} has shape {matrix.shape} but there are {d} variables; it must have one column per variable."
         )
     values = matrix.data if sparse.issparse(matrix) else matrix
     if not np.isfinite(values).all():
@@ -166,7 +169,5 @@ def _rows(M: Any, right: Any, d: int, name: str, right_name: str, function: str)
         return matrix, np.empty(0)
     h = vector(right, right_name, function)
     if len(h) != matrix.shape[0]:
-        raise DataError(
-            f"{name} has {matrix.shape[0]} rows and {right_name} has {len(h)} entries; give one for each row."
-        )
+        raise DataError(f"{name} has {matrix.shape[0]} rows but {right_name} has {len(h)} entries; they must agree.")
     return matrix, h

@@ -1,13 +1,14 @@
 """Newton's method with step halving, for objectives whose value, gradient and Hessian are sums over the data.
 
-From x the step solves H p = -g, and the decrement g'H^-1 g / 2 is what a quadratic would still give:
+From x the step solves H p = -g, and the decrement g'H^-1 g / 2 is the decrease predicted by the quadratic model:
 
     x+ = x + t p,   t = 1, 1/2, 1/4, ... until  f(x+) <= f(x) + c t g'p                                        (1)
     delta = g'H^-1 g / 2                                                                                       (2)
 
-A pass with the Hessian costs several times one without. Once the relative decrement is small the Hessian hardly
-changes, and the old one serves: each further step then shrinks the error by about that relative change (the chord
-method). The scale of the variables does not matter: H is brought to unit diagonal before it is factored.
+A pass that computes the Hessian costs several times one without. Once the relative decrement is small the Hessian
+hardly changes, and the previous one is reused: each further step then reduces the error by about that relative change
+(the chord method). The method is invariant to the scale of the variables: H is scaled to unit diagonal before it is
+factored.
 
 Under bounds l <= x <= u the step minimises the quadratic model within them, so every point is feasible.
 References: Boyd and Vandenberghe, Convex Optimization, section 9.5; Nocedal and Wright, Numerical Optimization, ch. 3.
@@ -31,13 +32,13 @@ Array = NDArray[np.float64]
 
 _ARMIJO = 1e-4
 _HALVINGS = 40
-_CHORD = 1e-2  # the relative step below which the Hessian is not computed anew
-_ROUNDING = 1e-13  # of the value: differences below it are noise
-_RANK = 1e-11  # eigenvalues of the scaled Hessian below it are taken for zero
+_CHORD = 1e-2  # relative step below which the Hessian is not recomputed
+_ROUNDING = 1e-13  # relative differences of values below this are noise
+_RANK = 1e-11  # eigenvalues of the scaled Hessian below this count as zero
 
 
 class Local(NamedTuple):
-    """An objective at a point; `factor` is that of the Hessian, where whoever evaluates it has one."""
+    """An objective at a point; `factor` is that of the Hessian, if it is already available."""
 
     value: float
     gradient: Array
@@ -46,7 +47,7 @@ class Local(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Smallest and largest values, -inf and inf where there are none."""
+    """Lower and upper bounds, -inf and inf for no bound."""
 
     low: Array
     high: Array
@@ -58,7 +59,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Factor:
-    """A symmetric matrix ready to be solved with: D^-1 H D^-1 = L L', or its eigenvectors when it is singular."""
+    """Factorisation of a symmetric matrix: D^-1 H D^-1 = L L', or its eigendecomposition if it is singular."""
 
     scale: Array
     cholesky: Array | None
@@ -67,7 +68,7 @@ class Factor:
 
     @classmethod
     def of(cls, H: Array) -> Factor:
-        """Factor H; a singular one gets its pseudo-inverse in scaled variables."""
+        """Factor H; for a singular matrix the pseudo-inverse in scaled variables is used."""
         diagonal = np.diag(H)
         scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         C = H / scale / scale[:, None]
@@ -83,12 +84,12 @@ class Factor:
 
     @property
     def rank(self) -> int:
-        """How many directions have curvature."""
+        """Number of directions with positive curvature."""
         return len(self.scale) if self.values is None else len(self.values)
 
     @property
     def smallest(self) -> float:
-        """A lower bound, up to rounding, on the smallest eigenvalue of the scaled matrix that is not zero."""
+        """Lower bound, up to rounding, on the smallest nonzero eigenvalue of the scaled matrix."""
         if self.values is not None:
             return float(self.values[0]) if len(self.values) else 0.0
         assert self.cholesky is not None
@@ -118,7 +119,7 @@ class Factor:
         return np.asarray(F / self.scale[:, None])
 
     def null_space(self) -> Array:
-        """N with H N = 0, its columns orthonormal in the scaled variables; no columns where H has full rank."""
+        """N with H N = 0 and columns orthonormal in the scaled variables; no columns if H has full rank."""
         if self.vectors is None:
             return np.empty((len(self.scale), 0))
         return np.asarray(linalg.null_space(self.vectors.T) / self.scale[:, None])
@@ -153,19 +154,19 @@ def newton(
         (x, order) -> Local; with order 2 including the Hessian (positive semidefinite), and its factor if it is known.
     x : ndarray
     tolerance, max_steps
-        When to stop; steps are counted without the halvings.
+        Stopping criteria; step halvings are not counted as steps.
     bounds : Bounds, optional
     rounding : float
-        Relative differences of values below it are noise.
+        Relative differences of values below this are noise.
     chord : float
-        Relative step below which the Hessian is not computed anew; 0 computes it in every step.
+        Relative step below which the Hessian is not recomputed; 0 recomputes it in every step.
     on_step : callable, optional
         Called with x, the objective there and the decrement before each step; True stops.
 
     Returns
     -------
     Solution
-        `gap` is the decrement at x by the last Hessian, an estimate and no bound; `trace` has the decrements.
+        `gap` is the decrement at x with the last Hessian, an estimate and not a bound; `trace` contains the decrements.
     """
     x = x if bounds is None else bounds.clip(x)
     here, trace, status = evaluate(x, 2), [], "max_iter"
@@ -188,7 +189,7 @@ def newton(
             break
         order = 2 if 2 * decrement > chord**2 * size else 1
         found = _backtrack(evaluate, x, here, step, decrement, order, bounds, rounding)
-        if found is None and here.hessian is None:  # the old Hessian misleads: take a new one
+        if found is None and here.hessian is None:  # the old Hessian is too inaccurate: recompute it
             here = evaluate(x, 2)
             inverse = _factor(here)
             continue
@@ -200,7 +201,7 @@ def newton(
         if there.hessian is not None:
             inverse = _factor(there)
         elif not _falls(there, inverse, x, bounds, decrement):
-            # Rounding, or the chord is too coarse: one true step tells.
+            # Rounding, or the old Hessian is too inaccurate: a true Newton step decides.
             there = evaluate(x, 2)
             inverse = _factor(there)
             if -float(there.gradient @ _step(x, there.gradient, inverse, bounds)) / 2 > decrement / 2:
@@ -211,13 +212,13 @@ def newton(
 
 
 def _factor(here: Local) -> Factor:
-    """The factor of the Hessian: the one that was given, or a new one."""
+    """Return the factor of the Hessian: the given one, or a new one."""
     assert here.hessian is not None
     return Factor.of(here.hessian) if here.factor is None else here.factor
 
 
 def _falls(there: Local, inverse: Factor, x: Array, bounds: Bounds | None, decrement: float) -> bool:
-    """Whether a chord step took at least nine tenths off the decrement."""
+    """Whether a chord step reduced the decrement by at least a factor of ten."""
     step = _step(x, there.gradient, inverse, bounds)
     return bool(-float(there.gradient @ step) / 2 <= decrement / 10)
 
@@ -227,7 +228,7 @@ def _step(x: Array, g: Array, inverse: Factor, bounds: Bounds | None) -> Array:
         return -inverse.solve(g)
     from scipy.optimize import lsq_linear
 
-    # min ||R (p + H^-1 g)||^2 within the bounds; variables at a bound with a slope against it stay.
+    # min ||R (p + H^-1 g)||^2 within the bounds; fixed variables (equal bounds) stay.
     R = inverse.root()
     target = -(R @ inverse.solve(g))
     low, high = bounds.low - x, bounds.high - x
@@ -251,7 +252,7 @@ def _backtrack(
     bounds: Bounds | None,
     rounding: float,
 ) -> tuple[Array, Local] | None:
-    """Rule (1); None when no step helps."""
+    """Backtrack by rule (1); None if no step decreases the value."""
     t = 1.0
     noise = rounding * abs(here.value)
     for _ in range(_HALVINGS):

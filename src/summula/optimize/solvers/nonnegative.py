@@ -1,4 +1,4 @@
-"""Least squares under v >= 0: min ||A v - b||^2, one column of b at a time (Lawson and Hanson 1974, chapter 23)."""
+"""Non-negative least squares: min ||A v - b||^2 with v >= 0 (Lawson and Hanson 1974, chapter 23)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Array = NDArray[np.float64]
 
 
 def nonnegative_least_squares(A: Array, B: Array) -> Array:
-    """The minimiser of ||A v - b||^2 with v >= 0 for every column b of B, as columns."""
+    """Return the minimisers of ||A v - b||^2 with v >= 0 for the columns b of B, as columns."""
     if not len(A):
         return np.zeros((A.shape[1], B.shape[1]))
-    # A positive scaling keeps the constraint and helps the active-set rule; by the largest value, then by length, lest
-    # squares overflow.
+    # A positive scaling preserves the constraint and improves the conditioning; first by the largest value, then by the
+    # norm, so that squares do not overflow.
     largest = _or_one(np.abs(A).max(axis=0, initial=0.0))
     size = _or_one(np.abs(B).max(axis=0, initial=0.0))
     length = _or_one(np.linalg.norm(A / largest, axis=0))

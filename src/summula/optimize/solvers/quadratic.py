@@ -1,10 +1,10 @@
-"""Minimise 1/2 x'Hx - b'x for a positive (semi)definite H known only by its products: conjugate gradients.
+"""Conjugate gradients: minimise 1/2 x'Hx - b'x for a positive (semi)definite H given by its matrix-vector products.
 
 With a diagonal scaling M (Jacobi), r = b - Hx, z = r / M and p the search direction (Hestenes and Stiefel 1952):
 
     a = r'z / p'Hp,   x += a p,   r -= a Hp,   z = r / M,   p = z + (r'z new / r'z old) p                        (1)
 
-Started at 0, every x lies in the span of b / M, H b / M, ...: with M = 1 the limit is the shortest minimiser.
+Started at 0, every x is in the span of b / M, H b / M, ...: with M = 1 the limit is the minimiser of minimum norm.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def minimise_quadratic(
     max_steps: int = 1_000,
     on_step: Callable[[Array, Array], bool] | None = None,
 ) -> Solution:
-    """Conjugate gradients (1) from 0 until the scaled gradient is `tolerance` times that at 0.
+    """Iterate (1) from 0 until the scaled gradient is at most `tolerance` times that at 0.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ def minimise_quadratic(
         v -> Hv.
     b : ndarray
     scale : ndarray, optional
-        M, positive; 1 without.
+        M, positive; 1 by default.
     tolerance, max_steps
-        When to stop.
+        Stopping criteria.
     on_step : callable, optional
         Called with x and the negative gradient b - Hx after each step; True stops.
 
     Returns
     -------
     Solution
-        `trace` has the relative size of the scaled gradient at each step; the gap is unknown to this solver (NaN).
+        `trace` contains the relative norm of the scaled gradient at each step; `gap` is NaN.
     """
     M = np.ones_like(b) if scale is None else scale
     x, r = np.zeros_like(b), b.copy()
@@ -62,7 +62,7 @@ def minimise_quadratic(
             break
         Hp = product(p)
         curvature = float(p @ Hp)
-        if curvature <= 0.0:  # rounding has used up the directions there are
+        if curvature <= 0.0:  # no directions of positive curvature are left, up to rounding
             status = "converged" if trace[-1] < np.sqrt(tolerance) else "breakdown"
             break
         step = rz / curvature

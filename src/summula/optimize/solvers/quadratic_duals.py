@@ -1,4 +1,4 @@
-"""The Lagrangian of quadratic functions is quadratic: its infimum, and with it the dual, has a closed form."""
+"""The Lagrangian of quadratic functions is quadratic, so its infimum, the dual function, has a closed form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def as_quadratic(problem: Any, multipliers: Multipliers | None) -> Quadratic | None:
-    """f + l'g + n'h as one quadratic (f alone without multipliers); None if any of the functions is not `Quadratic`."""
+    """Return f + l'g + n'h as a quadratic (f alone without multipliers); None if any function is not `Quadratic`."""
     constraints = [*problem.inequalities, *problem.equalities]
     pieces = [problem.f, *(function for function, _ in constraints)]
     if not all(isinstance(piece, Quadratic) for piece in pieces):
@@ -30,7 +30,7 @@ def as_quadratic(problem: Any, multipliers: Multipliers | None) -> Quadratic | N
 
 
 def infimum_gap(problem: Any, x: Array, multipliers: Multipliers) -> float:
-    """f(x) minus the dual value of the multipliers, a bound by weak duality; NaN where the dual is not exact."""
+    """Return f(x) minus the dual function at the multipliers, a bound by weak duality; NaN if it is not exact."""
     whole = as_quadratic(problem, multipliers)
     if whole is None:
         return float("nan")
