@@ -216,7 +216,7 @@ def test_squared_and_huber() -> None:
         huber.slope(y[:4], inner), difference(lambda x: huber.value(y[:4], x), inner), atol=1e-10
     )
     np.testing.assert_array_equal(Squared().curvature(y, eta), np.ones(5))
-    with pytest.raises(ParameterError, match="The 'threshold' of Huber must be a number above 0"):
+    with pytest.raises(ParameterError, match="The 'threshold' of Huber must be a number > 0"):
         Huber(0.0)
 
 
@@ -307,7 +307,7 @@ def test_loss_of_picks_the_written_out_loss() -> None:
 
 
 def test_impossible_choices_are_refused() -> None:
-    with pytest.raises(ParameterError, match="has the link 'logit' only"):
+    with pytest.raises(ParameterError, match="supports only the 'logit' link"):
         loss_of(families.Multinomial(3), "log")
     with pytest.raises(ParameterError, match="The 'family' parameter"):
         loss_of("cauchy")

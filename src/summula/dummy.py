@@ -1,8 +1,8 @@
-"""Baselines that a model has to beat: the mean of the target, or its most frequent class; both follow from one sum.
+"""Baseline models: predict the mean of the target or its most frequent class, computed from one sum.
 
-    mean = o + s / W,     share of class k = W_k / W                                                            (1)
+    mean = o + s / W,     frequency of class k = W_k / W                                                        (1)
 
-with the sum of weights W, of one class W_k, and of the target about an origin s.
+with W the sum of weights, W_k that of class k, and s the sum of the target about an origin o.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class TargetSums(Sum):
-    """Sum of weights, and of the target about an origin or by class; `params` says which, with origin or number."""
+    """Sum of weights, and of the target about an origin, or weights per class.
+
+    `params` is ("mean", origin) or ("classes", number of classes).
+    """
 
     weight: float
     total: Array
@@ -59,42 +62,43 @@ class _Values(NamedTuple):
 
     @classmethod
     def map(cls, chunk: Chunk, params: None) -> _Values:
-        """Those of one chunk."""
+        """Return the values of one chunk."""
         w = np.ones(len(chunk)) if chunk.weight is None else np.asarray(chunk.weight)
         return cls(chunk.target.astype(np.float64), w)
 
     def merge(self, other: _Values) -> _Values:
-        """Those of both."""
+        """Concatenate the values of both."""
         return _Values(np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight]))
 
     def quantile(self, q: float) -> float:
-        """The smallest y below or at which a share q of the weight lies; of two equally good ones the middle."""
+        """Return the weighted q-quantile; if two values qualify, their midpoint."""
         order = np.argsort(self.y, kind="stable")
         y, below = self.y[order], np.cumsum(self.weight[order])
         y, below = y[self.weight[order] > 0], below[self.weight[order] > 0]
-        wanted = q * below[-1]
-        low = int(np.searchsorted(below, wanted * (1 - 1e-12)))
-        high = min(low + 1, len(y) - 1) if abs(below[low] - wanted) <= 1e-12 * below[-1] else low
+        target = q * below[-1]
+        low = int(np.searchsorted(below, target * (1 - 1e-12)))
+        high = min(low + 1, len(y) - 1) if abs(below[low] - target) <= 1e-12 * below[-1] else low
         return float((y[low] + y[high]) / 2)
 
 
 @schema.saved(n_features_in_=schema.Integer(1, size="n_features"), constant_=schema.Array("float64", 1, 1))
 class DummyRegressor(Regressor):
-    """Predict one number for every row, as a baseline for other regressors.
+    """Predict a constant, as a baseline for other regressors.
 
     Parameters
     ----------
     strategy : {"mean", "median", "quantile", "constant"}, default="mean"
-        Which number. The median minimises the absolute error, the mean the squared one.
+        Statistic of the training targets to predict. The mean minimises the squared error, the median the absolute
+        error.
     constant : float, optional
-        The number of strategy "constant".
+        Value predicted by strategy "constant".
     quantile : float, optional
-        From 0 to 1, of strategy "quantile".
+        Quantile to predict with strategy "quantile", from 0 to 1.
 
     Attributes
     ----------
     constant_ : ndarray of shape (1, 1)
-        The number.
+        The predicted value.
 
     Examples
     --------
@@ -116,12 +120,12 @@ class DummyRegressor(Regressor):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DummyRegressor:
-        """Compute the number.
+        """Compute the constant.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Not looked at.
+            Ignored, apart from the number and names of the columns.
         y : array-like of shape (n_samples,), or name of a column of X
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -141,14 +145,14 @@ class DummyRegressor(Regressor):
             return origin + float(sums.total[0]) / sums.weight
         if self.strategy == "constant":
             if self.constant is None:
-                raise ParameterError("DummyRegressor(strategy='constant') needs a number: give constant=.")
+                raise ParameterError("DummyRegressor(strategy='constant') needs a number: pass constant=.")
             return float(self.constant)
         if self.strategy == "quantile" and self.quantile is None:
-            raise ParameterError("DummyRegressor(strategy='quantile') needs a share from 0 to 1: give quantile=.")
+            raise ParameterError("DummyRegressor(strategy='quantile') needs a number from 0 to 1: pass quantile=.")
         values = run.sum(_Values, None)
         if not np.isfinite(values.y).all():
             row = int(np.argmin(np.isfinite(values.y)))
-            raise RowError("The target y is missing or infinite", row, "; give a finite number.")
+            raise RowError("The target y is missing or infinite", row, "; it must be finite.")
         return values.quantile(0.5 if self.strategy == "median" else float(self.quantile or 0.0))
 
     def _row_function(self) -> RowFunction:
@@ -166,21 +170,20 @@ class DummyRegressor(Regressor):
     class_prior_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
 )
 class DummyClassifier(ProbabilisticClassifier):
-    """Predict the most frequent class for every row, as a baseline for other classifiers.
+    """Predict the most frequent class, as a baseline for other classifiers.
 
     Parameters
     ----------
     strategy : {"prior", "most_frequent", "constant"}, default="prior"
-        "prior" gives the shares of the classes as probabilities; the others give probability 1 to the class they
-        predict.
+        "prior" predicts the class frequencies as probabilities; the others predict probability 1 for one class.
     constant : label, optional
-        The class of strategy "constant".
+        Class predicted by strategy "constant".
 
     Attributes
     ----------
     classes_ : ndarray
     class_prior_ : ndarray
-        The share of each class.
+        Frequency of each class.
 
     Examples
     --------
@@ -202,7 +205,7 @@ class DummyClassifier(ProbabilisticClassifier):
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Not looked at.
+            Ignored, apart from the number and names of the columns.
         y : array-like of shape (n_samples,), or name of a column of X
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -244,7 +247,7 @@ class DummyClassifier(ProbabilisticClassifier):
 
 @schema.saved("cli.BaselineRegressor", n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
 class BaselineRegressor(Regressor):
-    """The mean of the target; kept for files of earlier versions."""
+    """Predict the mean of the target; kept to load files of earlier versions."""
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaselineRegressor:
@@ -266,7 +269,7 @@ class BaselineRegressor(Regressor):
     shares_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
 )
 class BaselineClassifier(ProbabilisticClassifier):
-    """The most frequent class; kept for files of earlier versions."""
+    """Predict the most frequent class; kept to load files of earlier versions."""
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaselineClassifier:

@@ -45,9 +45,9 @@ def test_names_and_given_axes(path):
 
 def test_bad_input(path):
     *_, alphas, coefs = path
-    with pytest.raises(DataError, match="one row a column of X"):
+    with pytest.raises(DataError, match="expected .n_features, n_alphas"):
         coefficient_paths(alphas, coefs.T)
-    with pytest.raises(DataError, match="above 0"):
+    with pytest.raises(DataError, match="must be positive"):
         coefficient_paths(alphas - alphas.min(), coefs)
-    with pytest.raises(DataError, match="12 coefficients and 1 names"):
+    with pytest.raises(DataError, match="12 coefficients but 1 names"):
         coefficient_paths(alphas, coefs, names=["a"])

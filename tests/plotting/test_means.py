@@ -126,11 +126,11 @@ def test_what_is_wrong_is_said_in_one_sentence():
     X, y = data()
     line = LinearRegression().fit(X, y)
     cases = [
-        (line, X, y, {"column": 1}, ParameterError, "A column of fitted_mean must be a name or a number from 0 to 0"),
-        (line, X, y[:5], {}, DataError, "X has 60 rows and y has 5; give one value of y for each row"),
-        (line, X, ["a"] * 60, {}, DataError, "y does not hold numbers only"),
+        (line, X, y, {"column": 1}, ParameterError, "A column of fitted_mean must be a name or an int from 0 to 0"),
+        (line, X, y[:5], {}, DataError, "X has 60 rows but y has 5; y must have one value per row"),
+        (line, X, ["a"] * 60, {}, DataError, "y is not numeric"),
         (LinearRegression().fit(X, np.column_stack([y, y])), X, y, {}, ParameterError, "LinearRegression predicts 2"),
-        (LogisticRegression().fit(X, y % 3), X, y % 3, {}, ParameterError, "draws at most two classes"),
+        (LogisticRegression().fit(X, y % 3), X, y % 3, {}, ParameterError, "plots at most two classes"),
         (LinearSVC().fit(X, y > 2), X, y > 2, {}, ParameterError, "LinearSVC has no predict_proba"),
     ]
     for model, rows, targets, options, error, sentence in cases:

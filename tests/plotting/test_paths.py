@@ -72,10 +72,10 @@ def test_functions_that_are_not_everywhere_defined():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: descent_path(f), ParameterError, "nothing to draw"),
+        (lambda: descent_path(f), ParameterError, "at least one Solution"),
         (lambda: descent_path(f, found()[0], labels="ab"), ParameterError, "must be 1 names"),
         (lambda: descent_path(f, found()[0], resolution=1), ParameterError, "'resolution'"),
-        (lambda: descent_path(f, 3), ParameterError, "int keeps no path"),
+        (lambda: descent_path(f, 3), ParameterError, "int has no path"),
         (lambda: descent_path(f, Solution(0, 0.0, 0.0, "optimal", True, 0)), DataError, "is empty"),
         (lambda: descent_path(f, bfgs(lambda x: x @ x, np.ones(3))), DataError, "have 3 coordinates"),
         (lambda: descent_path(lambda x: np.nan, found()[0]), DataError, "no finite value"),

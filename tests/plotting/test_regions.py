@@ -391,23 +391,23 @@ def fitted():
     ("options", "error", "sentence"),
     [
         ({"columns": (0,)}, ParameterError, r"The 'columns' of decision_regions must be two columns, not \(0,\)"),
-        ({"columns": (1, 1)}, ParameterError, r"must be two different ones, not \(1, 1\)"),
-        ({"columns": (0, 2)}, ParameterError, "must be a name or a number from 0 to 1, not 2"),
-        ({"columns": (0, 0.5)}, ParameterError, "must be a name or a number from 0 to 1, not 0.5"),
+        ({"columns": (1, 1)}, ParameterError, r"must be different, not \(1, 1\)"),
+        ({"columns": (0, 2)}, ParameterError, "must be a name or an int from 0 to 1, not 2"),
+        ({"columns": (0, 0.5)}, ParameterError, "must be a name or an int from 0 to 1, not 0.5"),
         ({"columns": ("x0", "x9")}, DataError, "no column 'x9'; its columns are 'x0', 'x1'"),
         ({"levels": ("half",)}, ParameterError, "The 'levels' of decision_regions must be numbers"),
         ({"levels": (np.nan,)}, ParameterError, "must be finite"),
-        ({"resolution": 1}, ParameterError, "must be a whole number above 1, not 1"),
-        ({"resolution": 20.5}, ParameterError, "must be a whole number above 1, not 20.5"),
-        ({"y": [0, 1]}, DataError, "X has 90 rows and y has 2"),
-        ({"y": [7] * 90}, DataError, "y holds 7 at row 0, which is no class of the model; its classes are 0, 1"),
-        ({"y": "kind"}, DataError, "y='kind' names a column, and X is no frame"),
-        ({"y": np.zeros((90, 2))}, DataError, r"y has shape \(90, 2\); decision_regions draws one target"),
-        ({"X": np.ones(90)}, DataError, "X has 1 dimension; decision_regions needs rows and columns"),
-        ({"X": np.ones((90, 1))}, DataError, "X has one column, and decision_regions needs two"),
+        ({"resolution": 1}, ParameterError, "must be an int >= 2, not 1"),
+        ({"resolution": 20.5}, ParameterError, "must be an int >= 2, not 20.5"),
+        ({"y": [0, 1]}, DataError, "X has 90 rows but y has 2"),
+        ({"y": [7] * 90}, DataError, "y is 7 at row 0, which is not a class of the model; its classes are 0, 1"),
+        ({"y": "kind"}, DataError, "y='kind' is a column name, but X is not a frame"),
+        ({"y": np.zeros((90, 2))}, DataError, r"y has shape \(90, 2\); decision_regions plots one target"),
+        ({"X": np.ones(90)}, DataError, "X has 1 dimension; decision_regions needs a 2d array"),
+        ({"X": np.ones((90, 1))}, DataError, "X has one column, but decision_regions needs two"),
         ({"X": np.ones((0, 2)), "y": None}, DataError, "X has no rows"),
-        ({"X": [["a", "b"]] * 90}, DataError, "X does not hold numbers only"),
-        ({"X": np.full((90, 2), np.nan)}, DataError, "Column 'x0' holds no finite number"),
+        ({"X": [["a", "b"]] * 90}, DataError, "X is not numeric"),
+        ({"X": np.full((90, 2), np.nan)}, DataError, "Column 'x0' has no finite values"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(options, error, sentence):
@@ -423,10 +423,10 @@ def test_what_is_no_fitted_classifier_is_refused():
     with pytest.raises(NotFittedError, match="not fitted"):
         decision_regions(LogisticRegression(), X, y)
     for model in (LinearRegression(), GeneralizedLinearRegressor()):
-        with pytest.raises(ParameterError, match=f"needs a classifier, and {type(model).__name__} has no classes_"):
+        with pytest.raises(ParameterError, match=f"needs a classifier, but {type(model).__name__} has no classes_"):
             decision_regions(model.fit(X, y), X, y)
     several = KNeighborsClassifier().fit(X, np.column_stack([y, y]))
-    with pytest.raises(ParameterError, match="draws one target, and KNeighborsClassifier has 2"):
+    with pytest.raises(ParameterError, match="plots one target, but KNeighborsClassifier has 2"):
         decision_regions(several, X, y)
 
 

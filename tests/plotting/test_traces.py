@@ -59,7 +59,7 @@ def test_a_trace_is_drawn_step_by_step_on_a_logarithmic_scale():
     np.testing.assert_array_equal(line.get_xdata(), np.arange(by_newton.n_steps + 1))
     np.testing.assert_array_equal(line.get_ydata(), by_newton.trace)
     assert ax.get_yscale() == "log"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "what the solver drives down")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "convergence criterion")
     assert ax.get_legend() is None
     ax.figure.canvas.draw()
     assert all(float(t).is_integer() for t in ax.get_xticks())
@@ -80,7 +80,7 @@ def test_a_stalled_solver_does_not_look_finished():
     good, stalled = solution([9.0, 5.0, 2.0], 2.0), solution([9.0, 8.0, 7.0], 7.0)
     ax = convergence(good, stalled)
     np.testing.assert_array_equal(heights(ax)[1], [7.0, 6.0, 5.0])
-    assert ax.get_ylabel() == "objective above the lowest reached"
+    assert ax.get_ylabel() == "objective above the smallest"
 
 
 def test_negative_objectives_have_a_place_too():
@@ -100,7 +100,7 @@ def test_models_have_traces():
     assert legend(ax) == ["LogisticRegression", "PoissonRegressor", "Ridge"]
     assert [len(line) for line in heights(ax)] == [len(logistic._fit.trace), len(poisson._fit.trace), len(ridge.trace_)]
     assert all(line[-1] < 1e-3 * line[0] for line in heights(ax))
-    assert ax.get_ylabel() == "what each solver drives down"
+    assert ax.get_ylabel() == "convergence criterion"
 
 
 def test_labels_name_the_lines():
@@ -127,14 +127,14 @@ def line_of(n=20):
 @pytest.mark.parametrize(
     ("solved", "labels", "error", "sentence"),
     [
-        ((), None, ParameterError, "convergence has nothing to draw; give it at least one Solution or fitted model"),
+        ((), None, ParameterError, "convergence needs at least one Solution or fitted model"),
         ((solution([1.0, 0.1]),), ["a", "b"], ParameterError, r"must be 1 names, one for each, not \['a', 'b'\]"),
         ((solution([1.0, 0.1]),), "a", ParameterError, "must be 1 names, one for each, not 'a'"),
         ((solution([]),), None, DataError, "The trace of Solution is empty"),
         ((solution([0.0, 0.0]),), None, DataError, "The trace of solution 1 is zero throughout"),
-        ((line_of(),), None, DataError, "The trace of LinearRegression is empty: it was solved at once"),
-        ((Theirs().fit([[1.0], [2.0]], [1, 2]),), None, ParameterError, "LinearRegression keeps no trace"),
-        ((np.ones((2, 2)),), None, ParameterError, "ndarray keeps no trace; convergence needs a Solution or a model"),
+        ((line_of(),), None, DataError, "The trace of LinearRegression is empty: it was solved without iterations"),
+        ((Theirs().fit([[1.0], [2.0]], [1, 2]),), None, ParameterError, "LinearRegression has no trace"),
+        ((np.ones((2, 2)),), None, ParameterError, "ndarray has no trace; convergence needs a Solution or an"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(solved, labels, error, sentence):

@@ -38,15 +38,15 @@ def test_each_row_is_a_line_of_weights_orthogonal_to_it():
     lines = [line.get_xydata() for line in ax.lines]
     for row in X:
         assert any(np.abs(points @ row).max() < 1e-9 for points in lines)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["judge all rows right", "a", "b"]
-    assert "all 3 rows right" in ax.get_title()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["all rows correct", "a", "b"]
+    assert "all 3 rows correctly" in ax.get_title()
 
 
 def test_classes_that_cannot_be_separated_have_no_cone():
     X = np.array([[0.0], [1.0], [2.0]])
     ax = weight_space(X, [0, 1, 0], intercept=True)
     assert not ax.patches
-    assert ax.get_title() == "no weights judge all 3 rows right"
+    assert ax.get_title() == "no weights classify all 3 rows correctly"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("slope", "intercept")
 
 
@@ -65,10 +65,10 @@ def test_weights_are_joined_and_stay_in_the_picture():
         ([[1.0, 2.0, 3.0]], [1], {}, DataError, "two columns"),
         ([[1.0, 2.0]], [1], {"intercept": True}, DataError, "one column"),
         ([[1.0, np.nan], [0.0, 1.0]], [0, 1], {}, DataError, "NaN"),
-        ([["a", "b"], ["c", "d"]], [0, 1], {}, DataError, "no numbers"),
-        ([[1.0, 2.0], [0.0, 1.0]], [0, 1, 1], {}, DataError, "as many"),
+        ([["a", "b"], ["c", "d"]], [0, 1], {}, DataError, "is not numeric"),
+        ([[1.0, 2.0], [0.0, 1.0]], [0, 1, 1], {}, DataError, "must be equal"),
         ([[1.0, 2.0], [0.0, 1.0]], [1, 1], {}, DataError, "1 classes"),
-        ([[1.0, 2.0], [0.0, 1.0]], [0, 1], {"weights": [1.0, 2.0, 3.0]}, ParameterError, "two finite numbers"),
+        ([[1.0, 2.0], [0.0, 1.0]], [0, 1], {"weights": [1.0, 2.0, 3.0]}, ParameterError, "must be finite and of shape"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(X, y, options, error, words):

@@ -234,7 +234,7 @@ def test_bad_weights_are_refused_and_nothing_is_half_fitted(tmp_path: Path) -> N
     scan = _files(rows, tmp_path)
     bad = [
         (rows, -weights(), "Negative values"),
-        (rows, weights()[1:], "one weight a row"),
+        (rows, weights()[1:], "one weight per row"),
         (rows, 0.0 * weights(), "All sample weights are zero"),
     ]
     bad += [(rows, "wheight", "no column 'wheight'"), (scan, "town", "holds no numbers"), (scan, "n", "")]

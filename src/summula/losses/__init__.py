@@ -1,7 +1,8 @@
-"""Losses: value, slope and curvature of what a row costs.
+"""Loss functions: value, slope and curvature for each row.
 
 Reading order: `likelihoods` (half deviances of families and links, softmax, for Newton's method), `scores` (losses of a
-score by name, for stochastic descent and support vector machines) and `kernels` (the same by number, compiled).
+score by name, for stochastic gradient descent and support vector machines) and `kernels` (the same, compiled, by
+number).
 """
 
 from summula.losses.likelihoods import (

@@ -1,4 +1,4 @@
-"""The losses of `scores.py`, compiled: one score at a time, by the number of the loss in `scores.TAGS`."""
+"""The losses of `scores.py`, compiled: for a single score, by the number of the loss in `scores.TAGS`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["curvature_of_score", "loss_of_score", "slope_of_score"]
 
 @internal_kernel
 def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
-    """The loss of a score; y is -1 or 1 for losses of the margin, any number for the rest."""
+    """Return the loss of a score; y is -1 or 1 for margin losses, any number for the others."""
     z, size = y * p, abs(p - y)
     if loss == 0:
         return max(bend - z, 0.0)
@@ -37,7 +37,7 @@ def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
 
 @internal_kernel
 def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
-    """The derivative of the loss in p."""
+    """Return the derivative of the loss in p."""
     if loss <= 3:
         z = y * p
         if loss == 0:
@@ -63,7 +63,7 @@ def slope_of_score(loss: int, bend: float, y: float, p: float) -> Any:
 
 @internal_kernel
 def curvature_of_score(loss: int, bend: float, y: float, p: float) -> Any:
-    """The second derivative of the loss in p; at a kink that of one side."""
+    """Return the second derivative of the loss in p; at a kink a one-sided one."""
     z, size = y * p, abs(p - y)
     if loss == 2:
         e = np.exp(-abs(z))

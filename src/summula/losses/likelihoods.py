@@ -1,4 +1,4 @@
-"""Losses of likelihoods: what a row costs at the linear predictor eta, with the derivatives that solvers need.
+"""Likelihood losses as functions of the linear predictor eta, with the derivatives that solvers need.
 
 For a family with unit deviance d and unit variance V, and a link with mu = mu(eta), the loss of a row is half its
 deviance, and (McCullagh and Nelder 1989, section 2.5)
@@ -8,16 +8,16 @@ deviance, and (McCullagh and Nelder 1989, section 2.5)
     fisher     E l'' = mu'^2 / V(mu) >= 0                                                                       (3)
     curvature  l'' = mu'^2 / V + (mu - y) (mu'' - mu'^2 V'(mu) / V) / V                                         (4)
 
-`FamilyLoss` is these four lines. The pairs that are used most are written out, which makes them faster and exact at
+`FamilyLoss` implements these equations. The most common pairs have their own classes, which are faster and accurate for
 any eta. With the log link and V = mu^p (p = 1 Poisson, 2 gamma, 3 inverse Gaussian)
 
     l' = e^((2-p) eta) - y e^((1-p) eta),      E l'' = e^((2-p) eta)                                            (5)
 
-For 0 <= y <= 1 and h1 = d log mu / d eta, h0 = d log(1 - mu) / d eta (constants in y left out)
+For 0 <= y <= 1 and h1 = d log mu / d eta, h0 = d log(1 - mu) / d eta (up to constants in y)
 
     l = -y log mu - (1 - y) log(1 - mu),       l' = -y h1 - (1 - y) h0,       E l'' = -h1 h0                    (6)
 
-All methods take one row per entry and return new float64 arrays; they keep no state, so threads may share a loss.
+All methods are elementwise over rows and return new float64 arrays; they have no state, so threads can share a loss.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class Loss(ABC):
     Attributes
     ----------
     convex : bool
-        Whether the curvature is never negative, for any y of the support.
+        Whether the curvature is non-negative for any y in the support.
     self_concordant : bool
-        Whether the third derivative is known to be at most the curvature in size (see `Multinomial` for classes).
+        Whether the absolute third derivative is known to be at most the curvature (see `Multinomial` for classes).
     eta_range : tuple of float
-        The open interval where the loss is defined; outside it the value is infinite, the derivatives finite.
+        Open interval in which the loss is defined; outside it the value is infinite and the derivatives are finite.
     """
 
     @property
@@ -102,7 +102,7 @@ class Loss(ABC):
 
     @abstractmethod
     def derivatives(self, y: Array, eta: Array) -> Derivatives:
-        """Value, slope and fisher at once: what they share is computed once."""
+        """Compute value, slope and fisher together, sharing common terms."""
 
     @abstractmethod
     def curvature(self, y: Array, eta: Array) -> Array:
@@ -124,7 +124,7 @@ class Loss(ABC):
 @schema.saved()
 @dataclass(frozen=True)
 class Squared(Loss):
-    """(eta - y)^2 / 2: the normal family with its identity link."""
+    """(eta - y)^2 / 2: the normal family with the identity link."""
 
     self_concordant = True
 
@@ -141,13 +141,13 @@ class Squared(Loss):
 @schema.saved(threshold=schema.Real(0.0))
 @dataclass(frozen=True)
 class Huber(Loss):
-    """(eta - y)^2 / 2 up to `threshold`, from there on a straight line; `fisher` is the curvature, 1 or 0."""
+    """(eta - y)^2 / 2 for residuals up to `threshold`, linear beyond; `fisher` is the curvature, 1 or 0."""
 
     threshold: float = 1.35
 
     def __post_init__(self) -> None:
         if not 0.0 < self.threshold < np.inf:
-            raise ParameterError(f"The 'threshold' of Huber must be a number above 0. Got {self.threshold!r} instead.")
+            raise ParameterError(f"The 'threshold' of Huber must be a number > 0. Got {self.threshold!r} instead.")
 
     def derivatives(self, y: Array, eta: Array) -> Derivatives:
         slope = eta - y
@@ -164,7 +164,7 @@ class Huber(Loss):
 
 
 def _entropy(y: Array) -> Array | float:
-    """y log y + (1 - y) log(1 - y): the part of (6) that makes the value 0 at mu = y; nothing for y of 0 and 1."""
+    """Return y log y + (1 - y) log(1 - y), the term that makes (6) zero at mu = y; it is 0 if y is 0 or 1."""
     if np.vdot(y, 1.0 - y) == 0.0:
         return 0.0
     entropy: Array = special.xlogy(y, y) + special.xlogy(1.0 - y, 1.0 - y)
@@ -174,7 +174,7 @@ def _entropy(y: Array) -> Array | float:
 @schema.saved()
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """Half the deviance of a coin with log-odds eta; -log likelihood when y is 0 or 1, proportions allowed."""
+    """Half the deviance of the Bernoulli family with the logit link; y may be a proportion."""
 
     self_concordant = True
 
@@ -189,7 +189,7 @@ class Logistic(Loss):
         return sigmoid(eta).spread
 
 
-class _Coin(NamedTuple):
+class _LogProbabilities(NamedTuple):
     log1: Array  # log mu
     log0: Array  # log(1 - mu)
     h1: Array  # their derivatives in eta
@@ -197,23 +197,23 @@ class _Coin(NamedTuple):
 
 
 class _Binary(Loss):
-    """Equation (6) for links whose log mu and log(1 - mu) are known to full accuracy."""
+    """Equation (6) for links with accurate formulas for log mu and log(1 - mu)."""
 
     @abstractmethod
-    def _coin(self, eta: Array) -> _Coin: ...
+    def _log_probabilities(self, eta: Array) -> _LogProbabilities: ...
 
     @abstractmethod
     def _bends(self, eta: Array, h1: Array, h0: Array) -> tuple[Array, Array]:
         """-d h1 / d eta and -d h0 / d eta."""
 
     def derivatives(self, y: Array, eta: Array) -> Derivatives:
-        log1, log0, h1, h0 = self._coin(eta)
+        log1, log0, h1, h0 = self._log_probabilities(eta)
         not_y = 1.0 - y
         value = _entropy(y) - y * log1 - not_y * log0
         return Derivatives(np.maximum(value, 0.0, out=value), -y * h1 - not_y * h0, -h1 * h0)
 
     def curvature(self, y: Array, eta: Array) -> Array:
-        _, _, h1, h0 = self._coin(eta)
+        _, _, h1, h0 = self._log_probabilities(eta)
         bend1, bend0 = self._bends(eta, h1, h0)
         return y * bend1 + (1.0 - y) * bend0
 
@@ -221,12 +221,12 @@ class _Binary(Loss):
 @schema.saved()
 @dataclass(frozen=True)
 class BinaryProbit(_Binary):
-    """Half the deviance of a coin with P(1) = Phi(eta).
+    """Half the deviance of the Bernoulli family with the probit link, P(1) = Phi(eta).
 
     With a = |eta|, E(a) = e^(a^2/2) Phi(-a) does not underflow, and gives the logarithms and slopes of both tails.
     """
 
-    def _coin(self, eta: Array) -> _Coin:
+    def _log_probabilities(self, eta: Array) -> _LogProbabilities:
         a = np.minimum(np.abs(eta), 1e100)
         half_square = 0.5 * a * a
         E = 0.5 * special.erfcx(np.sqrt(0.5) * a)
@@ -236,14 +236,14 @@ class BinaryProbit(_Binary):
         h_far, h_near = np.sqrt(0.5 / np.pi) / E, np.sqrt(0.5 / np.pi) * phi / (1.0 - tail)
         right = eta >= 0.0
         log1, log0 = np.where(right, near, far), np.where(right, far, near)
-        return _Coin(log1, log0, np.where(right, h_near, h_far), -np.where(right, h_far, h_near))
+        return _LogProbabilities(log1, log0, np.where(right, h_near, h_far), -np.where(right, h_far, h_near))
 
     def _bends(self, eta: Array, h1: Array, h0: Array) -> tuple[Array, Array]:
         return _bend(eta, h1), _bend(-eta, -h0)
 
 
 def _bend(x: Array, h: Array) -> Array:
-    """-dh/dx = h (h + x) of h = phi / Phi, from 0 to 1; far to the left, where h + x cancels, its series in 1/x."""
+    """Return -dh/dx = h (h + x) for h = phi / Phi; for very negative x, where h + x cancels, by a series in 1/x."""
     z = np.square(1.0 / np.minimum(x, -200.0))
     return np.where(x < -200.0, 1.0 - z + 6.0 * z * z, h * np.maximum(h + x, 0.0))
 
@@ -251,13 +251,13 @@ def _bend(x: Array, h: Array) -> Array:
 @schema.saved()
 @dataclass(frozen=True)
 class BinaryCLogLog(_Binary):
-    """Half the deviance of a coin with P(0) = e^-t, t = e^eta."""
+    """Half the deviance of the Bernoulli family with the cloglog link, P(0) = e^-t, t = e^eta."""
 
-    def _coin(self, eta: Array) -> _Coin:
+    def _log_probabilities(self, eta: Array) -> _LogProbabilities:
         t = exponential(eta)
-        near = np.minimum(t, 700.0)  # beyond, e^-t is 0
+        near = np.minimum(t, 700.0)  # e^-t underflows for larger t
         log1 = np.where(eta < -40.0, eta, np.log(-np.expm1(-near)))
-        return _Coin(log1, -t, near / np.expm1(near), -t)
+        return _LogProbabilities(log1, -t, near / np.expm1(near), -t)
 
     def _bends(self, eta: Array, h1: Array, h0: Array) -> tuple[Array, Array]:
         return h1 * np.maximum(h1 + np.minimum(-h0, 700.0) - 1.0, 0.0), -h0
@@ -266,7 +266,7 @@ class BinaryCLogLog(_Binary):
 @schema.saved(k=schema.Integer(2))
 @dataclass(frozen=True)
 class Multinomial(Loss):
-    """-log softmax(eta)[y]: y holds class codes (n,), eta and the derivatives have the shape (n, k).
+    """-log softmax(eta)[y]: y contains class codes (n,), eta and the derivatives have shape (n, k).
 
     The Hessian of a row is diag(p) - p p': `fisher` and `curvature` are its diagonal, `block` any entry. Along a
     direction v of eta the third derivative, a third central moment of v under p, is at most max v - min v times the
@@ -296,7 +296,7 @@ class Multinomial(Loss):
         return self._softmax(eta)[0]
 
     def _softmax(self, eta: Array) -> tuple[Array, Array, Array]:
-        """p, max eta and sum e^(eta - max). Stored class by class: sums over a few classes are then long loops."""
+        """Return p, max eta and sum e^(eta - max), computed class by class so that the inner loops are long."""
         x = np.array(eta.T, dtype=np.float64, order="C")
         top = x.max(axis=0)
         x -= top
@@ -315,7 +315,7 @@ class Multinomial(Loss):
 
 
 def _log(y: Array) -> Array:
-    """log y, finite at 0 so that 0 log 0 = 0."""
+    """Return log y, but finite at 0, so that 0 log 0 = 0."""
     x = np.maximum(y, _TINY)
     return np.log(x, out=x)
 
@@ -411,7 +411,7 @@ class TweedieLog(Loss):
     def _terms(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """The two terms of (5)."""
         p = self.power
-        bound = FAR / max(1.0, abs(1.0 - p), abs(2.0 - p))  # neither may stop before the other
+        bound = FAR / max(1.0, abs(1.0 - p), abs(2.0 - p))  # so that both are clipped at the same eta
         return exponential(eta, 2.0 - p, bound), y * exponential(eta, 1.0 - p, bound)
 
 
@@ -446,7 +446,7 @@ class NegativeBinomialLog(Loss):
 
 # ------------------------------------------------------------------------------------------------------ everything else
 
-# Pairs whose curvature (4) is never negative: the canonical ones, and others by differentiating.
+# Pairs with non-negative curvature (4): the canonical ones, and others by differentiation.
 _CONVEX = frozenset(
     {
         ("normal", "identity"),
@@ -465,7 +465,7 @@ _CONVEX = frozenset(
 class _Domain(NamedTuple):
     low: float  # the range of eta
     high: float
-    first: float  # where the derivatives are computed: inside the range, and free of overflow
+    first: float  # interval in which the derivatives are computed: inside the range, and without overflow
     last: float
 
 
@@ -479,7 +479,7 @@ def _domain(family: Family, link: Link) -> _Domain:
 @schema.saved(family=schema.Object(Family), link=schema.Object(Link))
 @dataclass(frozen=True)
 class FamilyLoss(Loss):
-    """Equations (1) to (4) for any family of one mean and any link.
+    """Equations (1) to (4) for any family with a scalar mean and any link.
 
     Parameters
     ----------
@@ -504,7 +504,7 @@ class FamilyLoss(Loss):
         with np.errstate(all="ignore"):
             value = 0.5 * self.family.unit_deviance(y, self.link.inverse(eta))
         np.maximum(value, 0.0, out=value)
-        # Outside the range there is no model; inside it, a NaN is a difference of two infinities.
+        # Outside the range the loss is undefined; inside it, NaN is a difference of infinities.
         value[(eta <= low) | (eta >= high) | np.isnan(value)] = np.inf
         return value
 
@@ -524,7 +524,7 @@ class FamilyLoss(Loss):
             return np.nan_to_num((square + (mu - y) * bend) / V, copy=False)
 
     def _inside(self, eta: Array) -> tuple[Array, Array, Array]:
-        """eta moved to where (2) to (4) are finite, mu and V there."""
+        """Return eta clipped to where (2) to (4) are finite, and mu and V there."""
         domain = _domain(self.family, self.link)
         eta = np.clip(eta, domain.first, domain.last)
         mu = self.link.inverse(eta)
@@ -533,13 +533,13 @@ class FamilyLoss(Loss):
 
 
 def loss_of(family: Any, link: Any = None) -> Loss:
-    """The loss of a family and a link: the written-out one where there is one, else `FamilyLoss`.
+    """Return the loss of a family and a link: a specialised class if there is one, else `FamilyLoss`.
 
     Parameters
     ----------
     family : str or Family
     link : str or Link, optional
-        The default link of the family without.
+        By default the default link of the family.
 
     Returns
     -------
@@ -557,7 +557,7 @@ def loss_of(family: Any, link: Any = None) -> Loss:
     link = link_named(family.default_link if link is None else link)
     if isinstance(family, families.Multinomial):
         if link.name != "logit":
-            raise ParameterError(f"The multinomial family has the link 'logit' only. Got {link.name!r} instead.")
+            raise ParameterError(f"The multinomial family supports only the 'logit' link. Got {link.name!r} instead.")
         return Multinomial(family.k)
     if isinstance(family, families.Tweedie):
         if family.twin is None and link.name == "log":
@@ -579,17 +579,18 @@ def loss_of(family: Any, link: Any = None) -> Loss:
 
 
 def perceptron_risk(w: Any, X: Any, y: Any, *, gradient: bool = False) -> Any:
-    """The perceptron risk, sum_i max(0, -y_i w'x_i): how far rows are on the wrong side, times |w|.
+    """Compute the perceptron risk, sum_i max(0, -y_i w'x_i): distances of misclassified rows, times |w|.
 
     Parameters
     ----------
     w : array-like of shape (n_features,)
+        Weights.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        With a column of ones where there is an intercept.
+        Rows, with a column of ones for an intercept.
     y : array-like of shape (n_samples,)
         Labels -1 and 1.
     gradient : bool, default=False
-        Whether to give a slope too: minus the sum of y x over rows with y w'x <= 0.
+        Whether to also return a subgradient: minus the sum of y x over rows with y w'x <= 0.
 
     Returns
     -------
@@ -599,9 +600,9 @@ def perceptron_risk(w: Any, X: Any, y: Any, *, gradient: bool = False) -> Any:
     check_sparse(X)
     X = X if hasattr(X, "indptr") else np.asarray(X, np.float64)
     if not np.isin(y, (-1.0, 1.0)).all():
-        raise ParameterError("perceptron_risk takes labels of -1 and 1; give y as 2 * (y == second_class) - 1.")
+        raise ParameterError("perceptron_risk needs labels -1 and 1; pass y as 2 * (y == second_class) - 1.")
     if w.shape != X.shape[1:]:
-        raise ParameterError(f"perceptron_risk takes one weight a column: w has shape {w.shape}, X {X.shape}.")
+        raise ParameterError(f"perceptron_risk needs one weight per column: w has shape {w.shape}, X {X.shape}.")
     margins = y * (X @ w)
     value = float(np.maximum(-margins, 0.0).sum())
     return (value, -np.asarray(X.T @ (y * (margins <= 0)))) if gradient else value

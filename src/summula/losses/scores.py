@@ -1,20 +1,20 @@
-"""Losses of a score p, by name: value, slope and curvature in p, entry by entry.
+"""Losses of a score p, by name: value, slope and curvature in p, elementwise.
 
-With z = y p for y = -1 or 1, and r = p - y for targets that are numbers,
+With z = y p for y = -1 or 1, and r = p - y for numeric targets,
 
     hinge                         max(0, bend - z)           (bend 1; the perceptron has 0)
     squared_hinge                 max(0, 1 - z)^2
     log_loss                      log(1 + e^-z)
-    modified_huber                max(0, 1 - z)^2 where z >= -1, else -4 z
+    modified_huber                max(0, 1 - z)^2 if z >= -1, else -4 z
     exponential                   e^-z
     squared_error                 r^2 / 2
-    huber                         r^2 / 2 where |r| <= bend, else bend |r| - bend^2 / 2
+    huber                         r^2 / 2 if |r| <= bend, else bend |r| - bend^2 / 2
     epsilon_insensitive           max(0, |r| - bend)
     squared_epsilon_insensitive   max(0, |r| - bend)^2
-    quantile                      (1 - bend) r where r > 0, else -bend r        (least at the quantile of level bend)
+    quantile                      (1 - bend) r if r > 0, else -bend r           (minimised by the quantile of level bend)
 
-At a kink the slope is one of the slopes beside it, and the curvature that of one side. `kernels.py` has the same losses
-compiled, by the numbers in `TAGS`: kernels cannot take functions and be kept on disk.
+At a kink the slope is a subgradient, and the curvature one-sided. `kernels.py` has the same losses compiled, by the
+numbers in `TAGS`, since kernels that take functions as arguments cannot be cached.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ TAGS = {
 
 
 class ScoreLosses(NamedTuple):
-    """Values and slopes in the score, entry by entry."""
+    """Elementwise values and derivatives in the score."""
 
     value: Array
     slope: Array
 
 
 def score_losses(loss: str, bend: float, y: Array, p: Array) -> ScoreLosses:
-    """The losses of scores p, and their slopes.
+    """Compute the losses of scores p, and their derivatives.
 
     Parameters
     ----------
     loss : str
         One of `TAGS`.
     bend : float
-        Margin of the hinge, where Huber's loss becomes linear, the width epsilon, or the level of the quantile; other
-        losses have none.
+        Margin of the hinge loss, threshold of the Huber loss, epsilon, or level of the quantile; ignored by the other
+        losses.
     y, p : ndarray
-        Targets (-1 or 1 for losses of the margin z) and scores.
+        Targets (-1 or 1 for margin losses) and scores.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def score_losses(loss: str, bend: float, y: Array, p: Array) -> ScoreLosses:
 
 
 def score_curvature(loss: str, bend: float, y: Array, p: Array) -> Array:
-    """The curvatures of the losses of scores p, parameters as in `score_losses`."""
+    """Compute the second derivatives of the losses of scores p; parameters as in `score_losses`."""
     z, size = y * p, np.abs(p - y)
     if loss == "log_loss":
         return np.asarray(special.expit(z) * special.expit(-z))

@@ -1,8 +1,8 @@
-"""Pictures with one look: decision regions, regularisation paths, convergence and paths of solvers, fitted means,
+"""Plots in a common style: decision regions, regularisation paths, convergence and paths of solvers, fitted means,
 weight space, mixtures, margins.
 
-Each function draws on the axes it is given, or on new ones, and returns them; none shows or saves anything. They need
-matplotlib, which is loaded by the first picture: `pip install "summula[cli]"`.
+Each function draws on the given axes, or on new ones, and returns them; none shows or saves the figure. They need
+matplotlib, which is imported on first use: `pip install "summula[cli]"`.
 """
 
 from summula.plotting.coefficients import coefficient_paths

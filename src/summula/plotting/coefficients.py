@@ -1,4 +1,4 @@
-"""Regularisation paths: how coefficients leave zero as the penalty falls."""
+"""Regularisation paths: coefficients as functions of the penalty."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from summula.plotting.style import GREY, axes, check_installed, colour, dress, k
 
 __all__ = ["coefficient_paths"]
 
-_NAMED = 8  # lines that get a colour and a name: those that end largest
+_NAMED = 8  # number of coefficients drawn with a colour and a label: the largest at the end of the path
 
 
 def coefficient_paths(
     alphas: Any, coefs: Any, *, names: Sequence[str] | None = None, chosen: float | None = None, ax: Any = None
 ) -> Any:
-    """Draw coefficients against the penalty, which falls to the right, on a logarithmic scale.
+    """Plot coefficients against the penalty, which decreases to the right, on a logarithmic scale.
 
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,)
+        Penalties.
     coefs : array-like of shape (n_features, n_alphas)
-        As `lasso_path` and `enet_path` give them.
+        Coefficients, as returned by `lasso_path` and `enet_path`.
     names : sequence of str, optional
-        Names of the columns; x0, x1, ... by default. The eight that end largest are named.
+        Names of the columns; by default x0, x1, ... The eight largest at the smallest penalty are labelled.
     chosen : float, optional
-        An alpha to mark, such as `LassoCV.alpha_`.
+        Penalty to mark, such as `LassoCV.alpha_`.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -53,13 +54,13 @@ def coefficient_paths(
     alphas, coefs = np.asarray(alphas, np.float64), np.asarray(coefs, np.float64)
     if coefs.ndim != 2 or alphas.ndim != 1 or coefs.shape[1] != len(alphas):
         raise DataError(
-            f"coefs has shape {coefs.shape} and alphas {alphas.shape}; give one row a column of X, one column an alpha."
+            f"coefs has shape {coefs.shape} and alphas {alphas.shape}; expected (n_features, n_alphas) and (n_alphas,)."
         )
     if not (alphas > 0).all():
-        raise DataError(f"Every alpha must be above 0 on a logarithmic scale; the least is {alphas.min():g}.")
+        raise DataError(f"All alphas must be positive on a logarithmic scale; the smallest is {alphas.min():g}.")
     labels = [f"x{j}" for j in range(len(coefs))] if names is None else [str(name) for name in names]
     if len(labels) != len(coefs):
-        raise DataError(f"There are {len(coefs)} coefficients and {len(labels)} names; give a name for each.")
+        raise DataError(f"There are {len(coefs)} coefficients but {len(labels)} names; pass one name for each.")
     ax = axes(ax)
     end = np.abs(coefs[:, int(alphas.argmin())])
     largest = [int(j) for j in np.argsort(-end, kind="stable")[:_NAMED] if end[j] > 0]

@@ -1,4 +1,4 @@
-"""Principal components and factors: what each component explains and what is lost, and how columns load on them."""
+"""Principal components and factors: explained variance, distortion and loadings."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from summula.plotting.style import GREY, axes, check_installed, colour, dress, k
 
 __all__ = ["loadings", "scree"]
 
-_MOST_NAMES = 40  # columns that are named
+_MOST_NAMES = 40  # maximum number of columns that are labelled
 
 
 def scree(pca: Any, *, ax: Any = None) -> Any:
-    """Draw the variance along each component as bars, and the distortion that is left after it as a line.
+    """Plot the explained variance of each component as bars, and the remaining distortion as a line (scree plot).
 
     Parameters
     ----------
     pca : fitted PCA
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
     matplotlib Axes
-        Of the bars; the line has an axis of its own on the right.
+        Axes of the bars; the line has its own axis on the right.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def scree(pca: Any, *, ax: Any = None) -> Any:
     """
     check_installed()
     if not len(getattr(pca, "explained_variance_", ())):
-        raise ParameterError("scree draws a fitted PCA with at least one component; fit one first.")
+        raise ParameterError("scree needs a fitted PCA with at least one component; fit one first.")
     ax = axes(ax)
     variance = np.asarray(pca.explained_variance_, np.float64)
     squares = np.asarray(pca.singular_values_, np.float64) ** 2
@@ -60,13 +60,13 @@ def scree(pca: Any, *, ax: Any = None) -> Any:
 
 
 def loadings(model: Any, *, ax: Any = None) -> Any:
-    """Draw how every column loads on every component as a table of colours.
+    """Plot the loadings of the columns on the components as a heat map.
 
     Parameters
     ----------
     model : fitted PCA or FactorAnalysis
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def loadings(model: Any, *, ax: Any = None) -> Any:
     check_installed()
     components = np.asarray(getattr(model, "components_", np.empty((0, 0))), np.float64)
     if not components.size:
-        raise ParameterError("loadings draws a fitted PCA or FactorAnalysis with at least one component.")
+        raise ParameterError("loadings needs a fitted PCA or FactorAnalysis with at least one component.")
     ax = axes(ax)
     most = float(np.abs(components).max())
     image = ax.imshow(components.T, cmap="RdBu", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")

@@ -1,4 +1,4 @@
-"""Posterior probabilities and conditional risks along one observed number, and the decision in each range."""
+"""Posterior probabilities and conditional risks as functions of one observation, and the optimal decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 def draw_decisions(
     x: Array, posterior: Array, risks: Array, states: Sequence[Any], actions: Sequence[Any], *, ax: Any = None
 ) -> Any:
-    """Draw posteriors (dashed), risks (solid), and the ranges of the decisions as colours below.
+    """Plot posteriors (dashed), risks (solid), and the range of each decision as a background colour.
 
     Parameters
     ----------
@@ -27,8 +27,9 @@ def draw_decisions(
     posterior : ndarray of shape (n, n_states)
     risks : ndarray of shape (n, n_actions)
     states, actions : sequence
-        Names.
+        Names of the states and actions.
     ax : matplotlib Axes, optional
+        Axes to plot on; by default new ones.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Ellipses of equal density of a normal distribution of two variables, and their axes."""
+"""Density ellipses of a bivariate normal distribution, and their axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POINTS = 200
 def draw_ellipses(
     distribution: Any, probabilities: Sequence[float], *, axes: bool = True, ax: Any = None, label: bool = True
 ) -> Any:
-    """Draw the ellipses that hold these probabilities.
+    """Plot the density ellipses that contain the given probabilities.
 
     Parameters
     ----------
@@ -28,6 +28,7 @@ def draw_ellipses(
     axes : bool, default=True
         Whether to draw the axes of the largest ellipse.
     ax : matplotlib Axes, optional
+        Axes to plot on; by default new ones.
     label : bool, default=True
         Whether to add a legend and names of the axes.
 
@@ -38,7 +39,7 @@ def draw_ellipses(
     check_installed()
     mean = np.asarray(distribution.mean)
     if mean.shape != (2,):
-        raise ParameterError(f"Ellipses are drawn of 2 variables, and there are {len(mean)}; draw a marginal of two.")
+        raise ParameterError(f"Ellipses need 2 variables, but there are {len(mean)}; plot a marginal of two.")
     ax = new_axes(ax)
     angle = np.linspace(0.0, 2 * np.pi, _POINTS)
     circle = np.array([np.cos(angle), np.sin(angle)])

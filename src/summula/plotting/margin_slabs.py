@@ -1,4 +1,4 @@
-"""The slab of a support vector machine: where f(x) lies between -1 and 1, and the rows it rests on."""
+"""The margin of a support vector machine: the region -1 <= f(x) <= 1, and its support vectors."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["margin_slab"]
 Array = NDArray[Any]
 
 _GRID = 160
-_BORDER = 0.1  # around the rows, as a share of their spread
+_BORDER = 0.1  # around the rows, relative to their range
 
 
 def margin_slab(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
-    """Draw the boundary f(x) = 0, the edges f(x) = -1 and 1 of the margin, the rows, and rings around support vectors.
+    """Plot the decision boundary f(x) = 0, the margin f(x) = -1 and 1, the rows, and the support vectors.
 
     Parameters
     ----------
     model : fitted classifier of two classes with `decision_function`
-        Support vectors are ringed where it has `support_`, else rows with y f(x) <= 1.
+        Support vectors are given by `support_` if the model has it, else they are the rows with y f(x) <= 1.
     X : array-like of shape (n_samples, 2)
     y : array-like of shape (n_samples,)
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -48,10 +48,10 @@ def margin_slab(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     check_installed()
     rows, labels = np.asarray(X, np.float64), np.asarray(y).ravel()
     if rows.ndim != 2 or rows.shape[1] != 2 or not len(rows):
-        raise DataError(f"X has shape {rows.shape}; margin_slab draws rows of two columns.")
+        raise DataError(f"X has shape {rows.shape}; margin_slab needs two columns.")
     classes = np.unique(labels)
     if len(classes) != 2 or len(labels) != len(rows):
-        raise DataError(f"y has {len(classes)} classes in {len(labels)} rows; margin_slab draws two classes.")
+        raise DataError(f"y has {len(classes)} classes in {len(labels)} rows; margin_slab needs two classes.")
     low, high = rows.min(axis=0), rows.max(axis=0)
     spread = np.where(high > low, high - low, 1.0)
     across, up = (

@@ -1,4 +1,4 @@
-"""The fitted mean: how the expected target of a model changes with one column."""
+"""The fitted mean of a model as a function of one column."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ __all__ = ["fitted_mean"]
 
 Array = NDArray[Any]
 
-_POINTS = 256  # of the curve
-_MANY = 5_000  # data beyond which a vector file holds them as an image
+_POINTS = 256  # number of points of the curve
+_MANY = 5_000  # number of rows above which the points are rasterised in vector files
 
 
 def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) -> Any:
-    """Draw the data and the mean a model fits to them, along one column.
+    """Plot the data and the mean fitted by a model against one column.
 
     Parameters
     ----------
     model : fitted regressor, or classifier of two classes with `predict_proba`
-        The mean of two classes is the probability of the second.
+        For a classifier the mean is the probability of the second class.
     X : array-like or frame of shape (n_samples, n_features)
-        Rows of the kind the model was fitted on.
+        Rows with the columns the model was fitted on.
     y : array-like of shape (n_samples,), or name of a column of X
-        Their targets.
+        Targets.
     column : int or str, default=0
-        The column on the axis. The others are held at their median (what is no number, at its most frequent value);
-        an offset or exposure of the model is left out, as in `predict`.
+        Column on the axis. The others are fixed at their median (or most frequent value, if not numeric); an offset or
+        exposure of the model is ignored, as in `predict`.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) 
         mean = mean[:, 0]
     if mean.ndim != 1:
         raise ParameterError(
-            f"fitted_mean draws one target, and {type(model).__name__} predicts {mean.shape[1]}; draw a model of each."
+            f"fitted_mean plots one target, but {type(model).__name__} predicts {mean.shape[1]}; fit one model each."
         )
     ax, a = axes(ax), slices.values(place)
     ax.scatter(a, heights, s=14, c=GREY, alpha=0.6, linewidths=0, label="data", rasterized=len(a) > _MANY)
@@ -80,7 +80,7 @@ def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) 
 
 
 def _two_classes(model: Any) -> Array | None:
-    """The classes of a classifier; None for a regressor."""
+    """Return the classes of a classifier, or None for a regressor."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
@@ -89,9 +89,9 @@ def _two_classes(model: Any) -> Array | None:
         return None
     name = type(model).__name__
     if len(classes) != 2 or np.ndim(classes[0]):
-        raise ParameterError(f"fitted_mean draws at most two classes, and {name} has more; use decision_regions.")
+        raise ParameterError(f"fitted_mean plots at most two classes, but {name} has more; use decision_regions.")
     if not hasattr(model, "predict_proba"):
-        raise ParameterError(f"fitted_mean needs probabilities, and {name} has no predict_proba; use decision_regions.")
+        raise ParameterError(f"fitted_mean needs probabilities, but {name} has no predict_proba; use decision_regions.")
     return np.asarray(classes)
 
 
@@ -99,4 +99,4 @@ def _numbers(values: Array) -> Array:
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
-        raise DataError("y does not hold numbers only, and the mean of a regression is one; give numbers.") from None
+        raise DataError("y is not numeric; the mean of a regression needs numeric targets.") from None

@@ -1,4 +1,4 @@
-"""Mixtures of two columns: ellipses of their components, step by step, and the rise of the log-likelihood."""
+"""Gaussian mixtures of two columns: ellipses of their components, and the log-likelihood of EM steps."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _POINTS = 120
 
 
 def mixture_ellipses(*models: Any, X: Any = None, probability: float = 0.9, ax: Any = None) -> Any:
-    """Draw the components of Gaussian mixtures of two columns as ellipses; of several models the last ones are darkest.
+    """Plot the components of Gaussian mixtures of two columns as ellipses, later models darker.
 
     Parameters
     ----------
     *models : fitted GaussianMixture
-        Such as fits of 0, 1, 2, 5, ... EM steps from one start: their means are joined by lines.
+        Such as fits with 0, 1, 2, 5, ... EM steps from the same start; their means are connected by lines.
     X : array-like of shape (n_samples, 2), optional
-        Rows to draw beneath, in the colours of their most probable component under the last model.
+        Rows to plot, coloured by their most probable component under the last model.
     probability : float, default=0.9
-        What each ellipse holds of its component.
+        Probability of the component contained in each ellipse.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -51,12 +51,10 @@ def mixture_ellipses(*models: Any, X: Any = None, probability: float = 0.9, ax: 
     """
     check_installed()
     if not models:
-        raise ParameterError("mixture_ellipses has nothing to draw; give it at least one fitted GaussianMixture.")
+        raise ParameterError("mixture_ellipses needs at least one fitted GaussianMixture.")
     for model in models:
         if np.shape(getattr(model, "means_", ()))[1:] != (2,):
-            raise ParameterError(
-                "mixture_ellipses draws fitted Gaussian mixtures of 2 columns; fit one on two columns."
-            )
+            raise ParameterError("mixture_ellipses needs Gaussian mixtures fitted on 2 columns.")
     ax = axes(ax)
     if X is not None:
         rows, labels = np.asarray(X), models[-1].predict(X)
@@ -77,7 +75,7 @@ def mixture_ellipses(*models: Any, X: Any = None, probability: float = 0.9, ax: 
 
 
 def _factors(model: Any) -> Array:
-    """A square root of the covariance of each component."""
+    """Return the Cholesky factor of the covariance of each component."""
     k, covariances = len(model.means_), np.asarray(model.covariances_)
     if model.covariance_type == "full":
         whole = covariances
@@ -89,15 +87,15 @@ def _factors(model: Any) -> Array:
 
 
 def likelihood_trace(*models: Any, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """Draw the log-likelihood per row before each EM step.
+    """Plot the log-likelihood per row before each EM step.
 
     Parameters
     ----------
     *models : fitted mixtures
     labels : sequence of str, optional
-        Their names, for the legend; without them there is none.
+        Names for the legend; by default there is no legend.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -105,7 +103,7 @@ def likelihood_trace(*models: Any, labels: Sequence[str] | None = None, ax: Any 
     """
     check_installed()
     if not models:
-        raise ParameterError("likelihood_trace has nothing to draw; give it at least one fitted mixture.")
+        raise ParameterError("likelihood_trace needs at least one fitted mixture.")
     if labels is not None and len(labels) != len(models):
         raise ParameterError(f"The 'labels' of likelihood_trace must be {len(models)} names, not {labels!r}.")
     ax = axes(ax)

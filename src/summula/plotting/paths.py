@@ -1,11 +1,11 @@
-"""The path of a solver over the contours of what it minimises.
+"""The path of a solver over the contours of its objective.
 
-Levels are chosen for what happens near the minimum, where contours would else be far apart: above the lowest value in
-the picture they grow as squares, which on a quadratic gives ellipses at equal distances,
+Levels are denser near the minimum, where contours would otherwise be far apart: above the smallest value in the plot
+they grow quadratically, which for a quadratic gives equally spaced ellipses,
 
     level_i = f_min + (i / n)^2 (f_top - f_min),      i = 1, 2, ...                                            (1)
 
-with f_top the largest value on a path, so that n contours lie below it.
+with f_top the largest value on a path, so that n contours are below it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["descent_path"]
 
 Array = NDArray[np.float64]
 
-_MARGIN = 0.15  # of the range of the points
-_LEVELS = 8  # below the highest point of the paths
+_MARGIN = 0.15  # relative to the range of the points
+_LEVELS = 8  # number of contours below the largest value on the paths
 _MOST = 24
-_MANY = 60  # points beyond which they get no markers
+_MANY = 60  # number of points above which no markers are drawn
 
 
 def descent_path(
@@ -37,22 +37,22 @@ def descent_path(
     resolution: int = 160,
     ax: Any = None,
 ) -> Any:
-    """Draw the points solvers passed over the contours of a function of two variables.
+    """Plot the iterates of solvers over the contours of a function of two variables.
 
     Parameters
     ----------
     f : callable
-        x -> number, for x an array of two entries: what was minimised.
+        Objective, x -> number, for an array x of shape (2,).
     *solutions : Solution
-        With a `path` of points of two entries, as the solvers of `summula.optimize` keep them.
+        Solutions with a `path` of points in two dimensions, as returned by the solvers of `summula.optimize`.
     labels : sequence of str, optional
-        Their names, for the legend.
+        Names for the legend.
     margin : float, default=0.15
-        Of the picture around the points, as a share of their range.
+        Margin around the points, relative to their range.
     resolution : int, default=160
-        Points of the grid along each axis.
+        Number of grid points along each axis.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -72,11 +72,11 @@ def descent_path(
     """
     check_installed()
     if not solutions:
-        raise ParameterError("descent_path has nothing to draw; give it at least one Solution.")
+        raise ParameterError("descent_path needs at least one Solution.")
     if labels is not None and (isinstance(labels, str) or len(labels) != len(solutions)):
         raise ParameterError(f"The 'labels' of descent_path must be {len(solutions)} names, one each, not {labels!r}.")
     if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer) or resolution < 2:
-        raise ParameterError(f"The 'resolution' of descent_path must be a whole number above 1, not {resolution!r}.")
+        raise ParameterError(f"The 'resolution' of descent_path must be an int >= 2, not {resolution!r}.")
     paths = [_points(solution, place) for place, solution in enumerate(solutions)]
     u, v = _grid(np.vstack(paths), float(margin), int(resolution))
     heights = np.array([[_height(f, a, b) for a in u] for b in v])
@@ -97,28 +97,28 @@ def descent_path(
 
 
 def _points(solution: Any, place: int) -> Array:
-    """The path of a solution as rows of two numbers."""
+    """Return the path of a solution as an array of shape (n, 2)."""
     path = getattr(solution, "path", None)
     if path is None:
-        raise ParameterError(f"{type(solution).__name__} keeps no path; descent_path needs a Solution.")
+        raise ParameterError(f"{type(solution).__name__} has no path; descent_path needs a Solution.")
     if not len(path):
         raise DataError(
-            f"The path of solution {place + 1} is empty: its solver keeps points in few dimensions only; draw its "
+            f"The path of solution {place + 1} is empty: solvers store iterates in few dimensions only; plot its "
             "trace with convergence."
         )
     points = np.array([np.ravel(point) for point in path], np.float64)
     if points.shape[1] != 2:
         raise DataError(
-            f"The points of solution {place + 1} have {points.shape[1]} coordinates, and a picture has two; draw its "
+            f"The points of solution {place + 1} have {points.shape[1]} coordinates, but a plot needs two; plot its "
             "trace with convergence."
         )
     return points[np.isfinite(points).all(axis=1)]
 
 
 def _grid(points: Array, margin: float, resolution: int) -> tuple[Array, Array]:
-    """The points of both axes: the range of all paths and a margin."""
+    """Return the grid points of both axes: the range of all paths with a margin."""
     low, high = points.min(axis=0), points.max(axis=0)
-    # A path along one axis still needs some height.
+    # A path along one axis still needs some extent along the other.
     wide = np.maximum(high - low, 0.2 * max(float((high - low).max()), 1e-3))
     middle = (low + high) / 2
     low, high = middle - (0.5 + margin) * wide, middle + (0.5 + margin) * wide
@@ -131,10 +131,10 @@ def _height(f: Callable[[Any], Any], a: float, b: float) -> float:
 
 
 def _draw_contours(ax: Any, u: Array, v: Array, heights: Array, top: float) -> None:
-    """The contours of (1)."""
+    """Draw the contours (1)."""
     finite = heights[np.isfinite(heights)]
     if not len(finite):
-        raise DataError("f has no finite value where the paths lead; descent_path has no contours to draw.")
+        raise DataError("f has no finite value near the paths; descent_path cannot draw contours.")
     low, high = float(finite.min()), float(finite.max())
     if high > low:
         top = top if low < top <= high else high

@@ -1,14 +1,14 @@
-"""Decision regions: which class a classifier gives to each point of a plane, and how sure it is.
+"""Decision regions: the predicted class at each point of a plane, and its probability.
 
-With p_k(x) the probability of class k, the picture has
+With p_k(x) the probability of class k, the plot shows
 
-    the winning class, as a colour                          the class that `predict` names
-    how sure it is, as the opacity of the colour            p of the winning class
-    lines of equal probability, for two classes             p_1(x) = level                                    (1)
-    borders of class k, for more                            p_k(x) = max of p_j(x) over j other than k        (2)
+    the predicted class, as a colour                        the result of `predict`
+    its probability, as the opacity of the colour           p of the predicted class
+    contours of equal probability, for two classes          p_1(x) = level                                    (1)
+    boundaries of class k, for more                         p_k(x) = max of p_j(x) over j other than k        (2)
 
-A classifier without probabilities has a score s(x) instead: its lines are those of s, and the opacity follows |s|, or
-the lead of the best score over the second.
+For a classifier without probabilities a score s(x) is used instead: contours are those of s, and the opacity depends on
+|s|, or on the difference between the two largest scores.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ __all__ = ["decision_regions"]
 Array = NDArray[Any]
 
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
-_SCORES = (-1.0, 0.0, 1.0)  # the border of a support vector machine, and its margins
-_FAINT, _STRONG = 0.08, 0.6  # opacity of a class that wins by nothing, and of one that is certain
-_MARGIN = 0.05  # of the range of the points
-_MANY = 5_000  # points beyond which a vector file holds them as an image
+_SCORES = (-1.0, 0.0, 1.0)  # decision boundary and margins of a support vector machine
+_FAINT, _STRONG = 0.08, 0.6  # opacity for a tie, and for probability 1
+_MARGIN = 0.05  # relative to the range of the points
+_MANY = 5_000  # number of points above which they are rasterised in vector files
 
 
 class _Field(NamedTuple):
-    """What a classifier says on a grid; the last two axes are those of the grid."""
+    """Predictions of a classifier on a grid; the last two axes are those of the grid."""
 
-    winner: Array  # numbers of classes
-    sure: Array  # between 0 and 1
-    scores: Array | None = None  # one layer a class, the largest wins; None where the model decides otherwise
-    line: Array | None = None  # what lines are drawn of, for two classes: p_1 or s
+    winner: Array  # indices of the predicted classes
+    sure: Array  # confidence between 0 and 1
+    scores: Array | None = None  # one layer per class, if the class with the largest score is predicted
+    line: Array | None = None  # values whose contours are drawn, for two classes: p_1 or s
     levels: tuple[float, ...] = ()
     border: float = 0.5  # the level between the classes
 
@@ -55,26 +55,26 @@ def decision_regions(
     resolution: int = 200,
     ax: Any = None,
 ) -> Any:
-    """Draw which class a classifier gives to each point of a plane, and how sure it is.
+    """Plot the predicted class at each point of a plane, and its probability.
 
     Parameters
     ----------
     model : fitted classifier
-        Of this package, of scikit-learn or alike: with `classes_`, `predict`, and `predict_proba` or
-        `decision_function` where it has them.
+        A scikit-learn compatible classifier with `classes_` and `predict`; `predict_proba` or `decision_function` are
+        used if available.
     X : array-like or frame of shape (n_samples, n_features)
-        Rows of the kind the model was fitted on; they give the range of the picture.
+        Rows with the columns the model was fitted on; they determine the range of the plot.
     y : array-like of shape (n_samples,), or name of a column of X, optional
-        Classes of the rows, which are then drawn as points.
+        Classes of the rows; if given, the rows are drawn as points.
     columns : two numbers or names, default=(0, 1)
-        The columns on the axes. The others are held at their median (what is no number, at its most frequent value).
+        Columns on the axes. The others are fixed at their median (or most frequent value, if not numeric).
     levels : sequence of float, default=(0.1, 0.25, 0.5, 0.75, 0.9)
-        Of two classes: probabilities of the second at which lines are drawn. Without `predict_proba` they are values
-        of the score, and -1, 0 and 1 by default.
+        For two classes: probabilities of the second at which contours are drawn. Without `predict_proba` they are
+        values of the score, by default -1, 0 and 1.
     resolution : int, default=200
-        Points of the grid along each axis.
+        Number of grid points along each axis.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -99,9 +99,7 @@ def decision_regions(
     across, up = _two_places(slices, columns)
     levels = _checked_levels(levels)
     if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer) or resolution < 2:
-        raise ParameterError(
-            f"The 'resolution' of decision_regions must be a whole number above 1, not {resolution!r}."
-        )
+        raise ParameterError(f"The 'resolution' of decision_regions must be an int >= 2, not {resolution!r}.")
     labels, name = (None, None) if y is None else target_values(X, y, slices.n_rows, "decision_regions")
     codes = None if labels is None else _coded(labels, classes)
 
@@ -110,7 +108,7 @@ def decision_regions(
     field = _field(model, classes, slices, {across: u, up: v}, levels)
     ax = axes(ax)
     _fill(ax, u, v, field)
-    ax.set_xlim(u[0], u[-1])  # before the lines: their labels are placed by where things are on the page
+    ax.set_xlim(u[0], u[-1])  # before the contours, whose labels are placed in display coordinates
     ax.set_ylim(v[0], v[-1])
     _draw_lines(ax, u, v, field)
     handles = _region_keys(classes) if codes is None else _draw_points(ax, slices, across, up, codes, classes)
@@ -129,24 +127,24 @@ def _classes(model: Any) -> Array:
     classes = getattr(model, "classes_", None)
     if classes is None:
         raise ParameterError(
-            f"decision_regions needs a classifier, and {type(model).__name__} has no classes_; "
-            "draw a regression with fitted_mean."
+            f"decision_regions needs a classifier, but {type(model).__name__} has no classes_; "
+            "plot a regression with fitted_mean."
         )
     if isinstance(classes, list) and len(classes) and np.ndim(classes[0]):
         raise ParameterError(
-            f"decision_regions draws one target, and {type(model).__name__} has {len(classes)}; draw a model of each."
+            f"decision_regions plots one target, but {type(model).__name__} has {len(classes)}; fit one model each."
         )
     return np.asarray(classes)
 
 
 def _two_places(slices: Slices, columns: Any) -> tuple[int, int]:
     if len(slices.names) < 2:
-        raise DataError("X has one column, and decision_regions needs two; draw one column with fitted_mean.")
+        raise DataError("X has one column, but decision_regions needs two; plot one column with fitted_mean.")
     if isinstance(columns, str) or len(columns) != 2:
         raise ParameterError(f"The 'columns' of decision_regions must be two columns, not {columns!r}.")
     across, up = (slices.place(column) for column in columns)
     if across == up:
-        raise ParameterError(f"The 'columns' of decision_regions must be two different ones, not {columns!r}.")
+        raise ParameterError(f"The 'columns' of decision_regions must be different, not {columns!r}.")
     return across, up
 
 
@@ -161,14 +159,14 @@ def _checked_levels(levels: Any) -> tuple[float, ...]:
 
 
 def _coded(labels: Array, classes: Array) -> Array:
-    """Labels as places among the classes."""
+    """Return labels as indices into the classes."""
     labels = labels.astype(object)  # so that numbers can be compared with text
     same = np.array([labels == label for label in classes.tolist()])
     known = same.any(axis=0)
     if not known.all():
         row = int(np.argmin(known))
         raise DataError(
-            f"y holds {labels.tolist()[row]!r} at row {row}, which is no class of the model; "
+            f"y is {labels.tolist()[row]!r} at row {row}, which is not a class of the model; "
             f"its classes are {', '.join(map(repr, classes.tolist()))}."
         )
     return np.asarray(same.argmax(axis=0))
@@ -178,7 +176,7 @@ def _coded(labels: Array, classes: Array) -> Array:
 
 
 def _field(model: Any, classes: Array, slices: Slices, sides: dict[int, Array], levels: tuple[float, ...]) -> _Field:
-    """What the model says on the grid."""
+    """Evaluate the model on the grid."""
     u, v = sides.values()
     shape = (len(v), len(u))
     moving = {j: values.ravel() for j, values in zip(sides, np.meshgrid(u, v), strict=True)}
@@ -202,7 +200,7 @@ def _field(model: Any, classes: Array, slices: Slices, sides: dict[int, Array], 
 
 
 def _agreeing(scores: Array, winner: Array) -> Array | None:
-    """The scores where the largest always wins; None where the model decides by something else."""
+    """Return the scores if the class with the largest score is always predicted, else None."""
     own = np.take_along_axis(scores, winner[None], axis=0)[0]
     return scores if bool((own >= scores.max(axis=0) - 1e-12 * np.abs(own)).all()) else None
 
@@ -216,23 +214,23 @@ def _share(size: Array) -> Array:
 
 
 def _fill(ax: Any, u: Array, v: Array, field: _Field) -> None:
-    """The winning class as a colour, as strong as it is sure."""
+    """Draw the predicted class as a colour, with its confidence as opacity."""
     from matplotlib.colors import to_rgb
 
     colours = np.array([to_rgb(colour(k)) for k in range(int(field.winner.max()) + 1)])
     opacity = _FAINT + (_STRONG - _FAINT) * field.sure
     image = np.concatenate([colours[field.winner], opacity[..., None]], axis=-1)
-    # A point of the grid is the middle of its cell.
+    # Grid points are the centres of their cells.
     half_u, half_v = (u[1] - u[0]) / 2, (v[1] - v[0]) / 2
     extent = (u[0] - half_u, u[-1] + half_u, v[0] - half_v, v[-1] + half_v)
     ax.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="none", zorder=0)
 
 
 def _draw_lines(ax: Any, u: Array, v: Array, field: _Field) -> None:
-    """Lines (1) of two classes, or the borders (2)."""
+    """Draw the contours (1) for two classes, or the boundaries (2)."""
     if field.line is not None:
         low, high = float(field.line.min()), float(field.line.max())
-        levels = [level for level in field.levels if low < level < high]  # a line that is nowhere would warn
+        levels = [level for level in field.levels if low < level < high]  # matplotlib warns about empty contours
         if levels:
             widths = [1.6 if level == field.border else 0.8 for level in levels]
             look = {"colors": INK, "linewidths": widths, "linestyles": "solid", "zorder": 1}
@@ -241,7 +239,7 @@ def _draw_lines(ax: Any, u: Array, v: Array, field: _Field) -> None:
         return
     K = int(field.winner.max()) + 1
     scores = np.array([field.winner == k for k in range(K)], float) if field.scores is None else field.scores
-    # A border lies between two classes, so those of all but the last class are all there are.
+    # A boundary is between two classes, so those of all but the last class are complete.
     for k in range(len(scores) - 1):
         lead = scores[k] - np.delete(scores, k, axis=0).max(axis=0)
         if lead.min() < 0 < lead.max():
@@ -249,9 +247,9 @@ def _draw_lines(ax: Any, u: Array, v: Array, field: _Field) -> None:
 
 
 def _label_points(drawn: Any, size: Array) -> list[tuple[float, ...]]:
-    """A point on each line for its label: away from the ends, and further along from line to line so that none meet.
+    """Return a label position on each contour: away from the ends, and shifted from contour to contour.
 
-    `size` is how wide and how high the picture is, in units of the data.
+    `size` is the width and height of the plot in data units.
     """
     paths, points = drawn.get_paths(), []
     for i, path in enumerate(paths):
@@ -290,7 +288,7 @@ def _draw_points(ax: Any, slices: Slices, across: int, up: int, codes: Array, cl
 
 
 def _region_keys(classes: Array) -> list[Any]:
-    """What a legend shows where there are no points."""
+    """Return the legend entries if there are no points."""
     from matplotlib.patches import Patch
 
     return [Patch(color=colour(k), alpha=_STRONG, label=str(label)) for k, label in enumerate(classes)]

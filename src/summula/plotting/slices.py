@@ -1,7 +1,7 @@
-"""Slices through a model: rows that vary in one or two columns and hold the others still.
+"""Slices through a model: rows that vary in one or two columns with the others fixed.
 
-Numbers are held at their median, anything else (text, categories, truth values) at its most frequent value. The rows
-are of the kind the data came in, array or frame, so that a model sees the names and types it was fitted on.
+Numeric columns are fixed at their median, others (text, categories, booleans) at their most frequent value. The rows
+have the type of the data, array or frame, so that the model gets the names and types it was fitted on.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ __all__ = ["Slices", "evaluated", "target_values"]
 
 Array = NDArray[Any]
 
-_BLOCK = 1 << 22  # numbers a model is given at once, so that wide data take little memory
+_BLOCK = 1 << 22  # number of values evaluated at once, which limits memory for wide data
 
 
 class Slices:
-    """Data to draw, of an array or a frame, and rows like them.
+    """Data to plot, as an array or a frame, and rows of slices through them.
 
     Parameters
     ----------
     X : array-like or frame
     function : str
-        The name of the plotting function, for error messages.
+        Name of the plotting function, for error messages.
     model : estimator
-        Of a frame the columns it was fitted on are taken, in its order.
+        Fitted model; from a frame the columns it was fitted on are selected.
     target : str, optional
-        A column of the frame that is no feature.
+        Column of the frame that is not a feature.
     """
 
     def __init__(self, X: Any, function: str, model: Any, target: str | None = None) -> None:
@@ -50,11 +50,11 @@ class Slices:
             width = self._rows.shape[1]
             self.names = [str(name) for name in known] if len(known) == width else [f"x{j}" for j in range(width)]
         if not self.n_rows:
-            raise DataError(f"X has no rows; {function} needs some to know what range to draw.")
+            raise DataError(f"X has no rows; {function} needs rows to determine the range of the plot.")
         self._still: dict[int, Any] = {}
 
     def place(self, column: Any) -> int:
-        """The number of a column given by number or by name."""
+        """Return the index of a column given by index or name."""
         d = len(self.names)
         if isinstance(column, str):
             if column not in self.names:
@@ -62,12 +62,12 @@ class Slices:
             return self.names.index(column)
         if isinstance(column, bool) or not isinstance(column, int | np.integer) or not -d <= column < d:
             raise ParameterError(
-                f"A column of {self.function} must be a name or a number from 0 to {d - 1}, not {column!r}."
+                f"A column of {self.function} must be a name or an int from 0 to {d - 1}, not {column!r}."
             )
         return int(column) % d
 
     def values(self, j: int) -> Array:
-        """A column as numbers."""
+        """Return a column as floats."""
         if self.frame is None:
             return np.asarray(self._rows[:, j], np.float64)
         import narwhals as nw
@@ -75,23 +75,23 @@ class Slices:
         column = self.frame.get_column(self.frame.columns[j])
         if not column.dtype.is_numeric():
             raise DataError(
-                f"Column {self.names[j]!r} holds {str(column.dtype).lower()} values; {self.function} needs a column "
-                "of numbers for an axis: choose another."
+                f"Column {self.names[j]!r} has {str(column.dtype).lower()} values; {self.function} needs a numeric "
+                "column for an axis: choose another."
             )
         return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)  # missing values become NaN
 
     def range(self, j: int, margin: float = 0.0) -> tuple[float, float]:
-        """The smallest and largest finite value of a column, moved apart by a share of their distance."""
+        """Return the smallest and largest finite value of a column, extended by a relative margin."""
         values = self.values(j)
         values = values[np.isfinite(values)]
         if not len(values):
-            raise DataError(f"Column {self.names[j]!r} holds no finite number; {self.function} cannot draw it.")
+            raise DataError(f"Column {self.names[j]!r} has no finite values; {self.function} cannot plot it.")
         low, high = float(values.min()), float(values.max())
         wide = (high - low) * margin if high > low else 0.5 * max(abs(high), 1.0)
         return low - wide, high + wide
 
     def held(self, moving: Sequence[int]) -> str:
-        """Words for how the columns that do not vary are held still; none when there are no others."""
+        """Describe the values of the fixed columns, for the title; empty if there are none."""
         others = [j for j in range(len(self.names)) if j not in moving]
         if not others:
             return ""
@@ -101,7 +101,7 @@ class Slices:
         return f"{many} median or most frequent value"
 
     def rows(self, moving: dict[int, Array]) -> Iterator[Any]:
-        """Rows with these values in these columns, in blocks, of the kind of the data."""
+        """Yield rows with these values in these columns, in blocks, of the type of the data."""
         for j in range(len(self.names)):
             if j not in moving and j not in self._still:
                 self._still[j] = self._held_value(j)
@@ -129,12 +129,12 @@ class Slices:
             elif self._is_number(j):
                 columns[name] = nw.new_series(name, np.full(length, self._still[j]), backend=library)
             else:
-                # A row that has the value is repeated, which keeps the type of the column with its categories.
+                # Repeating a row that has the value preserves the type of the column and its categories.
                 columns[name] = self.frame.get_column(name)[[self._still[j]] * length]
         return nw.from_dict(columns, backend=library).to_native()
 
     def _held_value(self, j: int) -> float | int:
-        """The median of a column of numbers; of another the row of its most frequent value."""
+        """Return the median of a numeric column, or the row of the most frequent value of another."""
         if self.frame is None or self._is_number(j):
             return _median(self.values(j))
         return _most_frequent(self.frame.get_column(self.frame.columns[j]))
@@ -144,15 +144,15 @@ class Slices:
 
 
 def evaluated(function: Callable[[Any], Any], slices: Slices, moving: dict[int, Array]) -> Array:
-    """What a method of a model says of the rows of a slice."""
+    """Evaluate a method of a model on the rows of a slice."""
     return np.concatenate([np.asarray(function(rows)) for rows in slices.rows(moving)])
 
 
 def target_values(X: Any, y: Any, rows: int, function: str) -> tuple[Array, str | None]:
-    """The targets as an array with one value a row, and their name where they have one."""
+    """Return the targets as an array with one value per row, and their name or None."""
     if isinstance(y, str):
         if not is_frame(X):
-            raise DataError(f"y={y!r} names a column, and X is no frame; give the values of y.")
+            raise DataError(f"y={y!r} is a column name, but X is not a frame; pass the values of y.")
         frame = opened(X)
         if y not in frame.columns:
             raise DataError(no_such_column(y, frame.columns))
@@ -162,14 +162,14 @@ def target_values(X: Any, y: Any, rows: int, function: str) -> tuple[Array, str 
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise DataError(f"y has shape {values.shape}; {function} draws one target: give one column.")
+        raise DataError(f"y has shape {values.shape}; {function} plots one target: pass one column.")
     if len(values) != rows:
-        raise DataError(f"X has {rows} rows and y has {len(values)}; give one value of y for each row.")
+        raise DataError(f"X has {rows} rows but y has {len(values)}; y must have one value per row.")
     return values, name if isinstance(name, str) and name else None
 
 
 def _features(frame: Any, model: Any, target: str | None) -> Any:
-    """The columns of a frame that a model reads, in its order."""
+    """Return the columns of a frame that a model uses, in its order."""
     known = getattr(model, "feature_names_in_", None)
     if known is None:
         return frame if target is None or target not in frame.columns else frame.drop([target])
@@ -182,27 +182,27 @@ def _features(frame: Any, model: Any, target: str | None) -> Any:
 def _array(X: Any, function: str) -> Array:
     if not isinstance(X, np.ndarray | list | tuple):
         raise DataError(
-            f"X is of type {type(X).__name__}; {function} needs rows in memory: give an array or a frame, "
-            "of a sample of the rows where there are many."
+            f"X is of type {type(X).__name__}; {function} needs rows in memory: pass an array or a frame, with a "
+            "sample of the rows if there are many."
         )
     try:
         rows = np.asarray(X)
         rows = rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"X does not hold numbers only; {function} needs them: give a frame for mixed data.") from None
+        raise DataError(f"X is not numeric; {function} needs numbers: pass a frame for mixed data.") from None
     if rows.ndim != 2:
-        raise DataError(f"X has {rows.ndim} dimension{'s' * (rows.ndim != 1)}; {function} needs rows and columns.")
+        raise DataError(f"X has {rows.ndim} dimension{'s' * (rows.ndim != 1)}; {function} needs a 2d array.")
     return rows
 
 
 def _median(values: Array) -> float:
-    there = values[~np.isnan(values)]
-    return float(np.median(there)) if len(there) else float("nan")
+    present = values[~np.isnan(values)]
+    return float(np.median(present)) if len(present) else float("nan")
 
 
 def _most_frequent(column: Any) -> int:
-    """A row that holds the most frequent value; of equally frequent ones the one seen first."""
+    """Return a row with the most frequent value; ties go to the first."""
     counts: dict[Any, list[int]] = {}
     for row, value in enumerate(column.to_list()):
         counts.setdefault(value, [0, row])[0] += 1
-    return max(counts.values(), key=lambda seen: (seen[0], -seen[1]))[1]
+    return max(counts.values(), key=lambda counted: (counted[0], -counted[1]))[1]

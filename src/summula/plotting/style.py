@@ -20,36 +20,36 @@ _SMALL = 8.0
 
 
 def colour(k: int) -> str:
-    """The colour of the k-th class or line."""
+    """Return the colour of the k-th class or line."""
     return _COLOURS[k % len(_COLOURS)]
 
 
 def marker(k: int) -> str:
-    """The marker of the k-th class or line."""
+    """Return the marker of the k-th class or line."""
     return _MARKERS[k % len(_MARKERS)]
 
 
 def check_installed() -> None:
-    """Say so, before any work is done, when matplotlib is missing."""
+    """Raise if matplotlib is not installed, before any work is done."""
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
         raise ModuleNotFoundError(
-            'Pictures need matplotlib, which is not installed: pip install "summula[cli]".', name="matplotlib"
+            'Plots need matplotlib, which is not installed: pip install "summula[cli]".', name="matplotlib"
         ) from None
 
 
 def axes(ax: Any = None) -> Any:
-    """The axes to draw on: those given, or new ones in a figure of their own."""
+    """Return the given axes, or new ones in a new figure."""
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(5.0, 3.75), layout="constrained")[1] if ax is None else ax
 
 
 def dress(ax: Any, across: str, up: str, title: str = "") -> None:
-    """Name the axes and give them the common look."""
+    """Label the axes and apply the common style."""
     ax.set_xlabel(across, fontsize=_TEXT, color=INK)
     ax.set_ylabel(up, fontsize=_TEXT, color=INK)
     if title:
@@ -62,7 +62,7 @@ def dress(ax: Any, across: str, up: str, title: str = "") -> None:
 
 def keyed(ax: Any, handles: Any = None, title: str | None = None, corner: str = "upper right") -> None:
     """Add a legend of the artists given, or of all that have a label."""
-    # In a fixed corner: looking for the best place takes long with many points.
+    # In a fixed corner, since searching for the best location is slow with many points.
     options = {"loc": corner, "fontsize": _SMALL, "title_fontsize": _SMALL, "framealpha": 0.9, "title": title}
     legend = ax.legend(**options) if handles is None else ax.legend(handles=handles, **options)
     legend.get_frame().set_edgecolor(GREY)

@@ -1,10 +1,10 @@
-"""Convergence: what a solver drives down, step by step.
+"""Convergence plots of solvers.
 
-Each solver has its own measure (see its docstring): the decrement of Newton's method, which estimates what is left to
-gain; the relative slope of conjugate gradients; the objective of L-BFGS. The last does not go to zero, so of a trace of
-objectives f_0, f_1, ... the excess is drawn,
+Each solver has its own convergence criterion (see its docstring): the Newton decrement, which estimates the distance to
+the minimum; the relative gradient norm of conjugate gradients; the objective of L-BFGS. The last does not converge to
+zero, so for a trace of objectives f_0, f_1, ... the excess is plotted,
 
-    f_i - min f,    min f the lowest objective that any of the solvers in the picture reached                  (1)
+    f_i - min f,    min f the smallest objective reached by any of the solvers in the plot                     (1)
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["convergence"]
 
 Array = NDArray[np.float64]
 
-_SAME = 1e-6  # a trace that ends this near the objective (as a share of it) is one of objectives
+_SAME = 1e-6  # a trace whose end agrees with the objective up to this relative error contains objectives
 
 
 class _Trace(NamedTuple):
-    """The trace of one solver, and the objective it ended at (NaN: not known)."""
+    """The trace of a solver, and its final objective (NaN if unknown)."""
 
     name: str
     values: Array
@@ -38,17 +38,17 @@ class _Trace(NamedTuple):
 
 
 def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """Draw what solvers drive down, step by step, on a logarithmic scale.
+    """Plot the convergence criterion of solvers against the step, on a logarithmic scale.
 
     Parameters
     ----------
     *solved : Solution, or fitted models of this package
-        Whose traces to draw. Solvers in one picture should solve one problem: a trace of objectives is drawn as what
-        it is above the lowest that any of them reached.
+        Solutions or models with a trace. Solvers in one plot should solve the same problem: objectives are plotted
+        relative to the smallest one reached by any of them.
     labels : sequence of str, optional
-        Their names, for the legend; names of classes by default.
+        Names for the legend; by default the class names.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = Non
     """
     check_installed()
     if not solved:
-        raise ParameterError("convergence has nothing to draw; give it at least one Solution or fitted model.")
+        raise ParameterError("convergence needs at least one Solution or fitted model.")
     if labels is not None and (isinstance(labels, str) or len(labels) != len(solved)):
         raise ParameterError(f"The 'labels' of convergence must be {len(solved)} names, one for each, not {labels!r}.")
     traces = [_traced(one, place) for place, one in enumerate(solved)]
@@ -89,31 +89,31 @@ def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = Non
 
 
 def _lowest(traces: list[_Trace]) -> float:
-    """The lowest objective any of the solvers reached, of (1)."""
+    """Return the smallest objective reached by any of the solvers, as in (1)."""
     ends = [trace.end for trace in traces] + [float(t.values.min()) for t in traces if t.of_objectives]
     return min((end for end in ends if np.isfinite(end)), default=0.0)
 
 
 def _heights(trace: _Trace, lowest: float) -> Array:
-    """A trace above the lowest value, without what has no place on a logarithmic scale."""
+    """Return a trace minus the smallest value, with NaN for values that are not positive."""
     above = trace.values - lowest
     if not (above > 0).any():
         raise DataError(
-            f"The trace of {trace.name} is zero throughout: it began at the answer; there is nothing to draw."
+            f"The trace of {trace.name} is zero throughout: it started at the solution, so there is nothing to plot."
         )
     return np.where(above > 0, above, np.nan)
 
 
 def _measure(objectives: list[bool]) -> str:
     if all(objectives):
-        return "objective above the lowest reached"
-    return "what each solver drives down" if len(objectives) > 1 else "what the solver drives down"
+        return "objective above the smallest"
+    return "convergence criterion"
 
 
 def _traced(one: Any, place: int) -> _Trace:
-    """The trace of a solution, or of the one a model was fitted by."""
+    """Return the trace of a solution, or of the solution of a fitted model."""
     name = type(one).__name__
-    # Solutions have a trace, likelihood models keep the fit that has it, least-squares models have it named.
+    # Solutions have `trace`, likelihood models store the fit that has it, least-squares models have `trace_`.
     holders = [one, getattr(one, "_fit", None)]
     holder = next((holder for holder in holders if isinstance(getattr(holder, "trace", None), tuple)), None)
     values = getattr(one, "trace_", None) if holder is None else holder.trace
@@ -123,10 +123,8 @@ def _traced(one: Any, place: int) -> _Trace:
 
         if isinstance(one, BaseEstimator):
             check_is_fitted(one)
-        raise ParameterError(f"{name} keeps no trace; convergence needs a Solution or a model fitted in steps.")
+        raise ParameterError(f"{name} has no trace; convergence needs a Solution or an iteratively fitted model.")
     if not len(values):
-        raise DataError(
-            f"The trace of {name} is empty: it was solved at once, without steps; there is nothing to draw."
-        )
+        raise DataError(f"The trace of {name} is empty: it was solved without iterations, so there is nothing to plot.")
     end = float(getattr(holder, "value", np.nan))
     return _Trace(f"solution {place + 1}" if holder is one else name, np.asarray(values, np.float64), end)

@@ -1,12 +1,12 @@
-"""Weight space: the plane of all weights, in which rows are lines.
+"""Weight space: the plane of all weight vectors, in which rows are lines.
 
 A hyperplane through the origin in x-space, {x : w'x = 0}, is a point w in w-space; a row x is a line there,
 
-    {w : w'x = 0},      with the weights that judge it right on one side,      y w'x > 0.                      (1)
+    {w : w'x = 0},      with the weights that classify it correctly on one side,      y w'x > 0.               (1)
 
-The weights that judge every row right are where all these sides meet: a cone with its tip at the origin, empty when
-the classes cannot be separated. With one column, and 1 as a second (the fictitious dimension), the picture is that of
-a slope and an intercept.
+The weights that classify all rows correctly are the intersection of these half-planes: a cone with its apex at the
+origin, empty if the classes are not separable. With one column and a constant 1 as the second, the axes are slope and
+intercept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["weight_space"]
 
 Array = NDArray[Any]
 
-_MARGIN = 0.25  # around the weights drawn, as a share of their reach
+_MARGIN = 0.25  # around the weights, relative to their range
 _TURN = 2 * np.pi
 
 
@@ -35,20 +35,21 @@ def weight_space(
     intercept: bool = False,
     ax: Any = None,
 ) -> Any:
-    """Draw rows as lines in the plane of weights, and the cone of the weights that judge all of them right.
+    """Plot rows as lines in weight space, and the cone of the weights that classify all of them correctly.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, 2), or (n_samples, 1) with `intercept`
-        Rows; each becomes the line of weights orthogonal to it, with a tick on the side that judges it right.
+        Rows; each is drawn as the line of weights orthogonal to it, with a tick on the side that classifies it
+        correctly.
     y : array-like of shape (n_samples,)
-        Labels of two classes; the larger one wants w'x > 0.
+        Labels of two classes; the larger one requires w'x > 0.
     weights : array-like of shape (n_weights, 2) or (2,), optional
-        Weights to mark, joined in their order: those a perceptron went through.
+        Weights to mark, connected in order, such as the iterates of a perceptron.
     intercept : bool, default=False
-        Whether X has one column, to which 1 is added: weights are then slope and intercept.
+        Whether X has one column, to which a constant 1 is added: weights are then slope and intercept.
     ax : matplotlib Axes, optional
-        Where to draw; new axes by default.
+        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -60,7 +61,7 @@ def weight_space(
     >>> from summula.plotting import weight_space
     >>> ax = weight_space([[1.0, 2.0], [-1.0, 1.0], [-2.0, -1.0]], [1, 1, -1], [[0.0, 0.0], [1.0, 2.0]])
     >>> ax.get_title()
-    'weights between the lines judge all 3 rows right'
+    'weights in the cone classify all 3 rows correctly'
     >>> pyplot.close(ax.figure)
     """
     check_installed()
@@ -73,7 +74,7 @@ def weight_space(
     if arc is not None:
         fan = np.linspace(*arc, 65)
         corner = 2 * reach * np.column_stack([np.cos(fan), np.sin(fan)])
-        ax.fill(*np.vstack([[0.0, 0.0], corner]).T, color=colour(2), alpha=0.25, lw=0, label="judge all rows right")
+        ax.fill(*np.vstack([[0.0, 0.0], corner]).T, color=colour(2), alpha=0.25, lw=0, label="all rows correct")
     for k, name in enumerate(classes):
         _draw_lines(ax, rows[signs == 2 * k - 1], 2 * k - 1, reach, k, str(name))
     if path is not None:
@@ -82,14 +83,14 @@ def weight_space(
     ax.set_xlim(-reach, reach)
     ax.set_ylim(-reach, reach)
     ax.set_aspect("equal")
-    what = "no weights judge all" if arc is None else "weights between the lines judge all"
-    dress(ax, *(("slope", "intercept") if intercept else ("w0", "w1")), f"{what} {len(rows)} rows right")
+    what = "no weights classify all" if arc is None else "weights in the cone classify all"
+    dress(ax, *(("slope", "intercept") if intercept else ("w0", "w1")), f"{what} {len(rows)} rows correctly")
     keyed(ax, corner=_corner(arc))
     return ax
 
 
 def _corner(arc: tuple[float, float] | None) -> str:
-    """Where the legend hides nothing of the cone: across from it."""
+    """Return the corner of the legend, opposite to the cone."""
     if arc is None:
         return "upper right"
     middle = (arc[0] + arc[1]) / 2
@@ -97,23 +98,23 @@ def _corner(arc: tuple[float, float] | None) -> str:
 
 
 def _rows(X: Any, y: Any, intercept: bool) -> tuple[Array, Array, Array]:
-    """Rows of two numbers, both classes, and the sign of each row."""
+    """Return the rows with two columns, the classes, and the sign of each row."""
     try:
         rows = np.asarray(X, np.float64)
     except (TypeError, ValueError):
-        raise DataError("X holds values that are no numbers; weight_space draws rows of numbers.") from None
-    wanted = 1 if intercept else 2
-    if rows.ndim != 2 or rows.shape[1] != wanted or not len(rows):
+        raise DataError("X is not numeric; weight_space needs rows of numbers.") from None
+    width = 1 if intercept else 2
+    if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
         kind = "one column, to which 1 is added" if intercept else "two columns"
-        raise DataError(f"X has shape {rows.shape}; weight_space draws rows of {kind}.")
+        raise DataError(f"X has shape {rows.shape}; weight_space needs rows of {kind}.")
     if not np.isfinite(rows).all():
-        raise DataError("X holds NaN or infinite values, which are no lines; drop those rows.")
+        raise DataError("X has NaN or infinite values; drop those rows.")
     labels = np.asarray(y).ravel()
     if len(labels) != len(rows):
-        raise DataError(f"X has {len(rows)} rows and y has {len(labels)}; they must be as many.")
+        raise DataError(f"X has {len(rows)} rows but y has {len(labels)}; they must be equal.")
     classes = np.unique(labels)
     if len(classes) != 2:
-        raise DataError(f"y has {len(classes)} classes; weight_space draws two.")
+        raise DataError(f"y has {len(classes)} classes; weight_space needs two.")
     if intercept:
         rows = np.column_stack([rows, np.ones(len(rows))])
     return rows, classes, np.where(labels == classes[1], 1.0, -1.0)
@@ -124,18 +125,18 @@ def _path(weights: Any) -> Array | None:
         return None
     path = np.atleast_2d(np.asarray(weights, np.float64))
     if path.ndim != 2 or path.shape[1] != 2 or not len(path) or not np.isfinite(path).all():
-        raise ParameterError(f"The 'weights' must be points of two finite numbers each; their shape is {path.shape}.")
+        raise ParameterError(f"The 'weights' must be finite and of shape (n, 2) or (2,); got {path.shape}.")
     return path
 
 
 def _right_arc(right: Array) -> tuple[float, float] | None:
-    """The directions w with w'r > 0 for all r, as an interval of angles; None when there are none.
+    """Return the directions w with w'r > 0 for all r as an interval of angles, or None if there are none.
 
-    Directions right for r lie within a quarter turn of it, so all r together leave what is left of half a turn when
-    the arc they span is taken off.
+    Directions with w'r > 0 are within a quarter turn of r, so the interval is half a turn minus the arc spanned by all
+    r.
     """
     if not right.any(axis=1).all():
-        return None  # a row of zeros is on no side
+        return None  # a row of zeros is on neither side
     angles = np.sort(np.arctan2(right[:, 1], right[:, 0]))
     gaps = np.diff(np.append(angles, angles[0] + _TURN))
     widest = int(np.argmax(gaps))
@@ -147,7 +148,7 @@ def _right_arc(right: Array) -> tuple[float, float] | None:
 
 
 def _draw_lines(ax: Any, rows: Array, sign: float, reach: float, k: int, name: str) -> None:
-    """The lines of one class, with a tick towards the weights that judge the row right."""
+    """Draw the lines of one class, with a tick towards the weights that classify the row correctly."""
     sizes = np.hypot(*rows.T)
     units = rows[sizes > 0] / sizes[sizes > 0, None]
     label = name
