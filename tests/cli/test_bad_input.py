@@ -47,7 +47,7 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
         ("y\n" + "a\nb\n" * 20, "The table has no column but the target 'y'"),
         ("x,y\n" + "1,a\n2,a\n" * 20, "The target 'y' is 'a' in every row; there is nothing to predict"),
         ("x,y\n" + "1,\n2,\n" * 20, "Every value of the target 'y' is missing"),
-        ("x,y\n" + "1,a\n1,b\n" * 20, "No column is left to learn from ('x': all values are the same)"),
+        ("x,y\n" + "1,a\n1,b\n" * 20, "All columns were dropped ('x': all values are the same)"),
         ("x,y\n" + "".join(f'{i},"1,{i:03d}"\n' for i in range(40)), "write numbers without thousands separators"),
         ("x,y\n" + "".join(f"{i},user-{i}\n" for i in range(40)), "40 different texts in 40 rows, such as 'user-0'"),
         (b"x,y\n" + b"Z\xfcrich,1\nBern,2\n" * 20, "save the file in the encoding UTF-8"),
@@ -96,7 +96,7 @@ def test_text_where_numbers_were_at_training(species: Trained, tmp_path: Path) -
     lines[4] = ",".join([*cells[:2], '"long"', *cells[3:]])
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     said = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
-    assert "Column 'bill_length_mm' held numbers in the training data and holds 'long' at line 5 of" in said
+    assert "Column 'bill_length_mm' had numbers in the training data but is 'long' at line 5 of" in said
     assert not (tmp_path / "p.csv").exists()
 
 

@@ -53,7 +53,7 @@ modes = pytest.mark.parametrize("more", [(), ("--stream",)], ids=["in memory", "
 def test_a_bad_cell_of_train(row: int, more: tuple[str, ...], tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", row, 0, "inf")
     said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)
-    assert f"Column 'x' holds infinity at {line(path, row)};" in said
+    assert f"Column 'x' is infinite at {line(path, row)};" in said
 
 
 @modes
@@ -63,7 +63,7 @@ def test_a_bad_cell_in_a_later_block(more: tuple[str, ...], tmp_path: Path, monk
     for row in (LEARNT[-2], ASIDE[-1]):
         path = table(tmp_path / "t.csv", row, 0, "-inf")
         said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)
-        assert f"holds infinity at {line(path, row)};" in said
+        assert f"is infinite at {line(path, row)};" in said
 
 
 def test_rows_of_a_block_of_which_some_are_chosen() -> None:
@@ -98,8 +98,8 @@ def test_a_column_that_is_text_because_of_one_cell_says_which(tmp_path: Path) ->
     rows = [[str(i * 37 / 7), str(i % 4), "ab"[i % 2]] for i in range(N)]
     there = split_rows(np.ones(N, bool), None, 0.2, 0).held_out
     for row, words in (
-        (int(np.argmin(there)), "it holds numbers, and text such as '1_000'"),
-        (int(np.argmax(there)), "it holds numbers as text"),  # which is among the rows held out
+        (int(np.argmin(there)), "it contains numbers and text such as '1_000'"),
+        (int(np.argmax(there)), "it contains numbers stored as text"),  # which is among the rows held out
     ):
         changed = [["1_000", *one[1:]] if i == row else one for i, one in enumerate(rows)]
         path.write_text("\n".join([HEADER, *(",".join(one) for one in changed)]) + "\n")
@@ -122,21 +122,21 @@ def penguins(species: Trained, path: Path, row: int, column: str, value: Any, *,
 
 def test_inspect(species: Trained, tmp_path: Path) -> None:
     path = penguins(species, tmp_path / "t.csv", 29, "bill_length_mm", float("inf"))
-    assert f"Column 'bill_length_mm' holds infinity at {line(path, 29)};" in failure(3, "inspect", path)
+    assert f"Column 'bill_length_mm' is infinite at {line(path, 29)};" in failure(3, "inspect", path)
 
 
 def test_predict_and_certify(species: Trained, tmp_path: Path) -> None:
     path = penguins(species, tmp_path / "t.csv", 29, "bill_length_mm", float("inf"), empty=(0, 4, 9))
     for command in (("predict", species.folder, path, "-o", tmp_path / "p.csv"), ("certify", species.folder, path)):
         said = failure(3, *command)
-        assert f"Column 'bill_length_mm' holds infinity at {line(path, 29)};" in said
+        assert f"Column 'bill_length_mm' is infinite at {line(path, 29)};" in said
 
 
 def test_certify_in_a_later_block(species: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_encoder_blocks, "BLOCK_ROWS", 16)
     monkeypatch.setattr("summula.certification.rows._BLOCK", 32)
     path = penguins(species, tmp_path / "t.csv", 129, "bill_length_mm", float("inf"), empty=(0, 4, 40, 125))
-    assert f"holds infinity at {line(path, 129)};" in failure(3, "certify", species.folder, path)
+    assert f"is infinite at {line(path, 129)};" in failure(3, "certify", species.folder, path)
 
 
 def test_rows_of_other_formats_are_counted_from_one(species: Trained, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_rows_of_other_formats_are_counted_from_one(species: Trained, tmp_path: 
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table(fresh), path)
     said = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
-    assert f"holds infinity at row 30 of {path} (the first is row 1);" in said
+    assert f"is infinite at row 30 of {path} (the first is row 1);" in said
 
 
 def test_rows_of_text_in_an_unusual_form_are_those_of_the_file(species: Trained, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_rows_of_text_in_an_unusual_form_are_those_of_the_file(species: Trained,
     path = tmp_path / "t.csv"
     path.write_text(plain.read_text().replace(",", ";"))
     said = failure(3, "predict", species.folder, path, "-o", tmp_path / "p.csv")
-    assert f"holds infinity at row 31 of {path} (the header is row 1);" in said
+    assert f"is infinite at row 31 of {path} (the header is row 1);" in said
 
 
 def test_rows_of_several_files_are_those_of_their_own(species: Trained, tmp_path: Path) -> None:
@@ -162,4 +162,4 @@ def test_rows_of_several_files_are_those_of_their_own(species: Trained, tmp_path
     (folder / "1.csv").write_text(species.fresh.read_text())
     bad = penguins(species, folder / "2.csv", 29, "bill_length_mm", float("inf"))
     said = failure(3, "predict", species.folder, folder, "-o", tmp_path / "p.csv")
-    assert f"holds infinity at {line(bad, 29)};" in said
+    assert f"is infinite at {line(bad, 29)};" in said

@@ -237,7 +237,7 @@ def test_bad_weights_are_refused_and_nothing_is_half_fitted(tmp_path: Path) -> N
         (rows, weights()[1:], "one weight per row"),
         (rows, 0.0 * weights(), "All sample weights are zero"),
     ]
-    bad += [(rows, "wheight", "no column 'wheight'"), (scan, "town", "holds no numbers"), (scan, "n", "")]
+    bad += [(rows, "wheight", "no column 'wheight'"), (scan, "town", "is not numeric"), (scan, "n", "")]
     for X, weight, said in bad:
         encoder = TableEncoder()
         if said:

@@ -30,7 +30,7 @@ def test_it_finds_its_target_in_the_frame() -> None:
     assert right.mean() > 0.98
     apart = species().fit(penguins.drop_columns(["species"]), penguins["species"].to_numpy())
     assert np.array_equal(apart.predict_proba(penguins), model.predict_proba(penguins))
-    with pytest.raises(DataError, match="give a frame, or the target as y"):
+    with pytest.raises(DataError, match="pass a frame, or the target as y"):
         species().fit(np.zeros((3, 2)))
 
 
@@ -96,5 +96,5 @@ def test_scores_and_written_predictions(tmp_path: Path) -> None:
     table = pa.table({"x": [0.0, 1.0, 2.0, 3.5], "y": [0.0, 1.0, 2.0, 3.0]})
     numbers = TableModel(TableEncoder(), LinearRegression(), "y").fit(table)
     assert numbers.score(table) == pytest.approx(np.corrcoef(table["x"], table["y"])[0, 1] ** 2)
-    with pytest.raises(ParameterError, match="'y' holds numbers"):
+    with pytest.raises(ParameterError, match="'y' is numeric"):
         numbers.predict_to(table, tmp_path / "out.csv", proba=True)

@@ -238,9 +238,9 @@ def test_what_is_no_sample() -> None:
     with pytest.raises(DataError, match="The variance is negative or missing"):
         bernstein_bounds(0.5, np.nan, 10)
     for k in (-1, 11, 2.5, np.nan):
-        with pytest.raises(DataError, match="The number of errors must be whole"):
+        with pytest.raises(DataError, match="The number of errors must be an integer"):
             clopper_pearson_bounds(k, 10)
-    with pytest.raises(DataError, match="McNemar's test needs two numbers of rows"):
+    with pytest.raises(DataError, match="McNemar's test needs two row counts"):
         mcnemar(-1, 3)
     with pytest.raises(ParameterError, match="alpha must be a number between 0 and 1"):
         order_statistic(10, 0.0)

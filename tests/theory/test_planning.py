@@ -55,13 +55,13 @@ def test_fifty_nine_again() -> None:
     ("arguments", "message"),
     [
         ({"error": -0.1, "limit": 0.1}, "error must be in the range"),
-        ({"error": 0.1, "limit": 0.1}, "limit must be more than the error of 0.1 and at most 1"),
-        ({"error": 0.1, "limit": 1.1}, "limit must be more than the error"),
+        ({"error": 0.1, "limit": 0.1}, "limit must be greater than the error of 0.1 and at most 1"),
+        ({"error": 0.1, "limit": 1.1}, "limit must be greater than the error"),
         ({"error": 0.1}, "Pass exactly one of limit and width"),
         ({"error": 0.1, "limit": 0.2, "width": 0.2}, "Pass exactly one of limit and width"),
-        ({"error": 0.1, "width": 0.0}, "width must be more than 0"),
+        ({"error": 0.1, "width": 0.0}, "width must be in the range"),
         ({"error": 0.1, "width": 0.1, "delta": 0}, "delta must be a number between 0 and 1"),
-        ({"error": 0.1, "width": 0.1, "n_models": 0}, "n_models must be a number of models"),
+        ({"error": 0.1, "width": 0.1, "n_models": 0}, "n_models must be an int >= 1"),
     ],
 )
 def test_what_cannot_be_planned(arguments: dict[str, Any], message: str) -> None:

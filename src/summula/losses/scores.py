@@ -11,7 +11,7 @@ With z = y p for y = -1 or 1, and r = p - y for numeric targets,
     huber                         r^2 / 2 if |r| <= bend, else bend |r| - bend^2 / 2
     epsilon_insensitive           max(0, |r| - bend)
     squared_epsilon_insensitive   max(0, |r| - bend)^2
-    quantile                      (1 - bend) r if r > 0, else -bend r           (minimised by the quantile of level bend)
+    quantile                      (1 - bend) r if r > 0, else -bend r        (minimised by the quantile of level bend)
 
 At a kink the slope is a subgradient, and the curvature one-sided. `kernels.py` has the same losses compiled, by the
 numbers in `TAGS`, since kernels that take functions as arguments cannot be cached.

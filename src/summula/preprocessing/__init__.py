@@ -1,4 +1,4 @@
-"""Scaling of features, tables of mixed columns as numbers, and models of such tables."""
+"""Preprocessing: feature scaling, discretisation, encoding of mixed tables, and models of such tables."""
 
 from summula.preprocessing.k_bins_discretizer import KBinsDiscretizer
 from summula.preprocessing.standard_scaler import StandardScaler

@@ -1,11 +1,11 @@
-"""Columns cut into bins: of equal width, with equally many rows, or around the centres of one-dimensional k-means.
+"""Discretisation of columns into bins: of equal width, by quantiles, or by one-dimensional k-means.
 
-    uniform     edges at min + (max - min) b / B,   b = 0, ..., B: minima and maxima of all rows
+    uniform     edges at min + (max - min) b / B,   b = 0, ..., B, with the minima and maxima of all rows
     quantile    edges at the quantiles b / B
     kmeans      edges halfway between centres; each centre is the mean of its bin
 
-Quantiles and centres are computed from all rows, or from `subsample` of them where there are more: rows are drawn by
-their numbers, so arrays, files and Dask collections give the same bins.
+Quantiles and centres are computed from all rows, or from a random sample of `subsample` of them; the sample depends
+only on row numbers, so arrays, files and Dask collections give the same bins.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = ["KBinsDiscretizer"]
 
 Array = NDArray[np.float64]
 
-_NARROW = 1e-8  # bins that are no wider are removed
-_STEPS = 300  # of k-means
+_NARROW = 1e-8  # bins of at most this width are removed
+_STEPS = 300  # maximum number of k-means steps
 _METHODS = (
     "inverted_cdf",
     "averaged_inverted_cdf",
@@ -61,7 +61,7 @@ _float_type = Allowed(_is_float_type, "float32 or float64")
 
 @dataclass(frozen=True)
 class _Extremes(Sum):
-    """Smallest and largest value of every column, over rows with a weight."""
+    """Smallest and largest value of each column, over rows with positive weight."""
 
     weight: float
     low: Array = field(metadata=merged_by(np.minimum))
@@ -84,14 +84,14 @@ class _Extremes(Sum):
 
 
 class _Rows(NamedTuple):
-    """Some rows, and their weights where they have any."""
+    """A subset of the rows, and their weights if any."""
 
     X: Array
     weight: Array | None
 
 
 def _edges_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: one edge more than bins, for each column."""
+    """Validation rule of saved models: each column has one more edge than bins."""
     for j, (edges, bins) in enumerate(zip(model.bin_edges_, model.n_bins_.tolist(), strict=True)):
         if edges.shape != (bins + 1,) or not (np.diff(edges) > 0).all():
             return f"bin_edges_[{j}] must be {bins + 1} ascending numbers"
@@ -105,30 +105,31 @@ def _edges_rule(model: Any, sizes: schema.Sizes) -> str | None:
     bin_edges_=schema.Items(schema.Array("float64", "...", finite=False), "n_features"),
 )
 class KBinsDiscretizer(Transformer):
-    """Numbers as bins.
+    """Discretise numeric columns into bins.
 
     Parameters
     ----------
     n_bins : int or array-like of shape (n_features,), default=5
         Number of bins, at least 2.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
-        Indicators as a sparse or a dense matrix, or numbers of bins.
+        Encode bins as indicators in a sparse or a dense matrix, or as integers.
     strategy : {"uniform", "quantile", "kmeans"}, default="quantile"
-        Bins of equal width, with equally many rows, or around centres.
+        Bins of equal width, with equal numbers of rows, or by one-dimensional k-means.
     quantile_method : str, default="averaged_inverted_cdf"
-        As in `numpy.quantile`; with weights the default or "inverted_cdf".
+        As in `numpy.quantile`; with sample weights the default or "inverted_cdf".
     dtype : {None, float32, float64}, optional
-        Of the result; that of the input when None.
+        Data type of the result; by default that of the input.
     subsample : int or None, default=200_000
-        Largest number of rows that quantiles and centres are computed from; None uses all.
+        Maximum number of rows used to compute quantiles and centres; None uses all.
     random_state : int, Generator or None, optional
-        Which rows these are.
+        Seed for drawing the subsample.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_bins of the column + 1,)
+        Edges of the bins of each column.
     n_bins_ : ndarray of shape (n_features,)
-        Bins of each column; narrow ones are removed, and constant columns have one.
+        Number of bins of each column; bins that are too narrow are removed, and constant columns have one.
 
     Examples
     --------
@@ -175,22 +176,22 @@ class KBinsDiscretizer(Transformer):
         X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            For quantiles and centres.
+            Sample weights, used for quantiles and centres.
 
         Returns
         -------
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            wanted = self._wanted(run.source.n_features)
+            n_bins = self._bins_per_column(run.source.n_features)
             extremes = run.sum(_Extremes, None)
             rows = None if self.strategy == "uniform" else self._sampled(run)
-            found = [self._edges(j, int(b), extremes, rows) for j, b in enumerate(wanted)]
+            found = [self._edges(j, int(b), extremes, rows) for j, b in enumerate(n_bins)]
             self.bin_edges_ = found
             self.n_bins_ = np.array([len(edges) - 1 for edges in found], np.int64)
         return self
 
-    def _wanted(self, d: int) -> NDArray[np.int64]:
+    def _bins_per_column(self, d: int) -> NDArray[np.int64]:
         if np.ndim(self.n_bins) == 0:
             return np.full(d, self.n_bins, np.int64)
         bins = np.asarray(self.n_bins)
@@ -205,7 +206,7 @@ class KBinsDiscretizer(Transformer):
         return bins.astype(np.int64)
 
     def _sampled(self, run: Run) -> _Rows:
-        """The rows that quantiles and centres are computed from."""
+        """Return the rows from which quantiles and centres are computed."""
         n, chosen = run.source.n_rows, None
         if self.subsample is not None and n > self.subsample:
             seed = int(np.random.default_rng(self.random_state).integers(2**31)) if _is_drawn(self.random_state) else 0
@@ -244,7 +245,7 @@ class KBinsDiscretizer(Transformer):
         return len(self.n_bins_) if self.encode == "ordinal" else int(self.n_bins_.sum())
 
     def _numbers(self, chunk: Chunk) -> Array:
-        """The number of the bin of every value; missing values stay missing."""
+        """Return the index of the bin of each value; NaN for missing values."""
         X = chunk.block(np.float64)
         out = np.empty(X.shape)
         for j, edges in enumerate(self.bin_edges_):
@@ -265,7 +266,7 @@ class KBinsDiscretizer(Transformer):
         out[~known.all(axis=1)] = np.nan  # located by the caller
 
     def transform(self, X: Any) -> Any:
-        """The bin of every value.
+        """Encode each value by its bin.
 
         Parameters
         ----------
@@ -279,7 +280,7 @@ class KBinsDiscretizer(Transformer):
         if self.encode == "onehot" and source.streams:
             source.release()
             raise DataError(
-                "encode='onehot' gives one sparse matrix, which needs the rows in memory: use encode='ordinal' or "
+                "encode='onehot' returns one sparse matrix, which needs the rows in memory: use encode='ordinal' or "
                 "'onehot-dense' for files and Dask collections."
             )
         dtype = source.dtype if self.dtype is None else np.dtype(self.dtype)
@@ -300,12 +301,12 @@ class KBinsDiscretizer(Transformer):
         return sparse.csr_matrix((np.ones(n * d, dtype), columns, ends), shape=(n, int(self.n_bins_.sum())))
 
     def inverse_transform(self, X: Any) -> Array:
-        """Centres of bins.
+        """Replace bins by their centres.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_outputs)
-            What `transform` gave.
+            Rows transformed by `transform`.
 
         Returns
         -------
@@ -329,7 +330,7 @@ class KBinsDiscretizer(Transformer):
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the output columns."""
+        """Return the names of the output columns."""
         check_is_fitted(self)
         fitted = getattr(self, "feature_names_in_", None)
         names = [f"x{j}" for j in range(self.n_features_in_)] if fitted is None else fitted.tolist()
@@ -354,7 +355,7 @@ def _write(numbers: Any, chunk: Chunk, out: Array) -> None:
 
 
 def _taken(chosen: NDArray[np.intp] | None, part: Part) -> _Rows:
-    """The chosen rows of a part; all where none are chosen."""
+    """Return the chosen rows of a part; all rows if `chosen` is None."""
     X, weight = [], []
     for chunk in part.chunks():
         block = chunk.block(np.float64)
@@ -369,7 +370,7 @@ def _taken(chosen: NDArray[np.intp] | None, part: Part) -> _Rows:
 
 
 def _quantiles(x: Array, weight: Array | None, bins: int, method: Any) -> Array:
-    """The quantiles at multiples of 1 / bins."""
+    """Return the quantiles at multiples of 1 / bins."""
     if weight is None:
         return np.asarray(np.percentile(x, np.linspace(0, 100, bins + 1), method=method))
     if method not in ("inverted_cdf", "averaged_inverted_cdf"):
@@ -391,7 +392,7 @@ def _quantiles(x: Array, weight: Array | None, bins: int, method: Any) -> Array:
 
 
 def _centres(x: Array, weight: Array | None, bins: int, low: float, high: float) -> Array:
-    """Centres of one-dimensional k-means, from starting points in the middle of bins of equal width."""
+    """Return the centres of one-dimensional k-means, started from the centres of bins of equal width."""
     order = np.argsort(x, kind="stable")
     values = x[order]
     w = np.ones(len(values)) if weight is None else weight[order]

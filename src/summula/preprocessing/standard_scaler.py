@@ -2,7 +2,7 @@
 
     mean = o + s / W,      variance = q / W - (s / W)^2                                                         (1)
 
-Missing values (NaN) are passed over by the sums and kept by the transform.
+Missing values (NaN) are ignored in the sums and kept by the transform.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ _ONE_EACH = schema.Array("float64", "n_features", finite=False) | None
     **SAVED_SUMS | {"_sums": schema.Object(Moments, n_features="n_features", n_groups="n_groups")},
 )
 class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
-    """Scale every column to mean 0 and variance 1.
+    """Standardise columns to mean 0 and variance 1.
 
     Parameters
     ----------
     copy : bool, default=True
-        If False, a float array is scaled in place.
+        Whether to return a copy; if False, a float array is scaled in place.
     with_mean : bool, default=True
-        Whether the mean is taken off; sparse data cannot be centred.
+        Whether to subtract the mean; sparse data cannot be centred.
     with_std : bool, default=True
-        Whether columns are divided by their standard deviation.
+        Whether to divide columns by their standard deviation.
     max_time : float, optional
-        Seconds after which a fit gives up.
+        Time limit of a fit in seconds.
 
     Attributes
     ----------
     mean_, var_, scale_ : ndarray of shape (n_features,), or None
-        Mean, variance and divisor of each column; a constant column is divided by 1.
+        Mean, variance and scale of each column; the scale of a constant column is 1.
     n_samples_seen_ : int or ndarray of shape (n_features,)
-        Rows seen (their weight, when there are weights), a column where values are missing.
+        Number of rows (sum of weights, if there are weights); one value per column if values are missing.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -111,7 +111,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         variance, mean = sums.variance, sums.mean
         self.mean_ = None if plain else mean
         self.var_ = variance if self.with_std else None
-        # A spread below the rounding of the values themselves is no spread.
+        # A standard deviation below the rounding error of the values means that the column is constant.
         unit = float(np.finfo(self._dtype).eps)
         constant = np.sqrt(variance) <= 4 * unit * np.abs(mean)
         self.scale_ = np.where(constant, 1.0, np.sqrt(variance)) if self.with_std else None
@@ -127,7 +127,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
         copy : bool, optional
-            Instead of the parameter `copy`.
+            Overrides the parameter `copy`.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
         return shift, None if self.scale_ is None else self.scale_.astype(source.dtype)
 
     def _output(self, X: Any, source: Source, copy: bool | None) -> Array | None:
-        """Where the result goes: X itself, or a new array in the order that X fills fastest; None for files."""
+        """Return the output array: X itself, or a new one in the memory order of X; None for files."""
         if source.streams:
             return None
         in_place = not (self.copy if copy is None else copy)
@@ -192,4 +192,4 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
 
 def _refuse_centring(with_mean: bool) -> None:
     if with_mean:
-        raise DataError("Cannot center sparse matrices: pass `with_mean=False` instead, or make the data dense first.")
+        raise DataError("Cannot center sparse matrices: pass `with_mean=False` instead, or convert X to a dense array.")

@@ -1,7 +1,7 @@
-"""Turn a table of numbers, categories, booleans and dates into columns of numbers, from one pass of sums.
+"""Encode tables of numbers, categories, booleans and dates as numeric columns, learned in one pass.
 
-What is learned of a column adds up over rows (`table_encoder_sums.py`): counts, means, spreads, how often each text
-occurs. From these follow its kind and its encoding (`table_encoder_plans.py`), the same for a frame in memory and for
+The statistics of a column are sums over rows (`table_encoder_sums.py`): counts, means, standard deviations, frequencies
+of texts. They determine its kind and encoding (`table_encoder_plans.py`), in the same way for frames in memory and
 files of any size.
 """
 
@@ -34,7 +34,7 @@ Array = NDArray[Any]
 
 
 def column_sums(blocks: Blocks, weight: Array | str | None = None) -> dict[str, ColumnSums]:
-    """The sums of every column, in one pass over the rows; weights are an array, or a column of the blocks."""
+    """Compute the sums of each column in one pass; weights are an array, or the name of a column of the blocks."""
 
     def of_piece(piece: Piece) -> dict[str, ColumnSums]:
         columns = piece.columns()
@@ -46,12 +46,12 @@ def column_sums(blocks: Blocks, weight: Array | str | None = None) -> dict[str, 
 
 
 def weight_of(columns: Columns, weight: Array | str, start: int, stop: int) -> Array:
-    """The weights of a block; a column of weights is taken out of it."""
+    """Return the weights of a block; a column of weights is removed from it."""
     if not isinstance(weight, str):
         return weight[start:stop]
     values = columns.pop(weight)
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
-        raise DataError(f"The column of weights {weight!r} holds no numbers; give one that does.")
+        raise DataError(f"The weight column {weight!r} is not numeric; weights must be numbers.")
     return _checked_weight(values, start)
 
 
@@ -61,10 +61,10 @@ def merged(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, Colu
 
 
 def _columns_agree(encoder: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: every column has one plan, and something is left to encode."""
+    """Validation rule of saved models: each column has one plan, and at least one column is encoded."""
     names = [column.name for column in encoder.columns_]
     if len(set(names)) != len(names) or len(names) != sizes.get("n_features", len(names)):
-        return f"columns_ has {len(names)} plans, not one for each column"
+        return f"columns_ has {len(names)} plans, not one per column"
     if not any(column.names(encoder.categories == "codes") for column in encoder.columns_):
         return "columns_ leaves no column to encode"
     return None
@@ -72,38 +72,39 @@ def _columns_agree(encoder: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.saved(_columns_agree, columns_=schema.Items(schema.Object(ColumnPlan), low=1))
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Encode the columns of a mixed table as numbers, with names that say where each came from.
+    """Encode the columns of a mixed table as numbers, with descriptive names.
 
     Parameters
     ----------
     categories : {"indicators", "codes"}, default="indicators"
-        Indicators are for linear models: one column a level but the most frequent, means for missing numbers, and a
-        column that marks them. Codes are for trees: one column a category, and missing values stay missing (NaN).
+        Indicators are for linear models: one column per level except the most frequent; missing numbers are replaced
+        by the mean and marked in an extra column. Codes are for trees: one column per category, and missing values
+        stay missing (NaN).
     standardize : bool, default=False
-        Whether numbers are centred and divided by their standard deviation (with indicators only).
+        Whether to standardise numbers (with indicators only).
     unknown : {"ignore", "error"}, default="ignore"
-        What to do with a level that the training rows did not have: nothing is marked (it counts as "other" where rare
-        levels share that), or an error.
+        How to handle levels that did not occur in the training rows: ignore them (all indicators are 0, or "other" if
+        rare levels are grouped), or raise an error.
     max_levels : int, default=100
-        The most levels of a category; rarer ones share the level "other".
+        Maximum number of levels of a category; rarer ones are grouped as "other".
     drop : bool, default=True
-        Whether constant columns and identifiers of rows are left out; `dropped_` says which and why.
+        Whether to drop constant columns and row identifiers; `dropped_` lists them with the reason.
 
     Attributes
     ----------
     columns_ : list of ColumnPlan
         Kind and encoding of each column.
     dropped_ : dict of str to str
-        The columns that are left out, and why.
+        Dropped columns and the reasons.
     categorical_features_ : list of int
-        With codes, the places of the columns that hold categories.
+        With codes, the indices of the categorical columns.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
     Kinds are inferred: numbers, booleans (numbers that are 0 or 1), categories (text), dates (dates, or text in the
-    form 2024-12-31 with or without a time). Tables may have their columns in another order than at fit time, and more.
-    Frames, files (`scan`) and Dask collections give the same encoding to the bit; a collection is encoded lazily.
+    form 2024-12-31 with or without a time). Tables may have their columns in another order than in `fit`, and more.
+    Frames, files (`scan`) and Dask collections give bit-identical encodings; a collection is encoded lazily.
 
     Examples
     --------
@@ -145,7 +146,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : {frame, scan, array-like, Dask collection} of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            A row of weight w counts w times: in means, and in which levels are frequent.
+            Sample weights, used for means and frequencies of levels.
 
         Returns
         -------
@@ -171,29 +172,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 weight = _weights(weight, blocks.n_rows, type(self).__name__)
             sums = column_sums(blocks, weight)
             if isinstance(weight, str) and not next(iter(sums.values())).rows:
-                raise DataError(f"Every weight in {weight!r} is zero; there is nothing to fit: make some positive.")
+                raise DataError(f"All weights in {weight!r} are zero: at least one row needs a positive weight.")
             return self.use_sums(sums, named)
-        except BaseException:  # nothing is half-fitted
+        except BaseException:  # never leave a partial fit
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
     def _weighted(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
-        """Weights of a frame or an array, and X without them."""
+        """Return the weights of a frame or an array, and X without them."""
         if not isinstance(sample_weight, str):
             return sample_weight, X
         if not is_frame(X):
-            raise DataError(f"X is no frame with a column {sample_weight!r}; give sample_weight as an array.")
+            raise DataError(f"X is not a frame with a column {sample_weight!r}; pass sample_weight as an array.")
         rest, (column,) = pop_columns(X, [sample_weight])
         return column.to_numpy(), rest
 
     def use_sums(self, sums: dict[str, ColumnSums], named: list[str] | None = None) -> TableEncoder:
-        """Decide on the encoding from sums that were made before; `named` notes the names of the columns."""
+        """Determine the encoding from precomputed sums; `named` are the names of the columns."""
         columns = [plan_column(name, one, self.max_levels, self.drop) for name, one in sums.items()]
         if not any(column.names(self.categories == "codes") for column in columns):
             rows = next(iter(sums.values())).rows
             why = "n_samples=1" if rows == 1 else f"{columns[0].name!r}: {columns[0].why or 'a category of one level'}"
-            raise DataError(f"No column is left to learn from ({why}); give columns that differ from row to row.")
+            raise DataError(f"All columns were dropped ({why}); at least one column must vary between rows.")
         self.columns_ = columns
         if named is not None:
             self.n_features_in_ = len(named)
@@ -202,13 +203,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def dropped_(self) -> dict[str, str]:
-        """The columns that are left out, and why."""
+        """Dropped columns and the reasons."""
         check_is_fitted(self)
         return {column.name: column.why for column in self.columns_ if column.kind == "dropped"}
 
     @property
     def categorical_features_(self) -> list[int]:
-        """With codes, the places of the columns that hold categories."""
+        """With codes, the indices of the categorical columns."""
         check_is_fitted(self)
         kept = [column for column in self.columns_ for _ in column.names(True)]
         return [j for j, column in enumerate(kept) if column.kind == "category"] if self.categories == "codes" else []
@@ -227,13 +228,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.then(X, None)
 
     def then(self, X: Any, work: Callable[[Array], Array] | None) -> Any:
-        """A function of encoded rows, such as a model's `predict`: an array, or an iterator of blocks for a scan.
+        """Apply a function, such as a model's `predict`, to the encoded rows.
 
         Parameters
         ----------
         X : {frame, scan, array-like, Dask collection} of shape (n_samples, n_features)
         work : callable or None
-            From a block of encoded rows to one result a row; called on several threads. None gives the rows.
+            Maps a block of encoded rows to one result per row; called from several threads. None returns the rows.
 
         Returns
         -------
@@ -249,7 +250,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return batches if blocks.streams else np.concatenate(list(batches))
 
     def encoded(self, blocks: Blocks, work: Callable[[Array], Array] | None = None) -> Iterator[Array]:
-        """The encoded rows of blocks, or a function of them, block by block."""
+        """Yield the encoded rows of blocks, or a function of them, block by block."""
         used = [column for column in self.columns_ if column.kind != "dropped"]
         options, places = self.get_params(), list(self.places().values())
 
@@ -265,7 +266,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             yield from batches
 
     def places(self) -> dict[str, slice]:
-        """The encoded columns that each column becomes, for columns that are not left out."""
+        """Return the positions of the encoded columns of each column that is not dropped."""
         check_is_fitted(self)
         codes = self.categories == "codes"
         used = {column.name: len(column.names(codes)) for column in self.columns_ if column.kind != "dropped"}
@@ -283,7 +284,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_values, n_columns)
-            The columns that `places` names.
+            The columns at `places()[name]`.
         """
         import pyarrow as pa
 
@@ -295,31 +296,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return rows
 
     def _checked(self, X: Any, *, fitting: bool) -> tuple[Any, list[str] | None]:
-        """The data, and the names of the columns to read; complains of columns that are not there."""
+        """Return the data and the names of the columns to read; raise for missing columns."""
         if isinstance(X, Scan):
             self._check_size(X.n_rows, X.columns)
-            return X, X.columns if fitting else self._wanted(X.columns)
+            return X, X.columns if fitting else self._used_columns(X.columns)
         if is_frame(X):
-            there = [str(name) for name in opened(X).columns]
-            self._check_size(len(opened(X)), there)
+            present = [str(name) for name in opened(X).columns]
+            self._check_size(len(opened(X)), present)
             if fitting or not hasattr(self, "feature_names_in_"):
                 validate_data(self, X, reset=fitting, skip_check_array=True)
-                return X, there if fitting else self._wanted(there, by_place=True)
-            return X, self._wanted(there)
+                return X, present if fitting else self._used_columns(present, by_place=True)
+            return X, self._used_columns(present)
         rows = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, input_name="X")
         validate_data(self, rows, reset=fitting, skip_check_array=True)
         self._check_size(len(rows), range(rows.shape[1]))
         return rows, None if fitting else [column.name for column in self.columns_]
 
-    def _wanted(self, there: list[str], *, by_place: bool = False) -> list[str]:
+    def _used_columns(self, present: list[str], *, by_place: bool = False) -> list[str]:
         used = [column.name for column in self.columns_ if column.kind != "dropped"]
-        known = set(there)
+        known = set(present)
         lacking = [name for name in used if name not in known]
         if lacking and by_place:
-            raise DataError(f"TableEncoder was fitted on an array; give columns {', '.join(map(repr, lacking))}.")
+            raise DataError(f"TableEncoder was fitted on an array; pass columns {', '.join(map(repr, lacking))}.")
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-            raise DataError(f"The table has no column {lacking[0]!r}{more}, which was there in training: add it.")
+            raise DataError(f"The table has no column {lacking[0]!r}{more}, which the training data had: add it.")
         return used
 
     def _check_size(self, rows: int, columns: Any) -> None:
@@ -329,7 +330,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise DataError("The table has no rows; TableEncoder needs at least one.")
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the encoded columns: `age`, `sex[female]`, `when[month]`, `age[missing]`.
+        """Return the names of the encoded columns: `age`, `sex[female]`, `when[month]`, `age[missing]`.
 
         Parameters
         ----------

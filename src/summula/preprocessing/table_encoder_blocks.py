@@ -1,12 +1,11 @@
-"""Tables of mixed columns block by block: frames, arrays and files behind one face.
+"""Blocks of tables with mixed columns: a common interface to frames, arrays and files.
 
-A block is a stretch of rows on a fixed grid; its columns are numbers (float64, NaN where missing), moments in time
-(datetime64 in microseconds, NaT) or text (an Arrow array of strings, null; of codes and words where asked for). A
-column of integers, floats, decimals or booleans is numbers whichever library keeps it, so that frames and files give
-the same sums.
+A block is a range of rows on a fixed grid; its columns are numbers (float64, NaN if missing), timestamps (datetime64 in
+microseconds, NaT if missing) or text (an Arrow array of strings, null if missing, possibly dictionary-encoded). Columns
+of integers, floats, decimals or booleans are numbers for every library, so that frames and files give the same sums.
 
-Files are read once, from the first row to the last, by whoever hands out the blocks; raw columns become those of a
-block on the threads of the engine. So reading goes on while others compute, and no row group is decoded twice.
+Files are read once, in order, by the thread that distributes the blocks; columns are converted on the threads of the
+engine. So reading overlaps with computation, and no row group is decoded twice.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ __all__ = ["BLOCK_ROWS", "Blocks", "Columns", "Piece", "blocks_in_order", "table
 
 Array = NDArray[Any]
 
-BLOCK_ROWS = 1 << 15  # rows of a block; the grid of the sums
+BLOCK_ROWS = 1 << 15  # rows per block
 _NUMBERS = ("float64", "float32", "number")
 _MICROSECONDS = "datetime64[us]"
-_ESTIMATOR = "TableEncoder"  # whom errors speak of
+_ESTIMATOR = "TableEncoder"  # name in error messages
 
 Columns = dict[str, Any]
 
 
 class Piece(NamedTuple):
-    """A block that was handed out: its rows, and how to get its columns."""
+    """A block: its range of rows, and a function that returns its columns."""
 
     start: int
     stop: int
@@ -46,7 +45,7 @@ class Piece(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """A table that can be read in any stretch of rows, or from the first row to the last (`walk`)."""
+    """A table that can be read in any range of rows, or sequentially (`walk`)."""
 
     names: list[str]
     n_rows: int
@@ -55,16 +54,16 @@ class Blocks(NamedTuple):
     walk: Callable[[], Iterator[Piece]] | None = None
 
     def parts(self) -> list[tuple[int, int]]:
-        """The stretches of the grid."""
+        """Return the row ranges of the grid."""
         return [(start, min(start + BLOCK_ROWS, self.n_rows)) for start in range(0, self.n_rows, BLOCK_ROWS)]
 
     def pieces(self) -> Any:
-        """All blocks in order, as a sequence to go through once."""
+        """Return all blocks in order, as a sequence that can be iterated over once."""
         return _Pieces(self)
 
 
 class _Pieces:
-    """Blocks that are read when they are asked for."""
+    """Blocks that are read lazily."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -80,10 +79,10 @@ class _Pieces:
 
 
 def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = False) -> Blocks:
-    """A frame, a scan or a two-dimensional array as blocks; of a table with names some columns, in any order.
+    """Return a frame, a scan or a two-dimensional array as blocks, with the columns `names` in this order.
 
-    `as_stored` is for those who look at a block once and keep nothing: columns of files may share memory with what was
-    read, and text may be an Arrow array of codes and words.
+    With `as_stored` columns of files may share memory with the reader's buffers, so they must not be kept, and text may
+    be a dictionary-encoded Arrow array.
     """
     if isinstance(X, Scan):
         columns = X.columns if names is None else names
@@ -122,7 +121,7 @@ def _joined(scan: Scan, names: list[str], as_stored: bool, batches: Sequence[Seq
 
 
 def _walk(scan: Scan, names: list[str], as_stored: bool) -> Iterator[Piece]:
-    """The blocks of files; nothing is decoded twice, wherever row groups begin."""
+    """Yield the blocks of files without decoding any row group twice."""
     start = filled = 0
     batches: list[tuple[Any, ...]] = []
     for batch in scan.read(0, scan.n_rows, names):
@@ -137,7 +136,7 @@ def _walk(scan: Scan, names: list[str], as_stored: bool) -> Iterator[Piece]:
 
 
 def _of_file(pieces: list[Any], kind: str, name: str, as_stored: bool) -> Any:
-    """One column of a block, from the batches it lies in."""
+    """Return one column of a block from its batches."""
     if kind == "text" and hasattr(pieces[0], "type"):
         return pieces[0] if as_stored and len(pieces) == 1 and _is_coded(pieces[0]) else _one_text(pieces)
     column = pieces[0] if as_stored and len(pieces) == 1 else np.concatenate(pieces)
@@ -149,13 +148,11 @@ def _of_file(pieces: list[Any], kind: str, name: str, as_stored: bool) -> Any:
         return np.array(column, _MICROSECONDS)
     if kind == "text":
         return _text(column)
-    raise DataError(
-        f"Column {name!r} holds {kind} values, and a table needs numbers, text or dates: convert it or leave it out."
-    )
+    raise DataError(f"Column {name!r} has {kind} values; a table needs numbers, text or dates: convert or drop it.")
 
 
 def _of_series(series: Any) -> Any:
-    """One column of a frame."""
+    """Return one column of a frame."""
     import narwhals as nw
 
     dtype, name = series.dtype, series.name
@@ -167,8 +164,7 @@ def _of_series(series: Any) -> Any:
         return np.full(len(series), np.nan)
     if str(dtype).startswith(("Time", "Binary")) or dtype.is_nested():
         raise DataError(
-            f"Column {name!r} holds {dtype} values, and a table needs numbers, text or dates: convert it or leave it "
-            "out."
+            f"Column {name!r} has {dtype} values; a table needs numbers, text or dates: convert or drop it."
         )
     if str(dtype).startswith("Object"):
         origin = Origin.column(name, frame_library(series.to_native()))
@@ -177,7 +173,7 @@ def _of_series(series: Any) -> Any:
 
 
 def _of_objects(values: Array, origin: Origin) -> Any:
-    """A column of an array: numbers where all of it are, dates where all of it are, else text."""
+    """Return a column of an array: numbers or dates if all values are, else text."""
     if values.dtype.kind == "O" and (dates := _dates(values)) is not None:
         return dates
     if values.dtype.kind == "M":
@@ -189,7 +185,7 @@ def _of_objects(values: Array, origin: Origin) -> Any:
     if not any(hasattr(value, "__len__") for value in listed):
         try:
             return np.array([np.nan if value is None else value for value in listed], np.float64)
-        except (TypeError, ValueError):  # neither numbers nor text: what they print as
+        except (TypeError, ValueError):  # neither numbers nor text: converted by str()
             pass
     elif not any(isinstance(value, str | bytes) for value in listed):  # lists, say
         real_numbers(values, origin, _ESTIMATOR)
@@ -197,10 +193,10 @@ def _of_objects(values: Array, origin: Origin) -> Any:
 
 
 def _dates(values: Array) -> Array | None:
-    """Objects that are all dates or missing as datetime64; None for others."""
+    """Return objects that are all dates or missing as datetime64, else None."""
     listed = [None if value is None or value != value else value for value in values.tolist()]
-    there = [value for value in listed if value is not None]
-    if there and all(isinstance(value, datetime.date) and getattr(value, "tzinfo", None) is None for value in there):
+    known = [value for value in listed if value is not None]
+    if known and all(isinstance(value, datetime.date) and getattr(value, "tzinfo", None) is None for value in known):
         return np.array(listed, _MICROSECONDS)
     return None
 
@@ -210,7 +206,7 @@ def _missing(value: Any) -> bool:
 
 
 def _text(values: Any) -> Any:
-    """An Arrow array of strings in one piece, null where missing."""
+    """Return a contiguous Arrow array of strings, null if missing."""
     import pyarrow as pa
 
     array = values if hasattr(values, "type") else pa.array(values, from_pandas=True)
@@ -221,7 +217,7 @@ def _text(values: Any) -> Any:
 
 
 def _one_text(pieces: list[Any]) -> Any:
-    """Text of several batches, coded in one of many ways or not, as one array without codes."""
+    """Concatenate text of several batches, dictionary-encoded or not, into one plain array."""
     import pyarrow as pa
 
     plain = [decoded(piece).cast(pa.large_string()) for piece in pieces]
@@ -235,7 +231,7 @@ def _is_coded(array: Any) -> bool:
 
 
 def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
-    """The different texts of an Arrow array and, for each row, the place of its own; -1 where it is missing."""
+    """Return the distinct texts of an Arrow array and the index of each row's text, -1 if missing."""
     import pyarrow as pa
 
     if _is_coded(array) and (array.dictionary.null_count or len(array.dictionary) > len(array)):
@@ -243,7 +239,7 @@ def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
     coded = array if _is_coded(array) else array.dictionary_encode()
     places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     words, places = coded.dictionary, places.astype(np.intp, copy=False)
-    if coded is array:  # a file has one list of words for many rows: those of other rows are left out
+    if coded is array:  # the dictionary of a file is shared by many rows: drop texts of other rows
         used = np.zeros(len(words) + 1, bool)
         used[places] = True
         renumbered = np.cumsum(used) - 1
@@ -253,9 +249,9 @@ def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def blocks_in_order(blocks: Blocks, work: Callable[[Columns, int], Any], *, to_user: bool = False) -> Iterator[Any]:
-    """A function of every block and its first row, computed on the engine's threads, given in the order of rows.
+    """Yield a function of each block and its first row, computed on the engine's threads, in row order.
 
-    `to_user` is for iterators that the user's code consumes: nothing is computed while it has a value.
+    `to_user` is for iterators consumed by the user's code: nothing is computed while that code runs.
     """
     from summula.core.engine.engine import local_engine, map_batches
 

@@ -1,7 +1,7 @@
-"""Dask dataframes and arrays of mixed columns: the sums of the frame, computed where the partitions are.
+"""Encoding of Dask dataframes and arrays of mixed columns, computed where the partitions are.
 
-The rows are counted first, in one pass. Blocks then lie on the grid of a frame in memory, each made of the partitions
-it has rows of; the sums are merged in the same order, so they have the same bits.
+The rows are first counted in one pass. Blocks are then on the same grid as those of a frame in memory, each assembled
+from partitions; the sums are merged in the same order, so they are bit-identical.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 
 def named_like(X: Any, sample_weight: Any) -> Any:
-    """Something in memory with the columns of a collection, but for that of weights."""
+    """Return an object in memory with the columns of a collection, except that of weights."""
     if not hasattr(X, "columns"):
         return np.empty((1, X.shape[1]))
     if isinstance(sample_weight, str) and sample_weight not in X.columns:
@@ -37,7 +37,7 @@ def named_like(X: Any, sample_weight: Any) -> Any:
 
 
 def dask_sums(X: Any, sample_weight: Any, estimator: str) -> dict[str, ColumnSums]:
-    """The sums of every column of a collection."""
+    """Compute the sums of each column of a collection."""
     import dask
 
     parts = _partitions(X)
@@ -61,12 +61,12 @@ def dask_sums(X: Any, sample_weight: Any, estimator: str) -> dict[str, ColumnSum
         tree.push(found)
     total = tree.result()
     if isinstance(weight, str) and not next(iter(total.values())).rows:
-        raise DataError(f"Every weight in {weight!r} is zero; there is nothing to fit: make some positive.")
+        raise DataError(f"All weights in {weight!r} are zero: at least one row needs a positive weight.")
     return total
 
 
 def _computed(tasks: list[Any]) -> Any:
-    """The values of tasks: on the cluster of the engine fits use now, else wherever Dask computes."""
+    """Compute tasks on the cluster of the current engine, or with Dask's current scheduler."""
     import dask
 
     client = getattr(current_engine(), "client", None)
@@ -74,11 +74,11 @@ def _computed(tasks: list[Any]) -> Any:
 
 
 def _partitions(X: Any) -> list[Any]:
-    """Delayed blocks of rows."""
+    """Return the blocks of rows as delayed objects."""
     if hasattr(X, "columns"):
         return list(X.to_delayed())
     if X.ndim != 2:
-        raise DataError(f"X has {X.ndim} dimensions; a table has rows and columns.")
+        raise DataError(f"X has {X.ndim} dimensions; a 2d array is needed.")
     return [row[0] for row in X.rechunk({1: -1}).to_delayed()]
 
 
@@ -92,7 +92,7 @@ def _sums_of(parts: list[Any], cuts: list[tuple[int, int]], start: int, weight: 
 
 
 def _joined(pieces: list[Any]) -> Any:
-    """Parts of a column as one; a part without any value may be of another kind than the others."""
+    """Concatenate parts of a column; a part with only missing values may have another type than the others."""
     import pyarrow as pa
 
     if all(isinstance(piece, np.ndarray) and piece.dtype == pieces[0].dtype for piece in pieces):
@@ -109,7 +109,7 @@ def _is_nothing(values: Any) -> bool:
 
 
 def lazily(encoder: Any, X: Any, work: Callable[[Array], Array] | None) -> Any:
-    """The encoded rows of a collection, or a function of them, as a Dask array; nothing is computed yet."""
+    """Return the encoded rows of a collection, or a function of them, as a lazy Dask array."""
     import dask.array as da
 
     rows: Array = np.zeros((1, len(encoder.get_feature_names_out())))

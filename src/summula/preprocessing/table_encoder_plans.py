@@ -1,9 +1,9 @@
-"""How each column of a table is encoded, decided from its sums; and the encoding itself.
+"""Encoding plans: the encoding of each column of a table, determined from its sums.
 
-A number x becomes x, or (x - mean) / sd. A category with levels l_0, l_1, ... (the most frequent first) becomes the
-indicators [x = l_1], [x = l_2], ...; l_0 is the reference and all zeros. Rare levels share the level "other". A date
-becomes its day since 1970, month, weekday and, where there are times, hour. Where values were missing in the training
-rows the mean (or nothing, for categories) stands in and a column [missing] says so.
+A number x is encoded as x, or (x - mean) / sd. A category with levels l_0, l_1, ... (the most frequent first) is
+encoded by the indicators [x = l_1], [x = l_2], ...; l_0 is the reference. Rare levels are grouped as "other". A date is
+encoded by the days since 1970, month, weekday and, if there are times, hour. If the training rows had missing values,
+these are replaced by the mean (all zeros for categories) and marked in a column [missing].
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ __all__ = ["ColumnPlan", "plan_column"]
 
 Array = NDArray[Any]
 
-_ENOUGH = 20  # rows from which on it means something that all values are different
-_ALL_DIFFERENT = 0.9  # share of different values; counted by hashes, to about 3 %
+_ENOUGH = 20  # minimum number of rows for detecting identifiers
+_ALL_DIFFERENT = 0.9  # fraction of distinct values of an identifier; estimated by hashes, to about 3 %
 _IDENTIFIER = "nearly every text is different: an identifier"
-_DENSE = 3.0  # row numbers lie in a range of so many times their number, with rows held out or not
+_DENSE = 3.0  # maximum ratio of range to count of row numbers, of which some may be held out
 _ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|key|index|row|rowid|rownames|nr|no|num|number|nummer)$", re.IGNORECASE)
 _SAMPLE = "datetime64[us]"
-_MOST_DAYS = 106_000_000  # from 1970 on, as microseconds of 64 bits
-# Means and spreads of the parts of dates that come evenly.
+_MOST_DAYS = 106_000_000  # since 1970, representable as 64-bit microseconds
+# Means and standard deviations of the parts of uniformly distributed dates.
 _PARTS = {"month": (6.5, 3.45), "weekday": (3.0, 2.0), "hour": (11.5, 6.92)}
 
 
 def _mean_is_a_date(plan: ColumnPlan, sizes: schema.Sizes) -> str | None:
     if plan.kind == "date" and abs(plan.mean) > _MOST_DAYS:
-        return f"mean is {plan.mean:g} days, more than there are dates"
+        return f"mean is {plan.mean:g} days, outside the range of dates"
     return None
 
 
@@ -57,18 +57,18 @@ def _mean_is_a_date(plan: ColumnPlan, sizes: schema.Sizes) -> str | None:
 )
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What becomes of one column.
+    """Encoding of one column.
 
     Attributes
     ----------
     name : str
     kind : {"number", "boolean", "category", "date", "dropped"}
     why : str
-        Why it is dropped; empty otherwise.
+        Reason for dropping the column; empty otherwise.
     mean, scale : float
-        What is put for missing numbers (days, for dates), and the standard deviation.
+        Mean of numbers (days, for dates), which replaces missing values, and standard deviation.
     levels : tuple of str
-        The levels of a category, the most frequent first.
+        Levels of a category, the most frequent first.
     other, missing, timed : bool
         Whether there are rare levels, missing values, times of day.
     """
@@ -84,7 +84,7 @@ class ColumnPlan:
     timed: bool = False
 
     def names(self, codes: bool) -> list[str]:
-        """Names of the columns it becomes."""
+        """Return the names of the encoded columns."""
         if self.kind == "dropped":
             return []
         if self.kind == "category":
@@ -99,7 +99,7 @@ class ColumnPlan:
         return [*own, *([f"{self.name}[missing]"] if self.missing and not codes else [])]
 
     def encode(self, values: Any, start: int, options: dict[str, Any], out: Array) -> None:
-        """Write the columns it becomes, for one block, into `out`; `start` is the first row, for errors."""
+        """Write the encoded columns of one block into `out`; `start` is the first row, for error messages."""
         codes = options["categories"] == "codes"
         if self.kind == "category":
             self._encode_category(values, start, codes, options["unknown"], out)
@@ -113,7 +113,7 @@ class ColumnPlan:
             raise self._of_another_kind("numbers", values, start)
         if np.isinf(values).any():
             row = start + int(np.flatnonzero(np.isinf(values))[0])
-            raise RowError(f"Column {self.name!r} holds infinity", row, "; give a finite number or leave it out.")
+            raise RowError(f"Column {self.name!r} is infinite", row, "; pass a finite number or a missing value.")
         if codes:
             return [values]
         missing = np.isnan(values)
@@ -126,21 +126,21 @@ class ColumnPlan:
         if isinstance(values, np.ndarray):
             if values.dtype.kind == "M" or not np.isnan(values).all():
                 raise self._of_another_kind("text", values, start)
-            # Nothing at all, which may be of any type.
+            # All values are missing, in a column of any type.
             words: list[str] = []
             places = np.full(len(values), -1)
         else:
             words, places = texts_with_places(values)
         known = {level: k for k, level in enumerate(self.levels)}
-        strange = len(self.levels) if self.other else -2
-        table = np.array([*(known.get(word, strange) for word in words), -1], np.intp)
-        found = table[places]  # the last place is that of missing values
+        unseen = len(self.levels) if self.other else -2
+        table = np.array([*(known.get(word, unseen) for word in words), -1], np.intp)
+        found = table[places]  # the last entry is for missing values
         if unknown == "error" and (found == -2).any():
             row = int(np.flatnonzero(found == -2)[0])
             raise RowError(
-                f"Column {self.name!r} holds {words[places[row]]!r}",
+                f"Column {self.name!r} is {words[places[row]]!r}",
                 start + row,
-                f", which is none of its {len(known)} levels in the training data; drop such rows, or set "
+                f", which is not among its {len(known)} levels in the training data; drop such rows, or set "
                 "unknown='ignore'.",
             )
         if codes:
@@ -173,13 +173,13 @@ class ColumnPlan:
             parts = {part: (column - scales[part][0]) / scales[part][1] for part, column in parts.items()}
         return [*parts.values(), *([missing.astype(np.float64)] if self.missing else [])]
 
-    def _of_another_kind(self, wanted: str, values: Any, start: int) -> RowError:
-        place, value = _first_there(values, wanted)
-        example = " such as 2024-12-31" if wanted == "dates" else ""
+    def _of_another_kind(self, expected: str, values: Any, start: int) -> RowError:
+        place, value = _first_mismatch(values, expected)
+        example = " such as 2024-12-31" if expected == "dates" else ""
         return RowError(
-            f"Column {self.name!r} held {wanted} in the training data and holds {value!r}",
+            f"Column {self.name!r} had {expected} in the training data but is {value!r}",
             start + place,
-            f"; give {wanted}{example}, or nothing where the value is missing.",
+            f"; pass {expected}{example}, or a missing value.",
         )
 
 
@@ -191,7 +191,7 @@ def _write(columns: list[Array], out: Array) -> None:
 def encode_numbers(
     plans: list[ColumnPlan], places: list[slice], columns: dict[str, Any], options: dict[str, Any], out: Array
 ) -> set[str]:
-    """Encode all numbers of a block that has more columns than rows at once; the names of those that are done."""
+    """Encode all numeric columns of a block with more columns than rows at once; return the names of those encoded."""
     chosen = [
         (plan, place.start)
         for plan, place in zip(plans, places, strict=True)
@@ -201,7 +201,7 @@ def encode_numbers(
         return set()
     values = np.column_stack([columns[plan.name] for plan, _ in chosen])
     if np.isinf(values).any():
-        return set()  # column by column, to say where
+        return set()  # encoding column by column reports the position
     starts = np.array([start for _, start in chosen])
     if options["categories"] != "codes":
         missing = np.isnan(values)
@@ -215,16 +215,16 @@ def encode_numbers(
     return {plan.name for plan, _ in chosen}
 
 
-def _first_there(values: Any, wanted: str) -> tuple[int, Any]:
-    """The first value that is of the wrong kind."""
+def _first_mismatch(values: Any, expected: str) -> tuple[int, Any]:
+    """Return the first value of the wrong kind."""
     if isinstance(values, np.ndarray):
         kept = ~(np.isnat(values) if values.dtype.kind == "M" else np.isnan(values))
         place = int(np.flatnonzero(kept)[0]) if kept.any() else 0
         return place, str(values[place]) if values.dtype.kind == "M" else float(values[place])
-    there = [(place, value) for place, value in enumerate(values.to_pylist()) if value is not None]
-    spelled = spells_number if wanted == "numbers" else _spells_date
-    # Text that spells what is wanted is not what is wrong, unless there is nothing else.
-    return next((one for one in there if not spelled(one[1])), there[0] if there else (0, None))
+    present = [(place, value) for place, value in enumerate(values.to_pylist()) if value is not None]
+    spelled = spells_number if expected == "numbers" else _spells_date
+    # Prefer a text that cannot be parsed as the expected kind.
+    return next((one for one in present if not spelled(one[1])), present[0] if present else (0, None))
 
 
 def _spells_date(word: str) -> bool:
@@ -239,7 +239,7 @@ def _parts_of(moments: Array, timed: bool) -> dict[str, Array]:
     missing = np.isnat(moments)
     days = moments.astype("datetime64[D]").astype(np.int64)
     months = moments.astype("datetime64[M]").astype(np.int64)
-    # The first of January 1970 was a Thursday; Monday is 0.
+    # 1 January 1970 was a Thursday; Monday is 0.
     parts = {"month": months % 12 + 1.0, "weekday": (days + 3) % 7 + 0.0}
     if timed:
         parts["hour"] = moments.astype("datetime64[h]").astype(np.int64) % 24 + 0.0
@@ -247,7 +247,7 @@ def _parts_of(moments: Array, timed: bool) -> dict[str, Array]:
 
 
 def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> ColumnPlan:
-    """What becomes of a column with these sums; with `drop` identifiers and constants go."""
+    """Return the plan of a column with these sums; with `drop`, identifiers and constants are dropped."""
     if not sums.count:
         return ColumnPlan(name, "dropped", "all values are missing")
     missing = sums.missing > 0
@@ -271,18 +271,18 @@ def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> Col
 
 
 def _among_numbers(texts: Iterable[str]) -> str | None:
-    """What to say of a column of numbers that is text because of a few cells; None for another column."""
+    """Return the reason for dropping a numeric column that is text because of a few cells, or None."""
     texts = sorted(texts)
     others = [word for word in texts if not spells_number(word)]
     if 2 * len(others) > len(texts):
         return None
     if not others:
-        return "it holds numbers as text, which should be stored as numbers"
-    return f"it holds numbers, and text such as {others[0]!r}, which should be written as a number or left empty"
+        return "it contains numbers stored as text, which should be stored as numbers"
+    return f"it contains numbers and text such as {others[0]!r}, which should be a number or empty"
 
 
 def _numbers_rows(name: str, sums: ColumnSums) -> bool:
-    """Whether a column of whole numbers looks like an identifier of rows."""
+    """Whether an integer column looks like a row identifier."""
     different = sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count
     if not (sums.whole and different and not sums.missing):
         return False

@@ -1,14 +1,14 @@
-"""What a table encoder learns of a column, as sums over rows that can be added up.
+"""Statistics of a column for the table encoder, as mergeable sums over rows.
 
-Numbers, and dates as days since 1970: with n values of mean m and sum of squares about it q, two sets of rows add to
+Numbers, and dates as days since 1970: with n values of mean m and sum of squares about it q, two sets of rows merge to
 
     n = n_a + n_b,   m = m_a + d n_b / n,   q = q_a + q_b + d^2 n_a n_b / n,   d = m_b - m_a                      (1)
 
-A row of weight w counts w times, and one of weight 0 is not there. Text: how often each value occurs, as long as there
-are at most `MOST_TEXTS` of them. All columns: the K smallest different hashes of values (Bar-Yossef et al. 2002). With
-fewer than K there are so many different values, else about
+A row of weight w counts w times; rows of weight 0 are ignored. Text: the frequency of each value, as long as there are
+at most `MOST_TEXTS` of them. All columns: the K smallest distinct hashes of values (Bar-Yossef et al. 2002). If there
+are fewer than K, their number is the number of distinct values, else it is about
 
-    (K - 1) / h_K,     h_K the K-th smallest hash as a fraction of the largest there can be                      (2)
+    (K - 1) / h_K,     h_K the K-th smallest hash as a fraction of the largest possible one                      (2)
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class ColumnSums:
     kind : {"number", "text", "date"}
     rows, missing : int, or float with weights
     mean, square : float
-        Of numbers and days, see (1).
+        Mean and sum of squares of numbers and days, see (1).
     low, high : float
-        The extremes of numbers and days.
+        Minimum and maximum of numbers and days.
     whole : bool
-        Whether every number is a whole one, or every date midnight.
+        Whether all numbers are integers, or all dates have no time of day.
     texts : dict of str to int (float with weights), or None
-        How often each text occurs; None when there are too many.
+        Frequency of each text; None if there are too many.
     dates : bool
-        Whether every text spells a date.
+        Whether all texts are dates.
     hashes : ndarray
-        The smallest different hashes, sorted.
+        The smallest distinct hashes, sorted.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class ColumnSums:
 
     @property
     def count(self) -> float:
-        """How many values are there."""
+        """Number of values that are not missing."""
         return self.rows - self.missing
 
     @property
@@ -81,7 +81,7 @@ class ColumnSums:
 
     @property
     def distinct(self) -> int:
-        """How many different values there are: exact for a few, else (2)."""
+        """Number of distinct values: exact if there are few, else estimated by (2)."""
         if self.kind == "text" and self.texts is not None:
             return len(self.texts)
         if len(self.hashes) < _HASHES:
@@ -90,17 +90,17 @@ class ColumnSums:
 
     @classmethod
     def of(cls, values: Any, name: str, start: int, weight: Array | None = None) -> ColumnSums:
-        """The sums of one block of a column; `start` is its first row, for errors."""
+        """Compute the sums of one block of a column; `start` is its first row, for error messages."""
         if isinstance(values, np.ndarray) and values.dtype.kind != "M" and np.isinf(values).any():
             row = start + int(np.flatnonzero(np.isinf(values))[0])
             raise RowError(
-                f"Column {name!r} holds infinity",
+                f"Column {name!r} is infinite",
                 row,
-                "; give a finite number, or leave the value out so that it counts as missing.",
+                "; pass a finite number or a missing value.",
             )
         if weight is not None:
-            there = weight > 0
-            values, weight = (values[there] if isinstance(values, np.ndarray) else _taken(values, there)), weight[there]
+            used = weight > 0
+            values, weight = (values[used] if isinstance(values, np.ndarray) else _taken(values, used)), weight[used]
         if not isinstance(values, np.ndarray):
             return cls._of_text(values, weight)
         if values.dtype.kind == "M":
@@ -109,36 +109,36 @@ class ColumnSums:
 
     @classmethod
     def _of_numbers(cls, kind: str, values: Array, whole: bool | None, weight: Array | None) -> ColumnSums:
-        there = ~np.isnan(values)
-        seen, rows, missing = values[there], _count(values, weight), _count(values, weight, ~there)
-        if not len(seen):
+        present = ~np.isnan(values)
+        known, rows, missing = values[present], _count(values, weight), _count(values, weight, ~present)
+        if not len(known):
             return cls(kind, rows, missing)
         if whole is None:
-            whole = bool((seen == np.floor(seen)).all())
-        hashes = _smallest(mix64((seen + 0.0).view(np.uint64)))
-        moments = _moments(seen, None if weight is None else weight[there])
+            whole = bool((known == np.floor(known)).all())
+        hashes = _smallest(mix64((known + 0.0).view(np.uint64)))
+        moments = _moments(known, None if weight is None else weight[present])
         return cls(kind, rows, missing, *moments, whole=whole, hashes=hashes)
 
     @classmethod
     def _of_text(cls, values: Any, weight: Array | None) -> ColumnSums:
         words, places = texts_with_places(values)
-        there = places >= 0
-        counts = np.bincount(places[there], None if weight is None else weight[there], len(words))
-        rows, missing = _count(places, weight), _count(places, weight, ~there)
+        present = places >= 0
+        counts = np.bincount(places[present], None if weight is None else weight[present], len(words))
+        rows, missing = _count(places, weight), _count(places, weight, ~present)
         texts = dict(zip(words, counts.tolist(), strict=True)) if len(words) <= MOST_TEXTS else None
         hashes = _smallest(np.array([_hash_of(word) for word in words], np.uint64))
         parsed = as_dates(words)
         if parsed is None or not len(words):
             return cls("text", rows, missing, texts=texts, dates=not words, hashes=hashes)
-        # Row by row, so that the bits are those of a column of dates.
-        moments = _moments(days_of(parsed)[places[there]], None if weight is None else weight[there])
+        # Computed row by row, so that the result is bit-identical to that of a column of dates.
+        moments = _moments(days_of(parsed)[places[present]], None if weight is None else weight[present])
         return cls("text", rows, missing, *moments, _no_time(parsed), texts, True, hashes)
 
     def merge(self, other: ColumnSums) -> ColumnSums:
         """The sums of both sets of rows."""
-        kind = self.kind if self.count else other.kind  # nothing at all may be of any kind
-        if other.count and other.kind != kind:  # a file whose later rows are of another kind is refused when it is read
-            raise DataError(f"A column holds {self.kind}s and {other.kind}s; make it one kind.")
+        kind = self.kind if self.count else other.kind  # a column of missing values has no kind
+        if other.count and other.kind != kind:  # files whose later rows have another kind raise an error when read
+            raise DataError(f"A column contains both {self.kind}s and {other.kind}s; convert it to one kind.")
         texts = None if self.texts is None or other.texts is None else _added(self.texts, other.texts)
         a, b = self.count, other.count
         dates = (self.dates or not a) and (other.dates or not b)
@@ -159,20 +159,20 @@ class ColumnSums:
 
 
 def _count(values: Array, weight: Array | None, which: Array | None = None) -> float:
-    """How many rows there are, or how many of some."""
+    """Return the (weighted) number of rows, or of those selected by `which`."""
     if weight is None:
         return len(values) if which is None else int(which.sum())
     return float(weight.sum() if which is None else weight[which].sum())
 
 
-def _taken(values: Any, there: Array) -> Any:
+def _taken(values: Any, used: Array) -> Any:
     import pyarrow as pa
 
-    return values.filter(pa.array(there))
+    return values.filter(pa.array(used))
 
 
 def _moments(values: Array, weight: Array | None) -> tuple[float, float, float, float]:
-    """Mean, sum of squares about it, and extremes."""
+    """Return mean, sum of squares about it, minimum and maximum."""
     with np.errstate(over="ignore", invalid="ignore"):
         if weight is None:
             mean = float(values.mean())
@@ -191,24 +191,24 @@ def _added(a: dict[str, float], b: dict[str, float]) -> dict[str, float] | None:
 
 
 def as_dates(words: list[str]) -> Array | None:
-    """Texts as moments in time where every one is a date, with or without a time, in the form of ISO 8601."""
+    """Return texts as timestamps if all are dates in ISO 8601 format, with or without a time, else None."""
     if not all(_ISO.fullmatch(word) for word in words):
         return None
     try:
         return np.array(words, "datetime64[us]")
-    except ValueError:  # the 31st of February
+    except ValueError:  # such as 31 February
         return None
 
 
 def days_of(moments: Array) -> Array:
-    """Days since 1970, as numbers; NaN for what is missing."""
+    """Return days since 1970 as floats; NaN if missing."""
     days = moments.astype(np.int64) / _DAY
     return np.where(np.isnat(moments), np.nan, days)
 
 
 def _no_time(moments: Array) -> bool:
-    there = moments[~np.isnat(moments)].astype(np.int64)
-    return bool((there % _DAY == 0).all())
+    present = moments[~np.isnat(moments)].astype(np.int64)
+    return bool((present % _DAY == 0).all())
 
 
 def _hash_of(word: str) -> int:

@@ -1,12 +1,12 @@
-"""A model of a whole table: encoder, model and the name of the target in one estimator, and in one file.
+"""A model of a whole table: encoder, model and target name in one estimator.
 
-    prediction = model(encoder(row)),    for numbers held within the range of the training target                (1)
+    prediction = model(encoder(row)),    for numbers clipped to the range of the training target                 (1)
 
-With costs, the predicted class is the one whose expected cost under the model's probabilities p is smallest:
+With costs, the predicted class minimises the expected cost under the model's probabilities p:
 
     argmin over k of sum over j of p_j C[j, k]                                                                   (2)
 
-With a threshold t, for two classes, it is the second where p_2 >= t, and the first elsewhere.
+With a threshold t, for two classes, the second class is predicted if p_2 >= t.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Array = NDArray[Any]
 
 
 def _column(X: Any, name: str) -> Array:
-    """A column of a frame or of files."""
+    """Return a column of a frame or of files."""
     if isinstance(X, Scan):
         if name not in X.kinds:
             raise DataError(no_such_column(name, X.columns))
         return np.concatenate([np.asarray(batch[0]) for batch in X.read(0, X.n_rows, [name])])
     if not is_frame(X):
-        raise DataError(f"X is no frame with a column {name!r}: give a frame, or the target as y.")
+        raise DataError(f"X is not a frame with a column {name!r}: pass a frame, or the target as y.")
     return np.asarray(pop_columns(X, [name])[1][0].to_numpy())
 
 
@@ -50,24 +50,24 @@ def _has_probabilities(self: Any) -> bool:
 
 
 def _parts_agree(table: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: the model takes the columns the encoder makes, and costs are those of its classes."""
+    """Validation rule of saved models: the model fits the columns of the encoder, and costs fit its classes."""
     if not table.__sklearn_is_fitted__():
         return None
     width, model = len(table.encoder.get_feature_names_out()), table.model
     if model.n_features_in_ != width:
-        return f"model takes {model.n_features_in_} columns and encoder makes {width}"
+        return f"model has {model.n_features_in_} features but encoder returns {width} columns"
     if getattr(model, "factor_levels_", None) or getattr(model, "category_levels_", None):
-        return "model has columns of text, and encoder makes numbers"
+        return "model has text columns, but encoder returns numbers"
     classes = len(model.classes_) if hasattr(model, "classes_") else 0
     if table.low is not None and classes:
-        return "low is about numbers, and model predicts classes"
+        return "low is for regression, but model is a classifier"
     if table.costs is not None:
         if not hasattr(model, "predict_proba"):
-            return "costs need probabilities, which model does not give"
+            return "costs need probabilities, but model has no predict_proba"
         if np.shape(table.costs) != (classes, classes):
-            return f"costs are not a table of {classes} x {classes}"
+            return f"costs must have shape ({classes}, {classes})"
     if table.threshold is not None and (classes != 2 or not hasattr(model, "predict_proba")):
-        return "threshold is for the probabilities of two classes"
+        return "threshold needs a binary classifier with probabilities"
     return None
 
 
@@ -87,29 +87,31 @@ _COSTS = schema.Items(schema.Items(schema.Real())) | schema.Array("float64", "n_
     training_hashes_=schema.Maybe(schema.Array("uint64", "n_training_rows")),
 )
 class TableModel(ProbabilityWriter, BaseEstimator):
-    """An encoder, a model of the encoded rows, and what the target is called.
+    """An encoder, a model of the encoded rows, and the name of the target.
 
     Parameters
     ----------
     encoder : TableEncoder
+        Encoder of the columns.
     model : estimator
+        Classifier or regressor of the encoded rows.
     target : str
-        The column to predict.
+        Name of the column to predict.
     low, high : float, optional
-        Predicted numbers are held within these.
+        Range to which predicted numbers are clipped.
     costs : list of list of float, optional
-        What it costs to take a true class (row) for another (column), in the order of `classes_`; see (2).
+        Cost of predicting one class (column) if another is true (row), in the order of `classes_`; see (2).
     metric : str, default=""
-        What the model was chosen by, for whoever certifies it.
+        Metric by which the model was selected.
     threshold : float, optional
-        The probability of the second of two classes from which on it is predicted; 0.5 when None.
+        For two classes, the probability from which the second is predicted; by default 0.5.
 
     Attributes
     ----------
     classes_ : ndarray
-        Of classifiers.
+        Class labels, for classifiers.
     feature_names_in_ : ndarray of str
-        The columns that are used.
+        Names of the columns used.
 
     Examples
     --------
@@ -150,7 +152,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         ----------
         X : frame
         y : array-like, optional
-            The column `target` of X when None.
+            Target; by default the column `target` of X.
 
         Returns
         -------
@@ -171,7 +173,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> Array:
-        """The columns that are used."""
+        """Names of the columns used."""
         return np.array([column.name for column in self.encoder.columns_ if column.kind != "dropped"], dtype=object)
 
     @property
@@ -184,7 +186,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         Parameters
         ----------
         X : {frame, scan}
-            With the columns of the training data, in any order; the target may be among them.
+            Table with the columns of the training data, in any order; it may contain the target.
 
         Returns
         -------
@@ -195,7 +197,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """The probability of each class, in the order of `classes_`.
+        """Predict the probability of each class, in the order of `classes_`.
 
         Parameters
         ----------
@@ -209,13 +211,13 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         return self.encoder.then(X, self.model.predict_proba)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The accuracy of classes, or R2 of numbers.
+        """Return the accuracy of a classifier, or R2 of a regressor.
 
         Parameters
         ----------
         X : {frame, scan}
         y : array-like, optional
-            The true values; the column `target` of X when None.
+            True values; by default the column `target` of X.
 
         Returns
         -------
@@ -242,20 +244,20 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         ----------
         X : {frame, scan}
         path : path
-            Ends in .parquet or .csv. The column is called after the target; with `proba` there is one per class,
-            "target[class]".
+            Output file, ending in .parquet or .csv. The column is named after the target; with `proba` there is one
+            column per class, "target[class]".
         proba : bool, default=False
             Whether to write probabilities instead of labels.
         raw_text : bool, default=False
-            Whether to write text to CSV unchanged, also where a spreadsheet would take it for a formula.
+            Whether to write text to CSV unchanged, even if a spreadsheet would interpret it as a formula.
 
         Returns
         -------
         int
-            Rows written.
+            Number of rows written.
         """
         if proba and not hasattr(self, "predict_proba"):
-            raise ParameterError(f"Probabilities are for classes, and {self.target!r} holds numbers: use proba=False.")
+            raise ParameterError(f"Probabilities need classes, but {self.target!r} is numeric: use proba=False.")
         return super().predict_to(X, path, proba=proba, raw_text=raw_text)
 
     def _predicted(self, rows: Array) -> Array:
