@@ -412,7 +412,7 @@ def test_weights_that_overflow_gradients_are_refused(model: Any, heaviest: float
     X = np.arange(100.0)[:, None]
     weight = np.ones(100)
     weight[3] = heaviest
-    with pytest.raises(DataError, match=r"sample_weight holds values as large as 1e\+\d+.*divide the weights by their"):
+    with pytest.raises(DataError, match=r"sample_weight has values as large as 1e\+\d+.*divide the weights by their"):
         model(max_iter=2).fit(X, X[:, 0] > 50, sample_weight=weight)
 
 
@@ -429,9 +429,9 @@ def test_early_stopping_needs_weight_on_both_sides(model: Any) -> None:
     X = np.random.default_rng(0).normal(size=(500, 3))
     y, weight = X[:, 0] > 0, np.zeros(500)
     held = held_out_rows(model(early_stopping=True), y, None, 0)
-    for side, name in ((held, "left to learn from"), (~held, "held out to stop by")):
+    for side, name in ((held, "left for training"), (~held, "held out for early stopping")):
         weight[:] = side
-        with pytest.raises(DataError, match=rf"rows {name} have a sample_weight of 0; leave out rows of weight 0"):
+        with pytest.raises(DataError, match=rf"rows {name} have a sample_weight of 0; drop rows of weight 0"):
             held_out_rows(model(), y, weight, 0)
     weight[:] = 0
     weight[:2] = 1

@@ -320,7 +320,7 @@ def test_the_lagrangian():
         (lambda: Problem(lambda x: 0, inequalities=[3]), ParameterError, "'inequalities' of Problem"),
         (lambda: Problem(lambda x: 0, inequality_gradients=[None]), ParameterError, "0 inequalities but 1"),
         (lambda: constrained_minimum(lambda x: 0, [1.0]), ParameterError, "needs a Problem, not function"),
-        (lambda: constrained_minimum(Problem(lambda x: np.nan), [1.0]), DataError, "choose another starting point"),
+        (lambda: constrained_minimum(Problem(lambda x: np.nan), [1.0]), DataError, "choose another x0"),
         (lambda: kkt_residuals(Problem(lambda x: 0), [1.0], ([1.0], [])), DataError, "There are 0 inequalities"),
         (lambda: kkt_residuals(Problem(lambda x: 0), [1.0], 3), ParameterError, "a pair"),
         (lambda: dual_function(Problem(lambda x: 0)), ParameterError, "needs a starting point x0"),

@@ -145,7 +145,7 @@ def test_parameters_are_checked(change, words):
     ("f", "x0", "gradient", "words"),
     [
         (lambda x: x, np.ones(2), None, "needs one number for each x"),
-        (lambda x: np.nan, np.ones(2), None, "choose another starting point"),
+        (lambda x: np.nan, np.ones(2), None, "choose another x0"),
         (lambda x: x @ x, np.ones((2, 2)), None, "flatten it"),
         (lambda x: x @ x, [1.0, np.nan], None, "x0 is missing or infinite at index 1"),
         (lambda x: x @ x, ["a"], None, "is not numeric"),

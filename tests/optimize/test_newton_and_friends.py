@@ -125,7 +125,7 @@ def test_large_values_end_by_rounding(minimise):
 
 @each
 def test_starts_and_functions_are_checked(minimise):
-    with pytest.raises(DataError, match="choose another starting point"):
+    with pytest.raises(DataError, match="choose another x0"):
         minimise(lambda x: np.inf, [1.0])
     with pytest.raises(ParameterError, match="'tolerance'"):
         minimise(rosenbrock, [0.0, 0.0], tolerance=-1)
@@ -310,7 +310,7 @@ def test_root_sentences():
         newton_root(lambda x: x[0], [1.0, 2.0])
     with pytest.raises(DataError, match="2 by 2"):
         newton_root(lambda x: x, [1.0, 2.0], derivative=lambda x: np.ones(2))
-    with pytest.raises(DataError, match="choose another starting point"):
+    with pytest.raises(DataError, match="choose another x0"):
         newton_root(lambda x: np.nan, 1.0)
     with pytest.raises(ParameterError, match="must be a function"):
         newton_root(lambda x: x, 1.0, derivative=2.0)

@@ -1,15 +1,15 @@
-"""Gradient boosting: every tree is a Newton step on the loss, in the space of trees.
+"""Gradient boosting: each tree approximates a Newton step on the loss.
 
 With raw scores z_i, and g_i, h_i the gradients and hessians of the loss at them, an iteration
 
-    1. computes g and h (`boosting_losses`), and rounds them for the search of splits (`quantising`),
+    1. computes g and h (`boosting_losses`), and quantises them for the split search (`quantising`),
     2. grows a tree for them (`tree.growing`),
     3. computes leaf values: for the leaf with the rows I a Newton step (`tree.leaf_values`)
            v = -learning_rate sum_I g_i / (sum_I h_i + l2),                                                       (1)
-       or the quantile of the residuals, for losses that are not smooth,
+       or a quantile of the residuals, for losses that are not smooth,
     4. adds to each score the value of its leaf.
 
-Sums of losses are over blocks of a fixed size, in order: they do not depend on threads either.
+Losses are summed over blocks of a fixed size, in order, so that the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = ["Booster", "QuantileLeaves", "Rows", "restore_order"]
 
 Array = NDArray[Any]
 
-_BLOCK = 2**14  # rows whose gradients are computed at once: they stay in the second-level cache
+_BLOCK = 2**14  # rows whose gradients are computed at once, which fit in the L2 cache
 _ROUNDING, _FEATURES = 1, 2  # streams of random numbers
-_COPIED_BYTES = 2**29  # bins up to which there is a copy column by column
+_COPIED_BYTES = 2**29  # maximum size of the bins for which a column-major copy is made
 
 
 class Rows(NamedTuple):
@@ -119,7 +119,7 @@ class Booster:
         self._hessians = np.empty((loss.scores, 0 if is_constant else n), np.float32)
         self._growers = [(self.grower, np.empty(n, np.int64))]
         if loss.scores > 1 and self.threads > 1:
-            # The trees of an iteration are independent of each other: each thread grows its own.
+            # The trees of an iteration are independent, so each thread grows its own.
             workers = range(min(self.threads, loss.scores))
             self._growers = [(Grower(binned, features, parameters, 1), np.empty(n, np.int64)) for _ in workers]
 
@@ -198,10 +198,10 @@ class QuantileLeaves(NamedTuple):
 
 
 def restore_order(tree: Tree, monotone: Array) -> None:
-    """Change leaf values until, at splits on monotone features, all on one side are at most all on the other.
+    """Change leaf values to satisfy the monotonicity constraints at all splits.
 
-    From the leaves up, both sides are clipped halfway between their means. Clipping a whole side at one value keeps the
-    order within it, so that splits below stay right.
+    From the leaves up, both sides of a split are clipped at the midpoint of their means. Clipping a whole side at one
+    value preserves the order within it, so that the splits below remain valid.
     """
     below: dict[int, list[int]] = {}
     value = tree.value

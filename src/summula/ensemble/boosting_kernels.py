@@ -1,10 +1,10 @@
-"""Values and slopes of the log-losses, in single precision, several rows at once.
+"""Values and derivatives of the log-losses in single precision, vectorised over rows.
 
-Gradients are kept in single precision anyway. With s = 1 - 2 y and t = s z, for two classes
+Gradients are stored in single precision. With s = 1 - 2 y and t = s z, for two classes
 
     loss = log(1 + e^t) = max(t, 0) + log(1 + e^-|t|),      g = s / (1 + e^-t),      h = p (1 - p),             (1)
 
-where no difference of nearly equal numbers is taken: g is right to the last places in both tails.
+without cancellation, so g is accurate to the last digits in both tails.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from summula.core.numerics.exponential32_kernels import exp32, log1p32
 
 __all__ = ["binary_slopes", "softmax_slopes", "warmup"]
 
-_FAR = np.float32(80.0)  # where exponents stop
+_FAR = np.float32(80.0)  # exponents are clipped to this absolute value
 _NONE = np.int32(0)
 _ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
-_ROWS = 256  # whose exponentials of all classes are at hand at once
+_ROWS = 256  # rows per block of exponentials of all classes
 
 
 @internal_kernel
 def _bits(x: Any) -> Any:
-    """A number that is larger where x >= 0 is; the largest of such is found for several rows at once."""
+    """Return the bits of x >= 0 as an integer, which has the same order as x; integer maxima are vectorised."""
     return np.float32(x).view(np.int32)
 
 
 @internal_kernel
 def _number(bits: Any) -> Any:
-    """The x with these bits."""
+    """Return the x with these bits."""
     whole = np.int32(bits)
     return np.float64(whole.view(np.float32))
 
 
 @summing_kernel
 def binary_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any) -> Any:
-    """Equation (1) for rows with targets 0 and 1; gives the sum of the losses, and the largest |g| and h.
+    """Compute (1) for rows with targets 0 and 1; return the sum of the losses, and the largest |g| and h.
 
-    No weights at all mean that every one is 1.
+    An empty `weight` means that all weights are 1.
     """
     plain = len(weight) == 0
     total, most, widest = 0.0, _NONE, _NONE
@@ -66,9 +66,9 @@ def binary_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any) -> Any:
 
 @summing_kernel
 def softmax_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any, begin: int, end: int, tops: Any) -> float:
-    """The same for several classes and the rows from `begin` up to `end`: g_k = p_k - [y = k], h_k = p_k (1 - p_k).
+    """Compute g_k = p_k - [y = k] and h_k = p_k (1 - p_k) for the rows from `begin` up to `end`; return the loss sum.
 
-    tops : the largest |g_k| and h_k of each class go there, shape (2, classes).
+    The largest |g_k| and h_k of each class are written to `tops`, of shape (2, classes).
     """
     classes = len(z)
     top, total, part = np.empty(_ROWS, np.float32), np.empty(_ROWS), np.empty(_ROWS)
@@ -95,7 +95,7 @@ def softmax_slopes(y: Any, z: Any, weight: Any, g: Any, h: Any, begin: int, end:
 
 @internal_kernel
 def _exponentials(z: Any, start: int, m: int, top: Any, total: Any, out: Any) -> None:
-    """e^(z_k - max z) of m rows, and their sums."""
+    """Compute e^(z_k - max z) of m rows, and their sums."""
     for i in range(m):
         top[i], total[i] = np.float32(z[0, start + i]), 0.0
     for k in range(1, len(z)):
@@ -115,7 +115,7 @@ def _exponentials(z: Any, start: int, m: int, top: Any, total: Any, out: Any) ->
 
 @internal_kernel
 def _slopes_of_class(e: Any, total: Any, part: Any, number: Any, k: Any, slopes: Any, spreads: Any) -> Any:
-    """Slopes in the score of one class; 1 - p is a sum of the others, without cancellation where p is nearly 1."""
+    """Compute the derivatives in the score of one class; 1 - p is computed without cancellation if p is near 1."""
     most, widest = _NONE, _NONE
     for i in range(len(slopes)):
         e64 = np.float64(e[i])
@@ -128,7 +128,7 @@ def _slopes_of_class(e: Any, total: Any, part: Any, number: Any, k: Any, slopes:
 
 @internal_kernel
 def _weighted(weight: Any, slopes: Any, spreads: Any) -> Any:
-    """The same times the weights of the rows."""
+    """Multiply derivatives by sample weights; return the largest absolute values."""
     most, widest = _NONE, _NONE
     for i in range(len(slopes)):
         w = np.float32(weight[i])
@@ -139,7 +139,7 @@ def _weighted(weight: Any, slopes: Any, spreads: Any) -> Any:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the common argument types."""
     y, none = np.zeros(1), np.empty(0)
     for kind in (np.float64, np.float32):
         z, g, h = np.zeros((2, 1), kind), np.empty((2, 1), np.float32), np.empty((2, 1), np.float32)

@@ -1,4 +1,4 @@
-"""The losses of gradient boosting: value, gradient and curvature in the raw score z, for blocks of rows.
+"""Loss functions of gradient boosting: value, gradient g and hessian h in the raw score z, for blocks of rows.
 
     squared_error     (y - z)^2 / 2             g = z - y                      h = 1
     absolute_error    |y - z|                   g = sign(z - y)                h = 1
@@ -8,8 +8,8 @@
     binary log-loss   log(1 + e^z) - y z        g = p - y                      h = p (1 - p),  p = 1 / (1 + e^-z)
     multiclass        log sum_k e^z_k - z_y     g_k = p_k - [y = k]            h_k = p_k (1 - p_k)
 
-Weights multiply all three. The second and third have no curvature of their own: splits are searched with h = 1, and the
-value of a leaf is the median, or quantile, of what is left of its rows.
+Sample weights multiply all three. The second and third loss have no curvature: splits are searched with h = 1, and the
+value of a leaf is the median, or quantile, of the residuals of its rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NONE = np.empty(0)  # no weights
 
 
 class Block(NamedTuple):
-    """What a loss says of some rows: values, and slopes of shape (scores, rows); curvature None where it is 1."""
+    """Losses of some rows, and derivatives of shape (scores, rows); `curvature` is None if it is 1."""
 
     values: Array
     gradient: Array
@@ -43,17 +43,17 @@ class Block(NamedTuple):
 class Loss(ABC):
     """A loss of targets and raw scores."""
 
-    scores = 1  # raw scores a row
-    level: float | None = None  # the quantile that leaves take, where they do not take a Newton step
+    scores = 1  # number of raw scores per row
+    level: float | None = None  # quantile used as leaf value instead of a Newton step
 
     @abstractmethod
     def block(self, y: Array, z: Array) -> Block:
-        """Values and slopes of some rows; z has shape (scores, rows)."""
+        """Compute values and derivatives for some rows; z has shape (scores, rows)."""
 
     def slopes(self, rows: Any, g: Array, h: Array, start: int, stop: int) -> tuple[float, Array]:
-        """Slopes of the rows from `start` up to `stop`, weighted, into g and h.
+        """Write the weighted derivatives of the rows from `start` up to `stop` into g and h.
 
-        Gives the sum of the losses, and the largest |g| and h. Where curvatures are 1 nothing goes into h.
+        Returns the sum of the losses, and the largest |g| and h. If all curvatures are 1, h is not written.
         """
         b = slice(start, stop)
         values, gradient, curvature = self.block(rows.y[b], rows.z[:, b])
@@ -71,14 +71,14 @@ class Loss(ABC):
 
     @abstractmethod
     def start(self, y: Array, weight: Array | None) -> Array:
-        """The best constant scores."""
+        """Return the optimal constant scores."""
 
     def mean(self, z: Array) -> Array:
-        """What is predicted for raw scores."""
+        """Return the predictions for raw scores."""
         return z
 
     def refusal(self, y: Array) -> str | None:
-        """Why targets cannot be had, or None."""
+        """Return an error message for invalid targets, or None."""
         return None
 
 
@@ -86,41 +86,41 @@ class Squared(Loss):
     """Half the squared error."""
 
     def block(self, y: Array, z: Array) -> Block:
-        """See the table."""
+        """See the table in the module docstring."""
         g = z[0] - y
         return Block(0.5 * g * g, g[None], None)
 
     def start(self, y: Array, weight: Array | None) -> Array:
-        """The mean."""
+        """Return the mean."""
         return np.array([_mean(y, weight)])
 
 
 class Pinball(Loss):
-    """Absolute errors, those above and below weighted differently."""
+    """The pinball loss of quantile regression."""
 
     def __init__(self, level: float) -> None:
         self.level = level
 
     def block(self, y: Array, z: Array) -> Block:
-        """See the table."""
+        """See the table in the module docstring."""
         assert self.level is not None
         value, slope = score_losses("quantile", self.level, y, z[0])
         return Block(value, slope[None], None)
 
     def start(self, y: Array, weight: Array | None) -> Array:
-        """The quantile."""
+        """Return the quantile."""
         assert self.level is not None
         return np.array([weighted_quantile(y, weight, self.level)])
 
 
 class Absolute(Pinball):
-    """The absolute error: twice the pinball of the median."""
+    """The absolute error: twice the pinball loss of the median."""
 
     def __init__(self) -> None:
         super().__init__(0.5)
 
     def block(self, y: Array, z: Array) -> Block:
-        """See the table."""
+        """See the table in the module docstring."""
         half = super().block(y, z)
         return Block(2.0 * half.values, 2.0 * half.gradient, None)
 
@@ -134,30 +134,30 @@ class _Log(Loss):
 
 
 class Poisson(_Log):
-    """Counts with a logarithmic link."""
+    """The Poisson loss with a log link, for counts."""
 
     def block(self, y: Array, z: Array) -> Block:
-        """See the table."""
+        """See the table in the module docstring."""
         mean = exponential(z[0])
         return Block(mean - y * z[0], (mean - y)[None], mean[None])
 
     def refusal(self, y: Array) -> str | None:
-        """No negative counts, and not all 0."""
+        """Require non-negative targets that are not all 0."""
         if (y >= 0).all() and y.any():
             return None
         return "loss='poisson' requires non-negative y and sum(y) > 0."
 
 
 class Gamma(_Log):
-    """Positive amounts with a logarithmic link."""
+    """The gamma loss with a log link, for positive targets."""
 
     def block(self, y: Array, z: Array) -> Block:
-        """See the table."""
+        """See the table in the module docstring."""
         ratio = y * exponential(-z[0])
         return Block(z[0] + ratio, (1.0 - ratio)[None], ratio[None])
 
     def refusal(self, y: Array) -> str | None:
-        """Positive amounts only."""
+        """Require positive targets."""
         return None if (y > 0).all() else "loss='gamma' requires strictly positive y."
 
 
@@ -165,7 +165,7 @@ class Binary(Loss):
     """The log-loss of two classes; y is 0 or 1."""
 
     def block(self, y: Array, z: Array) -> Block:
-        """See the table."""
+        """See the table in the module docstring."""
         s = sigmoid(np.ascontiguousarray(z[0], np.float64))
         return Block(s.tail + np.maximum(z[0], 0.0) - y * z[0], (s.p - y)[None], s.spread[None])
 
@@ -176,25 +176,25 @@ class Binary(Loss):
         return loss, np.array([[most], [widest]])
 
     def start(self, y: Array, weight: Array | None) -> Array:
-        """The logit of the share of the second class."""
+        """Return the logit of the frequency of the second class."""
         share = _mean(y, weight)
-        least = np.finfo(np.float64).eps  # where all weight is on one class
+        least = np.finfo(np.float64).eps  # if all weight is on one class
         return np.array([special.logit(min(max(share, least), 1.0 - least))])
 
     def mean(self, z: Array) -> Array:
-        """Probabilities of both classes."""
+        """Return the probabilities of both classes."""
         p = sigmoid(np.ascontiguousarray(z[0], np.float64)).p
         return np.stack([1.0 - p, p])
 
 
 class Multiclass(Loss):
-    """The log-loss of several classes; y is the number of the class."""
+    """The log-loss of several classes; y is the index of the class."""
 
     def __init__(self, classes: int) -> None:
         self.scores = classes
 
     def block(self, y: Array, z: Array) -> Block:
-        """See the table."""
+        """See the table in the module docstring."""
         top = z.max(axis=0)
         e = exponential((z - top).ravel()).reshape(z.shape)
         total = e.sum(axis=0)
@@ -211,17 +211,17 @@ class Multiclass(Loss):
         return softmax_slopes(rows.y, rows.z, w, g, h, start, stop, tops), tops
 
     def start(self, y: Array, weight: Array | None) -> Array:
-        """The logarithms of the shares, less their mean."""
+        """Return the log class frequencies minus their mean."""
         shares = np.bincount(y.astype(np.intp), weight, self.scores)
         logs = np.log(np.maximum(shares / shares.sum(), np.finfo(np.float64).eps))
         return np.asarray(logs - logs.mean())
 
     def mean(self, z: Array) -> Array:
-        """Probabilities."""
+        """Return the probabilities."""
         return np.asarray(special.softmax(z, axis=0))
 
 
-# Of regression, by name; "quantile" has a level besides.
+# Regression losses by name; "quantile" also has a level.
 LOSSES: dict[str, type[Loss]] = {
     "squared_error": Squared,
     "absolute_error": Absolute,
@@ -237,17 +237,17 @@ def _mean(y: Array, weight: Array | None) -> float:
 
 
 def weighted_quantile(values: Array, weight: Array | None, level: float) -> float:
-    """A quantile of some values; without weights that of NumPy, with weights as if rows were repeated."""
+    """Return a quantile: without weights as NumPy does, with weights as if rows were repeated."""
     if weight is None:
         return float(np.quantile(values, level)) if level != 0.5 else float(np.median(values))
-    there = weight > 0
-    if not there.any():
+    used = weight > 0
+    if not used.any():
         return 0.0
-    values, weight = values[there], weight[there]
+    values, weight = values[used], weight[used]
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
-    wanted = level * total[-1]
+    target = level * total[-1]
     near = 1e-12 * total[-1]
-    below = int(min(np.searchsorted(total, wanted - near), len(values) - 1))
-    above = min(below + 1, len(values) - 1) if abs(total[below] - wanted) <= near else below
+    below = int(min(np.searchsorted(total, target - near), len(values) - 1))
+    above = min(below + 1, len(values) - 1) if abs(total[below] - target) <= near else below
     return float(values[order[below]] + values[order[above]]) / 2

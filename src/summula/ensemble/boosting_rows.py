@@ -1,6 +1,6 @@
-"""Reading rows for boosting: two passes, whatever they come from, then one table of bytes in memory.
+"""Reading rows for boosting: two passes over any source give a table of bins in memory.
 
-The first pass takes targets, weights, and the rows that bin edges come from; the second turns rows into bins.
+The first pass reads targets, weights, and a sample of rows for bin edges; the second bins the rows.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ __all__ = ["MANY_ROWS", "Survey", "binned", "check_weights", "survey"]
 
 Array = NDArray[Any]
 
-MANY_ROWS = 2**22  # beyond which targets and scores are kept in single precision
+MANY_ROWS = 2**22  # above this targets and scores are stored in single precision
 _LARGEST_GRADIENT = 1e38
 
 
 class Survey(NamedTuple):
-    """What the first pass finds.
+    """Result of the first pass.
 
     Attributes
     ----------
-    rows, numbers : rows for bin edges, and their numbers
-    categories : for each column of categories, its different values and how often each occurs
-    y, weight : of all rows
+    rows, numbers : ndarray
+        Sample of rows for bin edges, and their row numbers.
+    categories : dict
+        Distinct values and counts of each categorical column.
+    y, weight : ndarray
+        Targets and weights of all rows.
     """
 
     rows: Array
@@ -43,7 +46,7 @@ class Survey(NamedTuple):
 
 
 def survey(run: Run, categorical: Array, seed: int) -> Survey:
-    """The first pass."""
+    """Perform the first pass."""
     source = run.source
     n = source.n_rows
     drawn = np.arange(min(n, SAMPLE_ROWS))
@@ -68,7 +71,7 @@ def survey(run: Run, categorical: Array, seed: int) -> Survey:
         raise DataError("All sample weights are zero: at least one row needs a positive weight.")
     if weight is not None and (weight == 1.0).all():
         weight = None
-    _refuse_missing(run, y)
+    _raise_if_not_finite(run, y)
     release_memory()
     return Survey(np.concatenate(rows), drawn, categories, y, weight)
 
@@ -91,7 +94,7 @@ def _surveyed(drawn: Array, coded: tuple[int, ...], kind: Any, part: Part) -> Su
     )
 
 
-def _refuse_missing(run: Run, y: Array) -> None:
+def _raise_if_not_finite(run: Run, y: Array) -> None:
     bad = np.flatnonzero(~np.isfinite(y))
     if not len(bad):
         return
@@ -106,19 +109,19 @@ def _refuse_missing(run: Run, y: Array) -> None:
 
 
 def check_weights(y: Array, weight: Array | None, *, labelled: bool) -> None:
-    """Raise where gradients, weight times error, would overflow single precision."""
+    """Raise if gradients, weight times error, would overflow single precision."""
     if weight is None:
         return
     heaviest, error = float(weight.max()), 1.0 if labelled else 2 * float(np.abs(y).max())
     if heaviest > _LARGEST_GRADIENT / max(error, 1.0):
         raise DataError(
-            f"sample_weight holds values as large as {heaviest:.2g}, whose gradients exceed single precision; divide "
+            f"sample_weight has values as large as {heaviest:.2g}, whose gradients overflow single precision; divide "
             "the weights by their mean."
         )
 
 
 def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array, Array]:
-    """The second pass: the bins of the rows to learn from, and of those held out."""
+    """Perform the second pass: return the bins of the training rows, and of those held out."""
     n, d = run.source.n_rows, run.source.n_features
     held = 0 if held_out is None else int(held_out.sum())
     kept, other = np.empty((n - held, d), np.uint8), np.empty((held, d), np.uint8)

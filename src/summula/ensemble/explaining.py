@@ -1,8 +1,8 @@
-"""What columns contribute to the score of each row: Shapley values of the trees, exactly.
+"""Exact Shapley values of trees: the contribution of each column to the score of each row.
 
     score(x) = base + sum_j phi_j(x),                                                                              (1)
 
-base being the mean score over the training rows (as their numbers in the nodes have it).
+with base the mean score over the training rows (computed from the row counts of the nodes).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Paths:
-    """The way from the root to each leaf of all trees: see `add_shapley`."""
+    """Paths from the root to each leaf of all trees: see `add_shapley`."""
 
     leaves: Array
     starts: Array
@@ -34,7 +34,7 @@ class Paths:
 
     @classmethod
     def of(cls, nodes: Nodes, scores: int) -> Paths:
-        """The paths of a table of trees."""
+        """Return the paths of a table of trees."""
         leaves, starts = [], [0]
         steps: list[tuple[int, int]] = []
         for tree in range(nodes.n_trees):
@@ -56,7 +56,7 @@ class Paths:
 
 
 def expected_scores(nodes: Nodes, start: Array) -> Array:
-    """The mean score over the training rows."""
+    """Return the mean score over the training rows."""
     base = np.array(start, np.float64)
     for tree in range(nodes.n_trees):
         here = slice(int(nodes.roots[tree]), int(nodes.roots[tree + 1]))
@@ -66,14 +66,14 @@ def expected_scores(nodes: Nodes, start: Array) -> Array:
 
 
 def shapley_values(nodes: Nodes, paths: Paths, scores: int, X: Array) -> Array:
-    """Equation (1) for a block of rows: shape (rows, columns, scores)."""
+    """Compute (1) for a block of rows; the result has shape (rows, columns, scores)."""
     out = np.zeros((len(X), X.shape[1], scores))
     add_shapley(np.ascontiguousarray(X), nodes, paths.leaves, paths.starts, paths.steps, 0, len(paths.leaves), out)
     return out
 
 
 def shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: Chunk) -> Array:
-    """The same for the rows of a chunk."""
+    """Compute (1) for the rows of a chunk."""
     return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
 
 
@@ -83,13 +83,13 @@ def _named(names: Any, j: int) -> str:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Contributions of columns to raw scores.
+    """Contributions of columns to raw scores (Shapley values).
 
     Attributes
     ----------
     values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
     base_values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        What they are added to.
+        Base values, to which the contributions are added.
     feature_names : tuple of str, or None
     """
 
@@ -98,15 +98,16 @@ class Explanation:
     feature_names: tuple[str, ...] | None = None
 
     def plot(self, *, row: int | None = None, output: int = 0, most: int = 12, ax: Any = None) -> Any:
-        """Draw bars: the contributions to one row, or their mean size over all rows.
+        """Plot the contributions to one row, or their mean absolute values over all rows, as bars.
 
         Parameters
         ----------
         row : int, optional
+            Row to plot; by default the mean over all rows.
         output : int, default=0
-            The class, where there are several scores.
+            Index of the class, if there are several scores.
         most : int, default=12
-            Most columns.
+            Maximum number of columns.
         ax : matplotlib Axes, optional
 
         Returns
@@ -118,7 +119,7 @@ class Explanation:
         check_installed()
         values = self.values[..., output] if self.values.ndim == 3 else self.values
         if row is not None and not -len(values) <= row < len(values):
-            raise DataError(f"There is no row {row}: {len(values)} rows were explained.")
+            raise DataError(f"row={row} is out of range: {len(values)} rows were explained.")
         sizes = np.abs(values).mean(axis=0) if row is None else values[row]
         order = np.argsort(-np.abs(sizes), kind="stable")[:most][::-1]
         ax = axes(ax)
@@ -127,13 +128,13 @@ class Explanation:
             sizes[order],
             color=[colour(0) if sizes[j] >= 0 else colour(5) for j in order],
         )
-        dress(ax, "mean size of the contribution" if row is None else f"contribution to the score of row {row}", "")
+        dress(ax, "mean absolute contribution" if row is None else f"contribution to the score of row {row}", "")
         return ax
 
 
 @dataclass(frozen=True)
 class PartialDependence:
-    """Predictions as one column changes and the others stay.
+    """Raw scores as functions of one column, with the others unchanged.
 
     Attributes
     ----------
@@ -142,7 +143,7 @@ class PartialDependence:
     individual : ndarray of shape (n_samples, n_points)
         Raw scores of each row.
     name : str
-        Of the column.
+        Name of the column.
     """
 
     grid: Array
@@ -151,16 +152,16 @@ class PartialDependence:
 
     @property
     def average(self) -> Array:
-        """The mean over the rows at each value."""
+        """Mean over the rows at each value."""
         return np.asarray(self.individual.mean(axis=0))
 
     def plot(self, *, lines: int = 50, ax: Any = None) -> Any:
-        """Draw the mean, and some of the rows behind it.
+        """Plot the mean, and some of the individual rows.
 
         Parameters
         ----------
         lines : int, default=50
-            Most rows drawn.
+            Maximum number of rows to plot.
         ax : matplotlib Axes, optional
 
         Returns

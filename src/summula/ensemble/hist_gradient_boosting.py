@@ -1,4 +1,4 @@
-"""What both estimators of histogram gradient boosting share: reading, boosting until it is time to stop, naming.
+"""Common base of the histogram-based gradient boosting estimators: reading rows, boosting, early stopping, attributes.
 
 The algorithm is in `boosting.py`, binning and trees in `summula.tree`.
 """
@@ -50,24 +50,24 @@ __all__ = ["SHARED_PARAMETERS", "HistGradientBoosting"]
 
 Array = NDArray[Any]
 
-_LARGEST_TARGET = 1e30  # so that weights, too, may be large
+_LARGEST_TARGET = 1e30  # leaves room for large sample weights
 
 
-def _is_share(value: Any) -> bool:
+def _is_open_fraction(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0.0 < value < 1.0)
 
 
-def _is_part(value: Any) -> bool:
+def _is_fraction(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0.0 < value <= 1.0)
 
 
-_share = Allowed(_is_share, "a float in the range (0.0, 1.0)")
-_part = Allowed(_is_part, "a float in the range (0.0, 1.0]")
+_open_fraction = Allowed(_is_open_fraction, "a float in the range (0.0, 1.0)")
+_fraction = Allowed(_is_fraction, "a float in the range (0.0, 1.0]")
 _bins = Allowed(lambda value: integer(2).accepts(value) and value <= 255, "an int in the range [2, 255]")
 _text = Allowed(lambda value: isinstance(value, str), "a str")
 _callable = Allowed(callable, "a callable")
 
-# Of both estimators.
+# Parameters of both estimators.
 SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "learning_rate": (real(0.0, open_low=True),),
     "max_iter": (integer(1),),
@@ -75,7 +75,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "max_depth": (integer(1), none),
     "min_samples_leaf": (integer(1),),
     "l2_regularization": (real(0.0),),
-    "max_features": (_part,),
+    "max_features": (_fraction,),
     "max_bins": (_bins,),
     "categorical_features": (one_of("from_dtype"), array_like, none),
     "monotonic_cst": (array_like, mapping, none),
@@ -87,7 +87,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "warm_start": (boolean,),
     "early_stopping": (one_of("auto"), boolean),
     "scoring": (_text, _callable, none),
-    "validation_fraction": (_share, integer(1), none),
+    "validation_fraction": (_open_fraction, integer(1), none),
     "n_iter_no_change": (integer(1),),
     "tol": (real(0.0),),
     "verbose": (integer(0), boolean),
@@ -98,7 +98,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 
 
 def raw_scores(nodes: Nodes, bins: BinMap, start: Array, chunk: Chunk) -> Array:
-    """The raw scores of the rows of a chunk, shape (rows, scores)."""
+    """Return the raw scores of the rows of a chunk, of shape (rows, scores)."""
     X = bins.with_bins(chunk.X)
     out = np.tile(start, (len(X), 1))
     nodes.add_scores(X, out)
@@ -106,7 +106,7 @@ def raw_scores(nodes: Nodes, bins: BinMap, start: Array, chunk: Chunk) -> Array:
 
 
 def leaves_of(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
-    """The leaf of each tree that the rows of a chunk end in."""
+    """Return the leaf of each tree that the rows of a chunk end in."""
     X = bins.with_bins(chunk.X)
     out = np.empty((len(X), nodes.n_trees), np.int64)
     find_leaves(X, nodes, 0, nodes.n_trees, out)
@@ -114,12 +114,12 @@ def leaves_of(nodes: Nodes, bins: BinMap, chunk: Chunk) -> Array:
 
 
 def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: as many trees as iterations need, and categories asked of columns that hold some."""
+    """Validation rule of saved models: the number of trees, and categorical splits only on categorical columns."""
     if model.n_iter_ * sizes["n_scores"] != sizes["n_trees"]:
         return f"there are {sizes['n_trees']} trees, not {model.n_iter_} times {sizes['n_scores']}"
-    asked = model._nodes.column[model._nodes.category >= 0]
-    if not model._bins.categorical[asked].all():
-        return "a node asks for the category of a column of numbers"
+    columns = model._nodes.column[model._nodes.category >= 0]
+    if not model._bins.categorical[columns].all():
+        return "a node has a categorical split on a numeric column"
     return None
 
 
@@ -140,7 +140,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _seed=schema.Integer(0, 2**32),
 )
 class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
-    """Boosted trees on binned rows."""
+    """Base class of histogram-based gradient boosting estimators."""
 
     _accepts_sparse = False
     _allows_nan = True
@@ -158,33 +158,33 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
     validation_score_: Array
     learning_curve_: dict[str, Array]
 
-    # ---------------------------------------------------------------------------------- what subclasses say of targets
+    # ---------------------------------------------------------------------------------------------------------- targets
 
     def _make_loss(self) -> Loss:
-        """The loss of the parameters and the targets."""
+        """Return the loss for the parameters and the targets."""
         raise NotImplementedError
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
-        """Weights of rows, with those of classes."""
+        """Return the sample weights, including those of classes."""
         return weight
 
     def _check_targets(self, loss: Loss, y: Array) -> None:
-        """Raise a sentence for targets that the loss cannot have."""
-        said = loss.refusal(y)
-        if said is not None:
-            raise DataError(said)
+        """Raise DataError for targets that are invalid for the loss."""
+        message = loss.refusal(y)
+        if message is not None:
+            raise DataError(message)
         top = float(np.abs(y).max())
         if top > _LARGEST_TARGET:
             raise DataError(
-                f"The target y holds values as large as {top:.2g}, whose gradients exceed single precision; divide it "
-                "by a constant first."
+                f"The target y has values as large as {top:.2g}, whose gradients overflow single precision; rescale it "
+                "first."
             )
 
     # -------------------------------------------------------------------------------------------------------- reading
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit adds trees to those there are."""
+        """Whether a fit adds trees to existing ones."""
         return bool(self.warm_start) and hasattr(self, "_nodes")
 
     # -------------------------------------------------------------------------------------------------------- fitting
@@ -216,8 +216,8 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         with self._fitting(X, y, sample_weight) as run:
             if warm and before is not None and not np.array_equal(before, self.classes_):
                 raise DataError(
-                    f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
-                    "warm_start=True goes on from; give the same classes, or set warm_start=False."
+                    f"The target y has the classes {self.classes_.tolist()}, but had {before.tolist()} in the previous "
+                    "fit, which warm_start=True continues; pass the same classes, or set warm_start=False."
                 )
             check_one_target(run, y)
             validation = (X_val, y_val, sample_weight_val) if given else None
@@ -256,7 +256,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         self._add_trees(run, booster, watcher, self._nodes if warm else Nodes.none(), start)
 
     def _add_trees(self, run: Run, booster: Booster, watcher: Watcher, before: Nodes, start: Array) -> None:
-        """Boost until there are enough trees, or more do not help."""
+        """Add trees up to `max_iter` iterations, or until early stopping."""
         scores, trees = booster.loss.scores, list[Tree]()
         iteration = before.n_trees // scores
         if iteration > self.max_iter:
@@ -298,7 +298,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         assign()
 
     def _validation_rows(self, loss: Loss, bins: BinMap, X: Any, y: Any, sample_weight: Any) -> Any:
-        """The rows a user gives to stop by, binned."""
+        """Return the validation rows passed by the user, binned."""
         source = self._source(X, y, sample_weight, reset=False)
         try:
             run = Run(self, source, quiet=True)
@@ -315,7 +315,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         return functools.partial(raw_scores, self._nodes, self._bins, self._start)
 
     def _staged(self, X: Any, finish: Callable[[Array], Array]) -> Iterator[Array]:
-        """A function of the scores, shape (n, n_scores), after each iteration."""
+        """Yield a function of the scores, of shape (n, n_scores), after each iteration."""
         source = self._in_memory(X, "A staged prediction")
         X = self._bins.with_bins(source.chunk(0, source.n_rows).X)
         out = np.tile(self._start, (len(X), 1))
@@ -324,11 +324,11 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
             yield finish(out.copy())
 
     def _from_scores(self, scores: Array) -> Array:
-        """Predictions for raw scores, shape (n, n_scores)."""
+        """Return the predictions for raw scores, of shape (n, n_scores)."""
         raise NotImplementedError
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after each iteration.
+        """Predict after each iteration.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         return self._staged(X, self._from_scores)
 
     def apply(self, X: Any) -> Any:
-        """The leaf of each tree that rows end in.
+        """Return the leaf of each tree that rows end in.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         return self._by_row(X, functools.partial(leaves_of, self._nodes, self._bins))
 
     def explain(self, X: Any) -> Explanation:
-        """What each column contributes to the raw score of each row: exact Shapley values of the trees.
+        """Compute the contribution of each column to the raw score of each row (exact Shapley values).
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         Returns
         -------
         Explanation
-            `values` and `base_values` add up to the raw score; `plot()` draws them.
+            `values` and `base_values` sum to the raw score; `plot()` plots them.
         """
         from summula.ensemble.explaining import Explanation, Paths, expected_scores, shapley_rows
 
@@ -380,41 +380,39 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         return Explanation(values, base, names)
 
     def partial_dependence(self, X: Any, column: int | str, *, points: int = 50, output: int = 0) -> PartialDependence:
-        """Raw scores of rows as one numeric column changes and the others stay as they are.
+        """Compute raw scores as functions of one numeric column, with the others unchanged.
 
         Parameters
         ----------
         X : {array-like, frame} of shape (n_samples, n_features)
         column : int or str
-            Its number or name.
+            Index or name of the column.
         points : int, default=50
-            Most values of the column: its quantiles among the rows of X.
+            Maximum number of values of the column, which are its quantiles in X.
         output : int, default=0
-            The class, where there are several scores.
+            Index of the class, if there are several scores.
 
         Returns
         -------
         PartialDependence
-            `grid`, `average` and `individual`; `plot()` draws them.
+            Has `grid`, `average` and `individual`; `plot()` plots them.
         """
         from summula.ensemble.explaining import PartialDependence
 
         source = self._in_memory(X, "partial_dependence")
         names = source.names
         if isinstance(column, str) and (names is None or column not in names):
-            raise DataError(f"There is no column {column!r}; give its number or one of the names of the columns.")
+            raise DataError(f"There is no column {column!r}; pass the index or name of a column.")
         j = list(names or ()).index(column) if isinstance(column, str) else int(column)
         if not 0 <= j < source.n_features:
-            raise DataError(f"There is no column {j}: there are {source.n_features}, and the first is 0.")
+            raise DataError(f"Column {j} is out of range: there are {source.n_features} columns, numbered from 0.")
         if self._bins.categorical[j]:
-            raise DataError(
-                f"{source.column(j)} holds categories, which have no order to go along; take a numeric one."
-            )
+            raise DataError(f"{source.column(j)} is categorical; partial_dependence needs a numeric column.")
         rows = np.array(self._bins.with_bins(source.chunk(0, source.n_rows).X))
-        there = rows[np.isfinite(rows[:, j]), j]
-        if not len(there):
-            raise DataError(f"{source.column(j)} has no values in X; give rows that have some.")
-        grid = np.unique(np.quantile(there, np.linspace(0.0, 1.0, points)))
+        finite = rows[np.isfinite(rows[:, j]), j]
+        if not len(finite):
+            raise DataError(f"{source.column(j)} has no finite values in X.")
+        grid = np.unique(np.quantile(finite, np.linspace(0.0, 1.0, points)))
         individual = np.empty((len(rows), len(grid)))
         for k, value in enumerate(grid):
             rows[:, j] = value
@@ -426,16 +424,16 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
     def _in_memory(self, X: Any, what: str) -> Source:
         source = self._reading(X)
         if source.streams:
-            raise DataError(f"{what} keeps its rows in memory: give an array or a frame of some of them.")
+            raise DataError(f"{what} needs rows in memory: pass an array or a frame with a subset of the rows.")
         return source
 
     def importances(self, kind: str = "gain") -> Array:
-        """How much each column contributes to the trees.
+        """Compute the importance of each column in the trees.
 
         Parameters
         ----------
         kind : {"gain", "split"}, default="gain"
-            The sum of the gains of its splits, or how many there are. (For what columns contribute to predictions use
+            Total gain, or number, of the splits on a column. (For the importance of columns for predictions use
             scikit-learn's `permutation_importance`.)
 
         Returns
@@ -449,13 +447,13 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """The gains of the splits on each column, as shares of all."""
+        """Total gain of the splits on each column, normalised to sum 1."""
         gains = self.importances("gain")
         return gains / gains.sum() if gains.any() else gains
 
 
 def _learnt(found: Survey, weight: Array | None, out: Array | None, max_bins: int) -> BinMap:
-    """Bins from the rows that are not held out."""
+    """Return the bins learned from the rows that are not held out."""
     weight = None if weight is None else weight[found.numbers]
     rows = found.rows
     if out is not None:
@@ -465,7 +463,7 @@ def _learnt(found: Survey, weight: Array | None, out: Array | None, max_bins: in
 
 
 def _divided(run: Run, bins: BinMap, y: Array, weight: Array | None, out: Array | None) -> tuple[Any, Any]:
-    """Bins, targets and weights of the rows to learn from, and of those held out."""
+    """Return bins, targets and weights of the training rows, and of those held out."""
     kept, other = binned(run, bins, out)
     if out is None:
         return (kept, y, weight), None

@@ -1,7 +1,8 @@
-"""Classification by boosted trees on binned rows.
+"""Histogram-based gradient boosting for classification.
 
-Two classes have one score, whose sigmoid is the probability of the second; K > 2 classes have one each, whose softmax
-are the probabilities. The losses are in `boosting_losses.py`, the algorithm in `boosting.py`.
+For two classes there is one score, whose sigmoid is the probability of the second; for K > 2 classes there is one score
+per class, and the probabilities are their softmax. The losses are in `boosting_losses.py`, the algorithm in
+`boosting.py`.
 """
 
 from __future__ import annotations
@@ -34,76 +35,83 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.saved(_counts_scores, classes_=schema.Labels("n_classes"))
 class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifier, ScoreClassifier):
-    """Gradient boosting of classification trees on binned columns.
+    """Histogram-based gradient boosting classifier.
 
     Parameters
     ----------
     loss : {"log_loss"}, default="log_loss"
+        Loss function.
     learning_rate : float, default=0.1
-        What the values of leaves are multiplied by.
+        Shrinkage applied to each leaf value (learning rate).
     max_iter : int, default=100
-        Most iterations: trees, or trees a class of three or more.
+        Maximum number of iterations, each of which adds one tree, or one per class for three or more classes.
     max_leaf_nodes : int or None, default=31
-        Most leaves of a tree.
+        Maximum number of leaves per tree; None means no limit.
     max_depth : int or None, default=None
-        Most splits on a path.
+        Maximum depth of a tree; None means no limit.
     min_samples_leaf : int, default=20
-        Fewest rows of a leaf; rows are counted, whatever their weights.
+        Minimum number of rows per leaf, regardless of sample weights.
     l2_regularization : float, default=0
-        What is added to the sum of curvatures of a leaf.
+        L2 penalty on leaf values, added to the sum of hessians of a leaf.
     max_features : float, default=1.0
-        Share of the columns, drawn anew, that each node may be split on.
+        Fraction of columns, randomly chosen for each node, that are considered for splits.
     max_bins : int, default=255
-        Most bins of a column, without that of missing values.
+        Maximum number of bins per column, not counting the bin of missing values.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Columns whose values have no order: those a frame or file calls categorical and those of text, or a mask, or
-        numbers or names of columns. Beyond `max_bins` levels the rarer ones share a bin; levels that the fit has not
-        seen go with the missing values.
+        Categorical columns: by default those of categorical or text type in a frame or file; otherwise a mask, or
+        indices or names of columns. If there are more than `max_bins` levels, the rarest share a bin; levels that did
+        not occur in `fit` are treated as missing values.
     monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
-        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
+        Monotonicity constraints: 1 for predictions that increase with a column, -1 for decreasing ones, 0 for no
+        constraint.
     interaction_cst : {"pairwise", "no_interactions"}, sequence of collections of int, or None, default=None
-        Groups of columns that may meet on a path of a tree; columns in none of them are one more group.
+        Groups of columns that may interact, that is occur on the same path of a tree; columns in none of them form
+        another group.
     warm_start : bool, default=False
-        Whether a fit adds trees to those of the fit before, with its bins.
+        Whether to add trees to those of the previous fit, with the same bins.
     early_stopping : "auto" or bool, default="auto"
-        Whether to stop when trees no longer help; "auto" for more than 10,000 rows.
+        Whether to stop when the score no longer improves; "auto" enables it for more than 10,000 rows.
     scoring : str, callable or None, default="loss"
-        What to stop by: the loss, a scorer of scikit-learn, or (None) the method `score`. A callable is given an
-        estimator that stands for the trees so far, and the bins of rows (255 for missing values) as X.
+        Score used for early stopping: the loss, a scikit-learn scorer, or (None) the method `score`. A callable is
+        passed an estimator for the trees so far, and the binned rows (255 for missing values) as X.
     validation_fraction : int, float or None, default=0.1
-        Rows held out to stop by, or their share; None stops by the rows that are learnt from.
+        Number or fraction of rows held out for early stopping; None uses the training rows.
     n_iter_no_change : int, default=10
-        Iterations without a better score after which to stop.
+        Number of iterations without improvement after which to stop.
     tol : float, default=1e-7
-        What counts as better.
+        Minimum improvement of the score.
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     random_state : int, Generator, RandomState or None, default=None
-        For rounding, bins of large data, rows held out and columns drawn.
+        Seed for rounding gradients, sampling rows for bin edges, held-out rows and columns.
     class_weight : dict of label to weight, "balanced" or None, default=None
-        Weights of rows are multiplied by the weight of their class.
+        Weights of classes, which multiply the sample weights.
     n_jobs : int, optional
-        At most so many threads; the model does not depend on it.
+        Maximum number of threads; None uses all. The model does not depend on it.
     max_time : float, optional
-        Seconds after which a fit stops with the trees it has.
+        Time limit in seconds, after which the trees so far are kept.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Class labels.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     n_trees_per_iteration_ : int
+        Number of trees per iteration.
     do_early_stopping_ : bool
+        Whether early stopping was used.
     learning_curve_ : dict
-        The mean loss before the first and after each iteration, of the rows learnt from ("train") and of those held out
+        Mean loss before the first and after each iteration, for the training rows ("train") and the held-out rows
         ("validation").
     train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
-        What early stopping looked at; the loss counts as negative. Empty without early stopping.
+        Scores used for early stopping; the loss is negated. Empty without early stopping.
     feature_importances_ : ndarray of shape (n_features,)
-        The gains of the splits on each column, as shares of all.
+        Total gain of the splits on each column, normalised to sum 1.
     is_categorical_ : ndarray of shape (n_features,), bool, or None
+        Mask of the categorical columns.
     category_levels_ : dict
-        The sorted texts of each column of text, by name (x0, x1, ... in an array).
+        Sorted levels of each text column, by name (x0, x1, ... for an array).
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -194,14 +202,14 @@ class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifi
         Parameters
         ----------
         X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-            Training data; NaN is a missing value, infinities are the outermost values of their column.
+            Training data; NaN is treated as missing, infinities as the extreme values of their column.
         y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
+            Class labels of any type.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows.
+            Sample weights.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
-            Rows to stop by, instead of some of the training data. In a pipeline they pass through the steps before with
-            `Pipeline(..., transform_input=["X_val"])`.
+            Rows for early stopping, instead of a part of the training data. In a pipeline they are transformed by the
+            previous steps with `Pipeline(..., transform_input=["X_val"])`.
 
         Returns
         -------
@@ -217,7 +225,7 @@ class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifi
             return weight
         known = self.classes_.tolist()
         if isinstance(self.class_weight, dict) and not any(label in known for label in self.class_weight):
-            raise ParameterError(f"class_weight names none of the classes; they are {known}.")
+            raise ParameterError(f"class_weight contains none of the classes {known}.")
         by_class = self.class_weight
         if isinstance(by_class, dict):
             by_class = {k: float(by_class.get(label, 1.0)) for k, label in enumerate(known)}
@@ -234,7 +242,7 @@ class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifi
         return np.asarray(np.log(self._probabilities(scores)))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
-        """Probabilities after each iteration.
+        """Predict class probabilities after each iteration.
 
         Parameters
         ----------
@@ -248,7 +256,7 @@ class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifi
         return self._staged(X, self._probabilities)
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """Raw scores after each iteration.
+        """Compute raw scores after each iteration.
 
         Parameters
         ----------

@@ -1,13 +1,13 @@
-"""Gradients as integers, for the search of splits only.
+"""Quantisation of gradients to integers, for the split search only.
 
 A row's gradient g and hessian h become
 
     q = floor(g m / s + u),   clipped to -m .. m,        r = floor(h c / t + v),   clipped to 0 .. c,            (1)
 
-with m and c the largest integers that the packing of `tree.histogram_kernels` has room for, s and t the largest |g| and
-h, and u, v uniform on [0, 1), so that q and r are right on average. Where a few rows are far from all others, s is
-m / 64 times the 99 % quantile instead: one outlier must not round all other rows to zero. u and v are counter-based
-random numbers of (seed, tree, row), independent of chunks and threads. Leaf values are computed from g and h.
+with m and c the largest integers that fit in the packing of `tree.histogram_kernels`, s and t the largest |g| and h,
+and u, v uniform on [0, 1), so that q and r are unbiased (stochastic rounding). If there are outliers, s is m / 64 times
+the 99 % quantile instead, so that they do not round all other rows to zero. u and v are counter-based random numbers of
+(seed, tree, row), independent of chunks and threads. Leaf values are computed from the unrounded g and h.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["Scale", "pack", "quantise", "warmup"]
 
 Array = NDArray[Any]
 
-_QUANTILE_ROWS = 2_000  # rows a quantile is taken from
-_QUANTILE_STEPS = 64.0  # the integer that the quantile becomes, at least
-_SHARED_ROWS = 50_000  # from which on threads share the rows
+_QUANTILE_ROWS = 2_000  # number of rows from which the quantile is estimated
+_QUANTILE_STEPS = 64.0  # minimum integer to which the quantile is mapped
+_SHARED_ROWS = 50_000  # above this the rows are divided between threads
 
 
 class Scale(NamedTuple):
-    """How gradients and hessians become integers: factors m / s and c / t, limits m and c, and bits of the packing."""
+    """Quantisation parameters: factors m / s and c / t, limits m and c, and bits of the packing."""
 
     gradient_factor: float
     hessian_factor: float
@@ -65,23 +65,23 @@ def pack(gradients: Any, hessians: Any, start: int, stop: int, key: int, scale: 
 def quantise(
     gradients: Array, hessians: Array, largest: tuple[float, float], key: int, packed: Array, threads: int
 ) -> Gradients:
-    """Return what a tree is grown for.
+    """Return the quantised gradients for growing a tree.
 
     Parameters
     ----------
     gradients, hessians : ndarray of shape (n,), float32
-        No hessians mean that all are 1.
+        Empty hessians mean that all are 1.
     largest : tuple of float
         The largest |g| and the largest h.
     key : int
-        Of the stream of random numbers for this tree (`core.engine.random.stream_key`).
+        Key of the random numbers of this tree (`core.engine.random.stream_key`).
     packed : ndarray of shape (n,), int64
-        Memory for the result.
+        Output array.
     threads : int
         Maximum number of threads.
     """
     n = len(gradients)
-    # Sums of gradients have at most 52 bits, which are exact as doubles.
+    # Sums of gradients have at most 52 bits, so they are exact as doubles.
     count_bits = min(COUNT_BITS, max(4 if len(hessians) else 12, n.bit_length()))
     room = 64 - 3 * count_bits - 1
     hessian_bits = min(room * 9 // 21, 24) if len(hessians) else 0
@@ -100,7 +100,7 @@ def quantise(
 
 
 def _top(values: Array, largest: float, limit: float) -> float:
-    """Return the value that the largest integer stands for."""
+    """Return the value that is mapped to the largest integer."""
     if not len(values) or largest == 0:
         return 1.0
     few = np.abs(values[:: max(1, len(values) // _QUANTILE_ROWS)])
@@ -112,6 +112,6 @@ def _top(values: Array, largest: float, limit: float) -> float:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the common argument types."""
     g, packed = np.zeros(1, np.float32), np.zeros(1, np.int64)
     pack(g, g, 0, 1, 1, Scale(1.0, 1.0, 1.0, 1.0, 14, 9), packed)

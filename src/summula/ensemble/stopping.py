@@ -1,6 +1,6 @@
-"""When boosting is to stop: losses and scores of the trees so far, on the rows learnt from and on others.
+"""Early stopping: losses and scores of the trees so far, on training and validation rows.
 
-Boosting stops when none of the last `n_iter_no_change` scores is better, by more than `tol`, than the one before them.
+Boosting stops when none of the last `n_iter_no_change` scores exceeds the one before them by more than `tol`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ __all__ = ["Watcher", "held_out_rows", "should_stop"]
 
 Array = NDArray[Any]
 
-_LISTED_ROWS = 5_000_000  # beyond which rows are held out one by one, not so many of all
-_SCORED_ROWS = 10_000  # of those learnt from
+_LISTED_ROWS = 5_000_000  # above this rows are held out independently, not a fixed number of them
+_SCORED_ROWS = 10_000  # maximum number of training rows that are scored
 
 
 def held_out_rows(estimator: Any, y: Array, weight: Array | None, seed: int) -> Array:
-    """Which rows to stop by: those scikit-learn draws, unless there are very many."""
+    """Return a mask of the rows held out for early stopping, chosen as in scikit-learn unless there are very many."""
     mask = _drawn(estimator, y, seed)
     if weight is not None:
-        for side, name in ((mask, "held out to stop by"), (~mask, "left to learn from")):
+        for side, name in ((mask, "held out for early stopping"), (~mask, "left for training")):
             if not weight[side].any():
                 raise DataError(
-                    f"All {side.sum():,} rows {name} have a sample_weight of 0; leave out rows of weight 0, change "
+                    f"All {side.sum():,} rows {name} have a sample_weight of 0; drop rows of weight 0, change "
                     "validation_fraction or random_state, or set early_stopping=False."
                 )
     return mask
 
 
 def _drawn(estimator: Any, y: Array, seed: int) -> Array:
-    from sklearn.model_selection import train_test_split  # (loads for as long as a small fit takes)
+    from sklearn.model_selection import train_test_split  # importing takes as long as a small fit
 
     n, share = len(y), estimator.validation_fraction
     if n > _LISTED_ROWS:
@@ -50,7 +50,7 @@ def _drawn(estimator: Any, y: Array, seed: int) -> Array:
         _, held = train_test_split(np.arange(n), test_size=share, **options)
     except ValueError as error:
         raise DataError(
-            f"Holding out validation_fraction={share!r} of {n} rows fails ({error}); change validation_fraction, give "
+            f"Holding out validation_fraction={share!r} of {n} rows fails ({error}); change validation_fraction, use "
             "more rows, or set early_stopping=False."
         ) from None
     mask = np.zeros(n, bool)
@@ -66,7 +66,7 @@ def should_stop(scores: list[float], patience: int, tol: float) -> bool:
 
 
 class _Present(BaseEstimator):
-    """Stands for the model so far where a scorer asks it of rows, X being their bins."""
+    """The model so far, as an estimator of binned rows that scorers can use."""
 
     def __init__(self, watcher: Any = None, X: Any = None, z: Any = None) -> None:
         self.watcher = watcher
@@ -74,7 +74,7 @@ class _Present(BaseEstimator):
         self.z = z
 
     def _scores(self, X: Array) -> Array:
-        """The scores of the rows in question are known; those of others (some of them, changed ones) are computed."""
+        """Return the stored scores of these rows; those of other rows (a subset, permuted ones) are computed."""
         return np.asarray(self.z if X is self.X else self.watcher.scores_of(X)).T
 
     def fit(self, X: Any, y: Any = None) -> Any:
@@ -104,23 +104,23 @@ class _PresentClassifier(ClassifierMixin, _Present):
 
 
 class Watcher:
-    """Notes losses and scores after each iteration.
+    """Records losses and scores after each iteration.
 
     Parameters
     ----------
     owner : estimator
     loss : Loss
     learnt, watched : Rows
-        Learnt from, and held out (or None).
+        Training rows, and validation rows (or None).
     stops : bool
-        Whether there is early stopping.
+        Whether early stopping is used.
     warm : bool
-        Whether earlier notes of the estimator go on.
+        Whether to continue the records of the previous fit.
 
     Attributes
     ----------
     nodes, start : callable, ndarray
-        Gives the trees so far; the scores without any.
+        Function that returns the trees so far; the initial scores.
     """
 
     def __init__(self, owner: Any, loss: Loss, learnt: Rows, watched: Rows | None, *, stops: bool, warm: bool) -> None:
@@ -136,7 +136,7 @@ class Watcher:
         if stops and owner.scoring != "loss":
             from sklearn.metrics import check_scoring
 
-            with config_context(skip_parameter_validation=True):  # which would list all names there are
+            with config_context(skip_parameter_validation=True):  # whose error message would list all scorer names
                 self._scorer = check_scoring(owner, owner.scoring)
         n = len(learnt.y)
         self._few = np.arange(min(n, _SCORED_ROWS))
@@ -144,7 +144,7 @@ class Watcher:
             self._few = np.sort(np.random.default_rng([4, n]).choice(n, _SCORED_ROWS, replace=False))
 
     def note(self, mean: float) -> None:
-        """Note what the trees so far are worth; `mean` is their mean loss on the rows learnt from."""
+        """Record the scores of the trees so far; `mean` is their mean loss on the training rows."""
         self._train.append(mean)
         if self.watched is not None:
             self._validation.append(self.watched.loss(self.loss))
@@ -167,18 +167,18 @@ class Watcher:
         return float(self._scorer(model, X, y, **weight))
 
     def scores_of(self, X: Array) -> Array:
-        """The scores of any rows, given as bins."""
+        """Return the scores of any binned rows."""
         rows = Rows.at(np.ascontiguousarray(X, np.uint8), np.empty(len(X)), None, self.start)
         rows.add_trees(self.nodes(), 0, 1)
         return rows.z
 
     def is_enough(self) -> bool:
-        """Whether more trees do not help."""
+        """Whether the score no longer improves."""
         scores = self._scores if self.watched is None else self._watched_scores
         return self.stops and should_stop(scores, self.owner.n_iter_no_change, self.owner.tol)
 
     def name(self, model: Any) -> None:
-        """Give the notes to the estimator."""
+        """Set the recorded scores as attributes of the estimator."""
         model.train_score_ = np.array(self._scores)
         model.validation_score_ = np.array(self._watched_scores)
         model.learning_curve_ = {"train": np.array(self._train), "validation": np.array(self._validation)}

@@ -104,7 +104,7 @@ def newton_root(
     F = values(x)
     length = float(np.linalg.norm(F))
     if not np.isfinite(length):
-        raise DataError("f is not finite at x0; choose another starting point.")
+        raise DataError("f is not finite at x0; choose another x0.")
     trail.add(x, length)
     for _ in range(max_steps):
         if length <= tolerance:
