@@ -113,6 +113,6 @@ def test_pictures_are_drawn():
     found = model.explain(X[:20])
     drawn = [found.plot(), found.plot(row=3), model.partial_dependence(X, 0).plot()]
     assert len(drawn[0].patches) == 4
-    with pytest.raises(DataError, match="no row 99"):
+    with pytest.raises(DataError, match="row=99 is out of range"):
         found.plot(row=99)
     pyplot.close("all")
