@@ -272,7 +272,7 @@ def test_certify_best_tests_each_at_its_share() -> None:
     assert best.estimate == errors[best.chosen]
     assert best.upper == clopper_pearson_bounds(round(best.estimate * 600), 600, 0.02).upper
     assert "chosen from 3 models" in str(best)
-    assert "of no others" in best.assumptions[-1]
+    assert "no others" in best.assumptions[-1]
     assert best.verify(X, y)
     assert RiskCertificate.from_json(best.to_json()) == best
     assert certify_best(list(models.values()), X, y, delta=0.06).chosen == list(models).index(best.chosen)
@@ -568,5 +568,5 @@ def test_groups_are_the_independent_units() -> None:
     assert RiskCertificate.from_json(certificate.to_json(), model) == certificate
     with pytest.raises(ParameterError, match="is about groups of rows"):
         certificate.verify(X, y)
-    with pytest.raises(DataError, match=r"groups has the shape \(3,\), and there are 400 rows"):
+    with pytest.raises(DataError, match=r"groups has shape \(3,\), but there are 400 rows"):
         certify(model, X, y, groups=[1, 2, 3])
