@@ -122,7 +122,7 @@ def test_weights_are_repetitions():
 
 def test_bad_input():
     X, y = data()
-    with pytest.raises(DataError, match="two classes apart, and y has 3"):
+    with pytest.raises(DataError, match="needs two classes, but y has 3"):
         BayesianLogisticRegression().fit(X, np.arange(len(y)) % 3)
     with pytest.raises(ParameterError, match="prior_scale"):
         BayesianLogisticRegression(prior_scale=-1.0).fit(X, y)

@@ -369,7 +369,7 @@ def test_constant_columns_stay_out() -> None:
 
 def test_bounds_and_l1_do_not_go_together() -> None:
     X, y, _ = data()
-    with pytest.raises(ParameterError, match="Bounds and an L1 penalty"):
+    with pytest.raises(ParameterError, match="Bounds cannot be combined with an L1 penalty"):
         GeneralizedLinearRegressor("poisson", alpha=0.1, l1_ratio=0.5, lower=0.0).fit(X, y)
 
 

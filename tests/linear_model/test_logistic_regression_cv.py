@@ -201,7 +201,7 @@ def test_defaults_warn_as_scikit_learns_do() -> None:
         ({"l1_ratios": (0.5, 1.5)}, "l1_ratios must be an array-like of numbers between 0 and 1"),
         ({"l1_ratios": ()}, "l1_ratios must be"),
         ({"Cs": [0.0, 1.0]}, r"Cs\[0\] is 0.0"),
-        ({"Cs": []}, "Cs must be a list of numbers above 0"),
+        ({"Cs": []}, "Cs must be an int or a non-empty list of positive numbers"),
         ({"Cs": 0}, "'Cs' parameter"),
         ({"scoring": "loveliness"}, "'scoring' parameter"),
         ({"select": "1se", "refit": False}, "needs refit=True"),

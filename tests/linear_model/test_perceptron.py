@@ -200,9 +200,9 @@ def test_parts_add_their_mistakes() -> None:
 @pytest.mark.parametrize("name", ["batch", "require_separation"])
 def test_settings_that_do_not_go_together(name: str) -> None:
     X, y = separable(1)
-    with pytest.raises(ValueError, match=f"{name}=True goes without a penalty"):
+    with pytest.raises(ValueError, match=f"{name}=True cannot be combined with a penalty"):
         Perceptron(penalty="l2", **{name: True}).fit(X, y)
-    with pytest.raises(ValueError, match=f"{name}=True goes without early_stopping"):
+    with pytest.raises(ValueError, match=f"{name}=True cannot be combined with early_stopping"):
         Perceptron(early_stopping=True, **{name: True}).fit(X, y)
 
 

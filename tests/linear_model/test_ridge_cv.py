@@ -539,7 +539,7 @@ class TestOneStandardError:
     def test_without_folds_or_rows_to_compare_it_is_refused(self):
         X, y, _ = data()
         with pytest.raises(
-            ParameterError, match="needs scores of rows or folds, and scoring='neg_max_error' judges all"
+            ParameterError, match="needs scores of rows or folds, but scoring='neg_max_error' scores all"
         ):
             RidgeCV(ALPHAS, scoring="neg_max_error", select="1se").fit(X, y)
         with pytest.raises(ParameterError, match="needs at least two splits"):
@@ -573,7 +573,7 @@ class TestScorers:
 
     def test_one_that_takes_none_is_said_to(self):
         X, y, w = data()
-        with pytest.warns(UserWarning, match="takes no sample_weight, so the rows left out count alike"):
+        with pytest.warns(UserWarning, match="does not support sample_weight, so test rows are not weighted"):
             model = RidgeCV(ALPHAS, cv=4, scoring=size_of_model).fit(X, y, w)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -583,7 +583,7 @@ class TestScorers:
 
     def test_r2_of_single_rows_is_said_to_decide_nothing(self):
         X, y, _ = data()
-        with pytest.warns(UndefinedMetricWarning, match="Every mean score is NaN.*neg_mean_squared_error") as caught:
+        with pytest.warns(UndefinedMetricWarning, match="All mean scores are NaN.*neg_mean_squared_error") as caught:
             model = RidgeCV([3.0, 1.0], cv=LeaveOneOut()).fit(X, y)
         assert len(caught) == 1
         assert caught[0].filename == __file__
@@ -616,7 +616,7 @@ class TestRouting:
 
     def test_without_routing_other_parameters_are_refused(self):
         X, y, _ = data()
-        with pytest.raises(ParameterError, match="takes colour= only when scikit-learn's metadata routing is enabled"):
+        with pytest.raises(ParameterError, match="supports colour= only if scikit-learn's metadata routing is enabled"):
             RidgeCV().fit(X, y, colour="red")
 
 
@@ -719,8 +719,8 @@ class TestParameters:
             ((1, 1.0, "1"), r"alphas\[2\] must be an instance of float, not str"),
             ((1.0, np.nan), r"alphas\[1\] == nan, must be > 0\.0"),
             ((1.0, np.inf), r"alphas\[1\] == inf, must be >= 0\.0 and finite"),
-            ([], "alphas must be a list of numbers, at least one of them"),
-            ([[1.0, 2.0]], "alphas must be a list of numbers, at least one of them"),
+            ([], "alphas must be a non-empty list of numbers"),
+            ([[1.0, 2.0]], "alphas must be a non-empty list of numbers"),
             (-1.0, r"The 'alphas' parameter of RidgeCV must be an array-like or a float in the range \(0\.0, inf\)"),
         ],
     )
@@ -795,7 +795,7 @@ def test_it_does_not_add_up_and_has_no_summary():
         assert not hasattr(model, name)
     with pytest.raises(ParameterError, match="does not support merging"):
         summula.combine([model, model])
-    with pytest.raises(ParameterError, match="summary\\(\\) needs an unpenalised fit: RidgeCV chose alpha="):
+    with pytest.raises(ParameterError, match="summary\\(\\) needs an unpenalised fit: RidgeCV selected alpha="):
         model.summary()
 
 

@@ -1,23 +1,23 @@
-"""Logistic regression with a posterior over its weights, averaged over in prediction.
+"""Bayesian logistic regression: a posterior over the weights, and predictions averaged over it.
 
-Prior v ~ N(0, s^2 I), a flat one for the intercept; theta = (b, v), z = (1, x - o). The posterior is
+Prior v ~ N(0, s^2 I), flat for the intercept; theta = (b, v), z = (1, x - o). The posterior is
 
     p(theta | data) proportional to exp(-J(theta)),   J = sum_i w_i log(1 + exp(-y_i z_i'theta)) + |v|^2 / (2 s^2)   (1)
 
 1. **Mode.** The minimum of J: L2 logistic regression (`glm/solver.py`).
-2. **Laplace.** A normal about the mode with the inverse Hessian as covariance, S = H^-1.                       (2)
+2. **Laplace approximation.** A normal about the mode with the inverse Hessian as covariance, S = H^-1.         (2)
    A score z'theta is then normal with mean m and variance u = z'S z, and with kappa = (1 + pi u / 8)^(-1/2)
 
        P(y = 1 | x) = integral of sigmoid(t) N(t; m, u) dt, nearly sigmoid(kappa m)                              (3)
 
-3. **Exact.** Draws from a multivariate t about the mode, weighted by posterior over proposal (importance sampling);
-   one pass over the rows gives the likelihood of all draws. The average of sigmoid over weighted draws is (3) without
-   approximation but that of the sample; `effective_samples_` says how many independent draws it is worth.
-4. **Evidence.** The probability of the data given s, by (2):
+3. **Importance sampling.** Draws from a multivariate t about the mode, weighted by posterior over proposal; one pass
+   over the rows computes the likelihood of all draws. The weighted average of sigmoid over the draws is (3) up to
+   sampling error; `effective_samples_` is the effective sample size.
+4. **Evidence.** The marginal likelihood of the data given s, by (2):
 
        log E(s) = -J - d log s - 1/2 log |H| + const,     s^2 = |v|^2 / gamma,   gamma = d - tr(S_vv) / s^2      (4)
 
-   whose fixed point `prior_scale="evidence"` finds (MacKay 1992).
+   maximised by a fixed-point iteration for `prior_scale="evidence"` (MacKay 1992).
 References: MacKay (1992), The evidence framework applied to classification networks; Bishop (2006), section 4.5.
 """
 
@@ -52,8 +52,8 @@ __all__ = ["BayesianLogisticRegression"]
 
 Array = NDArray[Any]
 
-_DEGREES = 5.0  # of freedom of the proposal: tails heavier than the posterior's
-_MOST_DIMENSIONS = 50  # beyond which importance weights degenerate
+_DEGREES = 5.0  # degrees of freedom of the proposal, whose tails are heavier than the posterior's
+_MOST_DIMENSIONS = 50  # above this importance weights degenerate
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Likelihoods(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: At) -> Self:
-        """The sums of one chunk, one for each column of theta."""
+        """Return the sums over one chunk, one per column of theta."""
         eta = linear_predictor(chunk, params)
         w, sign = row_weights(chunk, None), np.where(chunk.target[:, None] > 0, 1.0, -1.0)
         loss = -special.log_expit(sign * eta)
@@ -74,9 +74,9 @@ class _Likelihoods(Sum):
 def _counts_parameters(model: Any, sizes: schema.Sizes) -> str | None:
     parameters = sizes["n_features"] + int(model.fit_intercept)
     if sizes["n_scores"] != 1 or sizes["n_parameters"] != parameters:
-        return f"the posterior is of {sizes['n_parameters']} parameters, and the model has {parameters} of one score"
+        return f"the posterior has {sizes['n_parameters']} parameters, but the model has {parameters} for one score"
     if model.predictive == "sampling" and not (hasattr(model, "_draws") and hasattr(model, "_weights")):
-        return "predictive is 'sampling', and there are no weighted draws"
+        return "predictive is 'sampling', but there are no weighted draws"
     return None
 
 
@@ -91,44 +91,44 @@ def _counts_parameters(model: Any, sizes: schema.Sizes) -> str | None:
     _weights=schema.Maybe(schema.Array("float64", "n_draws", low=0.0)),
 )
 class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
-    """Two classes by a linear score whose weights are uncertain, and predictions that say so.
+    """Bayesian logistic regression for two classes.
 
     Parameters
     ----------
     prior_scale : float or "evidence", default=1.0
-        Standard deviation s of the prior of each weight (scale columns alike first), or the one that makes the data
-        most probable.
+        Standard deviation s of the prior of each weight (scale columns first), or "evidence" to maximise the marginal
+        likelihood.
     predictive : {"probit", "sampling", "map"}, default="probit"
-        How predictions average over the posterior: by the approximation (3), over exact weighted draws (up to 50
-        columns), or not at all.
+        How predictions are averaged over the posterior: by the probit approximation (3), over weighted draws (up to 50
+        columns), or not at all (the posterior mode).
     n_samples : int, default=4000
-        Draws for predictive="sampling".
+        Number of draws for predictive="sampling".
     fit_intercept : bool, default=True
-        Whether the score has a constant term; its prior is flat.
+        Whether to fit an intercept; its prior is flat.
     tol : float, default=1e-6
-        How exactly the mode is found, as in `LogisticRegression`.
+        Tolerance for the mode, as in `LogisticRegression`.
     max_iter : int, default=100
-        Most steps of the solver.
+        Maximum number of steps of the solver.
     random_state : int, Generator or None, default=None
-        For the draws.
+        Seed for the draws.
     max_time : float, optional
-        Seconds after which a fit stops.
+        Time limit in seconds.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
     coef_ : ndarray of shape (1, n_features)
-        The mode.
+        Posterior mode.
     intercept_ : ndarray of shape (1,)
     prior_scale_ : float
-        s, given or found.
+        Prior scale s, given or estimated.
     log_evidence_ : float
-        (4), up to a constant that does not depend on s.
+        Log marginal likelihood (4), up to a constant that does not depend on s.
     effective_samples_ : float
-        With predictive="sampling": how many independent draws the weighted ones are worth.
+        Effective sample size of the weighted draws, with predictive="sampling".
     n_iter_ : ndarray of shape (1,)
     certificate_ : GlmCertificate
-        J at the mode, and how far it is from the least possible.
+        J at the mode, and a bound on its suboptimality.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -137,7 +137,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
     >>> from summula.linear_model import BayesianLogisticRegression
     >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> model = BayesianLogisticRegression(prior_scale=3.0).fit(X, [0, 0, 1, 1])
-    >>> model.predict_proba([[8.0]]).round(2)  # the mode alone would say 1.00
+    >>> model.predict_proba([[8.0]]).round(2)  # the mode alone gives 1.00
     array([[0.11, 0.89]])
     """
 
@@ -177,7 +177,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BayesianLogisticRegression:
-        """Find the posterior.
+        """Compute the posterior.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
         y : array-like of shape (n_samples,), or name of a column of X
             Labels of two classes.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
         Returns
         -------
@@ -196,17 +196,17 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
             if len(self.classes_) != 2:
                 raise DataError(
                     "Only binary classification is supported. The type of the target is multiclass: "
-                    f"BayesianLogisticRegression tells two classes apart, and y has {len(self.classes_)}; "
+                    f"BayesianLogisticRegression needs two classes, but y has {len(self.classes_)}; "
                     "use LogisticRegression for more."
                 )
             d = run.source.n_features
             if self.predictive == "sampling" and d > _MOST_DIMENSIONS:
                 raise ParameterError(
-                    f'predictive="sampling" needs at most {_MOST_DIMENSIONS} columns, and X has {d}: weights of draws '
-                    'degenerate in more; use predictive="probit".'
+                    f'predictive="sampling" supports at most {_MOST_DIMENSIONS} columns, but X has {d} (importance '
+                    'weights degenerate in higher dimensions); use predictive="probit".'
                 )
             run.keep_rows()
-            run.withhold()  # without a posterior it is no model
+            run.withhold()  # a model without a posterior is incomplete
             scale = self._scale(run) if isinstance(self.prior_scale, str) else float(self.prior_scale)
             problem = self._problem(scale)
             self._solved(run, problem, (X, y, sample_weight), self.classes_)
@@ -228,19 +228,19 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
         )
 
     def _posterior(self, run: Run, problem: GlmProblem, fit: GlmFit) -> Array:
-        """F with F F' = S of (2), about the origin of the fit."""
+        """Return F with F F' = S of (2), about the origin of the fit."""
         objective = Objective(run, problem, fit.origin)
         if not objective.affordable():
             raise DataError(
                 f"The posterior of {run.source.n_features} weights needs their Hessian, which is too large; "
-                "select columns first."
+                "select fewer columns first."
             )
         objective(fit.at(problem).theta[:, 0], 2)
         assert objective.state.curved is not None
         return objective.state.curved.factor.half_inverse()
 
     def _scale(self, run: Run) -> float:
-        """The fixed point of (4), each fit started from the one before."""
+        """Return the fixed point of (4), with warm-started fits."""
         scale, start, first = 1.0, None, int(self.fit_intercept)
         d = run.source.n_features
         for _ in range(50):
@@ -264,7 +264,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
         return float(-self._fit.value - self.n_features_in_ * np.log(scale) + log_volume)
 
     def _draw(self, run: Run, problem: GlmProblem) -> None:
-        """Weighted draws from the posterior."""
+        """Draw from the posterior by importance sampling."""
         rng = np.random.default_rng(self.random_state)
         mode = self._fit.at(problem).theta[:, 0]
         q = len(mode)
@@ -289,7 +289,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
     # ------------------------------------------------------------------------------------------------------- posterior
 
     def posterior_covariance(self) -> Array:
-        """Covariance of (intercept, weights) by (2); of the weights alone without an intercept.
+        """Return the posterior covariance (2) of (intercept, weights), or of the weights without an intercept.
 
         Returns
         -------
@@ -302,16 +302,17 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
         return np.asarray(T @ T.T)
 
     def credible_intervals(self, level: float = 0.95) -> Array:
-        """Intervals that hold each parameter with this probability, intercept first.
+        """Return credible intervals of the parameters, starting with the intercept.
 
         Parameters
         ----------
         level : float, default=0.95
+            Probability of the intervals.
 
         Returns
         -------
         ndarray of shape (n_parameters, 2)
-            By (2), or from the draws with predictive="sampling".
+            Computed from (2), or from the draws with predictive="sampling".
         """
         check_is_fitted(self)
         if not 0 < level < 1:
@@ -329,7 +330,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
     # ------------------------------------------------------------------------------------------------------ predicting
 
     def _score_function(self) -> RowFunction:
-        """Classes are told by their probabilities, averaged over the posterior."""
+        """Return the function that computes averaged probabilities, from which classes are predicted."""
         return self._averaged
 
     @staticmethod
@@ -350,7 +351,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
         return tags
 
     def _averaged(self, chunk: Chunk) -> Array:
-        """Equation (3) for every row of a chunk."""
+        """Compute (3) for each row of a chunk."""
         problem = self._problem(self.prior_scale_)
         at = self._fit.at(problem)
         mean = linear_predictor(chunk, at)[:, 0]

@@ -1,4 +1,4 @@
-"""Lasso and elastic net: least squares with a penalty that makes coefficients exactly zero.
+"""Lasso and elastic net: least squares with an L1 penalty, which gives sparse coefficients.
 
     min  1/(2 n) ||y - X v - b||^2 + alpha l1_ratio |v|_1 + alpha (1 - l1_ratio)/2 |v|^2                        (1)
 
@@ -46,7 +46,7 @@ _UNIT = {"float64": 1e-10, "float32": 1e-4}
 
 
 def relative_gap(tol: float) -> float:
-    """The gap to stop at, as a share of the squares of y, for scikit-learn's `tol`: the last digits are cheap."""
+    """Return the duality gap to stop at, relative to ||y||^2, for scikit-learn's `tol`."""
     return max(min(1e-6 * tol, 1e-8), 1e-15)
 
 
@@ -61,7 +61,7 @@ def relative_gap(tol: float) -> float:
     _target_names=schema.Items(schema.Text(), "n_targets") | None,
 )
 class L1Model(LinearPredictor):
-    """What lasso, elastic net and their cross-validated kin share: solving, naming the answer and predicting."""
+    """Base class of the lasso, the elastic net and their cross-validated versions."""
 
     coef_: Array
     intercept_: Any
@@ -69,7 +69,7 @@ class L1Model(LinearPredictor):
     def _solved(
         self, run: Run, found: list[Centred], alpha: float, l1_ratio: float, start: Array | None = None
     ) -> None:
-        """Solve for each target and name the answer; what is there after each round is offered."""
+        """Solve for each target and set the fitted attributes; intermediate solutions are offered after each round."""
         penalty = penalty_of(alpha, l1_ratio, self.positive)
         solutions = [nothing(one.quadratic, penalty) for one in found]
 
@@ -95,7 +95,7 @@ class L1Model(LinearPredictor):
     def _named(
         self, source: Source, found: list[Centred], solutions: list[L1Solution], alpha: float, l1_ratio: float
     ) -> None:
-        """Give the answer scikit-learn's names; shapes and dtype follow y and X."""
+        """Set the fitted attributes; shapes and dtype follow y and X."""
         dtype = source.dtype
         penalty = penalty_of(alpha, l1_ratio, self.positive)
         points = [returned(one, s, penalty, self.fit_intercept, dtype) for one, s in zip(found, solutions, strict=True)]
@@ -128,7 +128,7 @@ class L1Model(LinearPredictor):
             warn(
                 f"Objective did not converge. You might want to increase the number of iterations, or the penalty of "
                 f"{type(self).__name__}: after {worst.sweeps} sweeps (max_iter={self.max_iter}) the duality gap is "
-                f"{worst.gap:.3e} of an objective of {worst.value:.3e}, and tol={tol} asks for less.",
+                f"{worst.gap:.3e} for an objective of {worst.value:.3e}, which is above the tolerance (tol={tol}).",
                 ConvergenceWarning,
             )
 
@@ -143,39 +143,39 @@ class L1Model(LinearPredictor):
 
 @schema.saved()
 class ElasticNet(MultiOutputMixin, L1Model):
-    """Least squares with an L1 and an L2 penalty.
+    """Linear regression with L1 and L2 penalties.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Strength of the penalty.
     l1_ratio : float, default=0.5
-        Share of the L1 penalty: 1 is the lasso, 0 ridge regression (with alpha per row).
+        Weight of the L1 penalty: 1 is the lasso, 0 ridge regression (with alpha per row).
     fit_intercept : bool, default=True
-        Whether there is a constant term; it is not penalised.
+        Whether to fit an intercept, which is not penalised.
     precompute, copy_X, selection, random_state
-        For compatibility: hints that never change the answer.
+        For compatibility with scikit-learn; they do not affect the result.
     max_iter : int, default=1000
-        Most sweeps of coordinate descent.
+        Maximum number of sweeps of coordinate descent.
     tol : float, default=1e-4
-        How exactly to solve: the duality gap ends below 1e-6 tol ||y||^2 / n (about eight digits of the coefficients).
+        Tolerance: the duality gap is at most 1e-6 tol ||y||^2 / n (about eight digits of the coefficients).
     warm_start : bool, default=False
-        Whether a fit starts from the one before.
+        Whether to start from the solution of the previous fit.
     positive : bool, default=False
-        Whether coefficients are kept at or above 0.
+        Whether to constrain coefficients to be non-negative.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
     intercept_ : float or ndarray of shape (n_targets,)
     dual_gap_ : float or ndarray of shape (n_targets,)
-        Bound on the distance of the objective from its least.
+        Duality gap: a bound on the suboptimality of the objective.
     n_iter_ : int or list of int
-        Sweeps of coordinate descent.
+        Number of sweeps of coordinate descent.
     certificate_ : L1Certificate
-        The objective (summed over targets), the gap, and `zeros`: coefficients that are zero in every minimiser.
+        Objective (summed over targets), gap, and `zeros`: coefficients that are zero in every minimiser.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -246,9 +246,9 @@ class ElasticNet(MultiOutputMixin, L1Model):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of X
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights; only their proportions matter.
+            Sample weights; only their ratios matter.
         check_input : bool, default=True
-            For compatibility; input is always checked.
+            Ignored; the input is always checked.
 
         Returns
         -------
@@ -272,7 +272,7 @@ class ElasticNet(MultiOutputMixin, L1Model):
 
 @schema.saved()
 class Lasso(ElasticNet):
-    """Least squares with an L1 penalty: many coefficients become exactly zero.
+    """Linear regression with an L1 penalty, which gives sparse coefficients.
 
     Parameters
     ----------
@@ -341,14 +341,14 @@ class Lasso(ElasticNet):
 
 
 def alpha_grid(largest: float, eps: float, count: int) -> Array:
-    """Falling alphas, evenly spaced in their logarithm, from the one at which all coefficients are zero."""
+    """Return decreasing alphas, logarithmically spaced, starting where all coefficients are zero."""
     if not largest > np.finfo(float).resolution:
         return np.full(count, np.finfo(float).resolution)
     return np.geomspace(largest, largest * eps, num=count)
 
 
 def largest_alpha(found: Sequence[Centred], l1_ratio: float, positive: bool) -> float:
-    """The smallest alpha at which all coefficients are zero."""
+    """Return the smallest alpha at which all coefficients are zero."""
     if l1_ratio == 0:
         raise ParameterError(
             "Automatic alpha grid generation is not supported for l1_ratio=0. Please supply a grid by providing your "
@@ -379,30 +379,33 @@ def enet_path(
     sample_weight: Any = None,
     **hints: Any,
 ) -> Any:
-    """The elastic net for a whole path of alphas, without an intercept (centre the columns to have one).
+    """Compute the elastic net path for a sequence of alphas, without an intercept (centre the data instead).
 
     Parameters
     ----------
     X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of X
     l1_ratio : float, default=0.5
+        Weight of the L1 penalty.
     eps : float, default=1e-3
-        The smallest alpha, as a share of the largest.
+        Ratio of the smallest to the largest alpha.
     alphas : int or array-like, default=100
-        How many alphas, or which.
+        Number of alphas, or the alphas.
     coef_init : ndarray, optional
-        Where to begin.
+        Initial coefficients.
     return_n_iter : bool, default=False
+        Whether to return the numbers of sweeps.
     positive : bool, default=False
+        Whether to constrain coefficients to be non-negative.
     tol, max_iter
         As in `ElasticNet`, for each alpha.
     sample_weight : array-like, optional
     n_alphas, precompute, Xy, copy_X, verbose, check_input, **hints
-        For compatibility.
+        Ignored; for compatibility with scikit-learn.
 
     Returns
     -------
-    alphas : ndarray of shape (n_alphas,), falling
+    alphas : ndarray of shape (n_alphas,), decreasing
     coefs : ndarray of shape (n_features, n_alphas) or (n_targets, n_features, n_alphas)
     dual_gaps : ndarray of shape (n_alphas,)
     n_iters : list of int, with `return_n_iter`
@@ -412,7 +415,7 @@ def enet_path(
     if not isinstance(n_alphas, str):
         warn("'n_alphas' was deprecated in 1.9 and will be removed in 1.11; use 'alphas' instead.", FutureWarning)
     elif alphas is None:
-        warn("'alphas=None' is deprecated and will be removed in 1.11; give a number, or alphas.", FutureWarning)
+        warn("'alphas=None' is deprecated and will be removed in 1.11; pass a number, or alphas.", FutureWarning)
     source = as_source(Unnamed(), X, y, sample_weight, needs_y=True)
     run = Run(Unnamed(), source)
     found = quadratics_of(run, fit_intercept=False)
@@ -441,7 +444,7 @@ def enet_path(
 
 
 def lasso_path(X: Any, y: Any, **options: Any) -> Any:
-    """The lasso for a whole path of alphas, without an intercept: `enet_path` with l1_ratio=1.
+    """Compute the lasso path for a sequence of alphas, without an intercept: `enet_path` with l1_ratio=1.
 
     Parameters
     ----------

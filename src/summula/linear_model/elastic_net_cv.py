@@ -1,16 +1,16 @@
-"""Lasso and elastic net whose alpha is chosen by cross-validation along warm-started paths.
+"""Lasso and elastic net with alpha selected by cross-validation along warm-started paths.
 
-    alpha_ = argmin over alphas of the mean, over splits, of the squared error on rows left out
+    alpha_ = argmin over alphas of the mean, over splits, of the mean squared error on the test rows
 
-Where one Gram matrix serves (files, clusters, more rows than columns) one pass sums the products of every fold
-(`folds.py`); training sums are the total less a fold's, and errors on the fold follow from its own sums: about an
-origin (o, p), with u = (-v, 1), P the products and t the totals of the fold, and beta = b - p + o'v,
+If Gram matrices are used (files, clusters, more rows than columns), one pass sums the products of each fold
+(`folds.py`); training sums are the total minus those of a fold, and test errors are computed from the sums of the fold:
+about an origin (o, p), with u = (-v, 1), P the products and t the totals of the fold, and beta = b - p + o'v,
 
     sum w (y - x'v - b)^2 = u'P u - 2 beta u't + beta^2 W                                                       (1)
 
-Otherwise each split solves its path on its rows, several splits at a time.
+Otherwise each split solves its path on its rows, several splits in parallel.
 
-The one-standard-error rule takes the largest alpha whose mean error is within one standard error of the least:
+The one-standard-error rule selects the largest alpha whose mean error is within one standard error of the smallest:
 se = std of the errors of the splits / sqrt(number of splits).                                                  (2)
 """
 
@@ -23,11 +23,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.exceptions import DataConversionWarning
 
 from summula.core.data.blocks import aligned, product
 from summula.core.engine.engine import local_engine
-from summula.core.errors import DataError, ParameterError, warn
+from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -38,6 +37,7 @@ from summula.core.estimator.parameters import (
     random_state,
     real,
 )
+from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
@@ -62,7 +62,7 @@ Array = NDArray[Any]
 
 
 class Job(NamedTuple):
-    """One path: which split, and which share of the L1 penalty."""
+    """One path: a split and an l1_ratio."""
 
     split: int
     ratio: float
@@ -70,13 +70,13 @@ class Job(NamedTuple):
 
 
 class _Folds:
-    """The splits of a fit, each of which can solve a path and judge it on what it left out."""
+    """The splits of a fit: compute the path on the training rows and evaluate it on the test rows."""
 
     def __init__(self, run: Run, fit_intercept: bool, splits: Iterable[tuple[Any, Any]]) -> None:
         self.fit_intercept, source = fit_intercept, run.source
         self.splits = [(np.asarray(train), np.asarray(test)) for train, test in splits]
         if not self.splits:
-            raise DataError("The splitter gives no splits; cross-validation needs at least one.")
+            raise DataError("The splitter returns no splits; cross-validation needs at least one.")
         self.d = source.n_features
         self.grams: list[tuple[Gram, Gram]] | None = None
         if use_gram(source):
@@ -84,7 +84,7 @@ class _Folds:
             batches = batches_of(self.splits, source.n_rows, most_groups(self.d + 1))
             sums, total = grams_of(run, batches, origin)
             if not total.is_finite():
-                raise DataError("Some values are so large that their squares overflow; divide columns by a constant.")
+                raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
             self.whole = gram_quadratic(total if fit_intercept else _about_zero(total), self.d, fit_intercept)
             self.grams = [
                 (combined(groups, batch.train[k], total), combined(groups, batch.test[k], total))
@@ -99,7 +99,7 @@ class _Folds:
             self.y, self.weight = chunk.y[:, 0], chunk.weight
 
     def errors(self, job: Job, positive: bool, tolerance: float, max_sweeps: int) -> Array:
-        """The mean squared error of each alpha on the rows a split left out."""
+        """Return the mean squared error of each alpha on the test rows of a split."""
         one, test = self._train(job.split)
         penalties = [penalty_of(alpha, job.ratio, positive) for alpha in job.alphas]
         path = l1_path(one.quadratic, penalties, tolerance=tolerance, max_sweeps=max_sweeps)
@@ -113,7 +113,7 @@ class _Folds:
         return np.asarray(w @ residual**2 / w.sum())
 
     def _predicted(self, rows: Any, V: Array) -> Array:
-        """X V of some rows."""
+        """Return X V for some rows."""
         return product(aligned(self.X[rows]) if isinstance(self.X, np.ndarray) else self.X[rows], V)
 
     def _train(self, split: int) -> tuple[Centred, Any]:
@@ -133,7 +133,7 @@ def _about_zero(gram: Gram) -> Gram:
 
 
 def _errors_from_sums(test: Gram, V: Array, lead: Array) -> Array:
-    """Equation (1), divided by the weight; intercepts are about the origin of the sums."""
+    """Compute (1), divided by the sum of weights; intercepts are about the origin of the sums."""
     U = np.vstack([-V, np.ones((1, V.shape[1]))])
     squares = (U * (test.products @ U)).sum(axis=0) - 2 * lead * (test.total @ U) + lead**2 * test.weight
     return np.asarray(np.maximum(squares, 0.0) / test.weight)
@@ -147,41 +147,46 @@ def _errors_from_sums(test: Gram, V: Array, lead: Array) -> Array:
     standard_errors_=schema.Array("float64", "n_alphas", finite=False),
 )
 class ElasticNetCV(L1Model):
-    """Elastic net with alpha (and the share of the L1 penalty) chosen by cross-validation.
+    """Elastic net with alpha (and l1_ratio) selected by cross-validation.
 
     Parameters
     ----------
     l1_ratio : float or list of float, default=0.5
-        Shares of the L1 penalty to try; above 0 unless alphas are given.
+        Weights of the L1 penalty to try; positive unless alphas are given.
     eps : float, default=1e-3
-        The smallest alpha, as a share of the largest.
+        Ratio of the smallest to the largest alpha.
     alphas : int or array-like, default=100
-        How many alphas to try, or which.
+        Number of alphas to try, or the alphas.
     fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
     precompute, copy_X, selection, random_state, verbose
-        For compatibility: hints that never change the answer.
+        For compatibility with scikit-learn; they do not affect the result.
     max_iter : int, default=1000
-        Most sweeps of coordinate descent for each alpha.
+        Maximum number of sweeps of coordinate descent per alpha.
     tol : float, default=1e-4
-        How exactly: paths of the splits to a duality gap of tol ||y||^2 / n, the final model to 1e-6 times that.
+        Tolerance: the duality gap is at most tol ||y||^2 / n for the paths of the splits, and 1e-6 times that for the
+        final model.
     cv : int, splitter or iterable of (train, test), default=None
-        None is 5 folds of consecutive rows.
+        Cross-validation splits; by default 5 folds of consecutive rows.
     n_jobs : int, optional
-        At most so many threads.
+        Maximum number of threads; None uses all.
     positive : bool, default=False
+        Whether to constrain coefficients to be non-negative.
     select : {"min", "1se"}, default="min"
-        The alpha with the least mean error, or the largest within one standard error of it.
+        Select the alpha with the smallest mean error, or the largest one within one standard error of it.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     alpha_, l1_ratio_ : float
-        What was chosen.
+        Selected values.
     alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratio, n_alphas)
+        Alphas tried.
     mse_path_ : ndarray of shape (n_alphas, n_splits) or (n_l1_ratio, n_alphas, n_splits)
+        Mean squared errors on the test rows.
     coef_, intercept_, dual_gap_, n_iter_, certificate_
-        Of the model with these on all rows, as in `ElasticNet`.
+        Of the final model, fitted on all rows, as in `ElasticNet`.
 
     Examples
     --------
@@ -252,7 +257,7 @@ class ElasticNetCV(L1Model):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose alpha and fit the model.
+        """Select alpha and fit the model.
 
         Parameters
         ----------
@@ -261,9 +266,9 @@ class ElasticNetCV(L1Model):
         y : array-like of shape (n_samples,), or name of a column of X
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights; only their proportions matter. Errors count by them too.
+            Sample weights; only their ratios matter. They are also used for the errors.
         groups : array-like of shape (n_samples,), optional
-            For splitters that need them.
+            Groups, for splitters that use them.
 
         Returns
         -------
@@ -272,12 +277,7 @@ class ElasticNetCV(L1Model):
         with self._fitting(X, y, sample_weight) as run:
             if run.source.n_targets != 1:
                 raise DataError(f"For multi-task outputs, use MultiTask models: {type(self).__name__} has one target.")
-            if not run.source.one_target and getattr(y, "ndim", 1) == 2:
-                warn(
-                    "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                    "(n_samples,), for example using ravel().",
-                    DataConversionWarning,
-                )
+            check_one_target(run, y)
             folds = _Folds(run, self.fit_intercept, self._splits(run, X, groups))
             ratios = [float(ratio) for ratio in np.atleast_1d(self._ratio())]
             grids = [self._grid(folds.whole, ratio) for ratio in ratios]
@@ -308,7 +308,7 @@ class ElasticNetCV(L1Model):
                 raise ParameterError(f"alphas[{place}] must be an instance of float, not {type(alpha).__name__}.")
         grid = np.asarray(alphas, np.float64)
         if grid.ndim != 1 or not len(grid):
-            raise ParameterError(f"alphas must be a list of numbers, at least one; got {alphas!r}.")
+            raise ParameterError(f"alphas must be a non-empty list of numbers; got {alphas!r}.")
         for place, alpha in enumerate(grid):
             if not alpha >= 0:
                 raise ParameterError(f"alphas[{place}] == {alpha:g}, must be >= 0.0.")
@@ -325,7 +325,7 @@ class ElasticNetCV(L1Model):
         return splits
 
     def _choose(self, ratios: list[float], grids: list[Array], errors: Array) -> None:
-        """The least mean error over all ratios; `errors` has the shape (ratios, splits, alphas)."""
+        """Select alpha and l1_ratio by their mean errors; `errors` has shape (ratios, splits, alphas)."""
         means = errors.mean(axis=1)
         best = int(means.min(axis=1).argmin())
         place = int(means[best].argmin())
@@ -344,7 +344,7 @@ class ElasticNetCV(L1Model):
 
 @schema.saved()
 class LassoCV(ElasticNetCV):
-    """Lasso with alpha chosen by cross-validation.
+    """Lasso with alpha selected by cross-validation.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Generalised linear models: y given x from an exponential family whose mean is a function of b + v'x.
+"""Generalised linear models: y given x has an exponential family distribution with a linear predictor b + v'x.
 
     min  1/(2 W) sum_i w_i d(y_i, mu_i) + alpha rho |v|_1 + alpha (1 - rho)/2 ||v||^2                           (1)
 
 with link(mu_i) = b + v'x_i + offset_i, W = sum_i w_i, and rho = `l1_ratio`. d is the unit deviance of the family, so
-without a penalty this is maximum likelihood, by iteratively reweighted least squares. Solved, times W, in
-`glm/solver.py`; with an L1 penalty, in `l1/likelihood.py`.
+without a penalty this is maximum likelihood. Solved, times W, in `glm/solver.py`; with an L1 penalty, in
+`l1/likelihood.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
-from summula.core.errors import DataError, ParameterError, warn
+from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -31,7 +30,7 @@ from summula.core.estimator.parameters import (
     one_of,
     real,
 )
-from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -59,11 +58,11 @@ _LEVEL = schema.Text() | schema.Real() | schema.Flag()
 def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
     levels = getattr(model, "factor_levels_", {})
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    if strange := levels.keys() - set(names):
-        return f"factor_levels_ names {min(strange)!r}, which is none of the features"
+    if unknown := levels.keys() - set(names):
+        return f"factor_levels_ contains {min(unknown)!r}, which is not a feature"
     terms = sizes["n_features"] + sum(len(known) - 2 for known in levels.values())
     if sizes["n_scores"] != 1 or sizes["n_terms"] != terms:
-        return f"coef_ has {sizes['n_terms']} terms, and the features make {terms}"
+        return f"coef_ has {sizes['n_terms']} terms, but the features give {terms}"
     return None
 
 
@@ -77,7 +76,7 @@ def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
     _shifted=schema.Maybe(schema.Flag()),
 )
 class _GlmRegressor(DiagnosedGlm, Regressor):
-    """Fitting, predicting and scoring for a family and a link."""
+    """Base class of generalised linear regressors with a family and a link."""
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "alpha": (real(0.0),),
@@ -99,14 +98,14 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Targets, within the support of the family.
+            Targets, in the support of the family.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
         offset : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Added to the linear predictor.
+            Offset, added to the linear predictor.
         exposure : array-like of shape (n_samples,), float, or name of a column of X, optional
-            What the mean is proportional to (time, area, number of policies), under a log link: the offset
-            log(exposure).
+            Exposure (time, area, number of policies) to which the mean is proportional, for a log link; equivalent to
+            the offset log(exposure).
 
         Returns
         -------
@@ -116,18 +115,11 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         family, link = self._family_and_link()
         if exposure is not None and link.name != "log":
             raise ParameterError(
-                f"An exposure multiplies the mean, which needs the log link, not {link.name!r}; give an offset instead."
+                f"An exposure multiplies the mean, which needs the log link, not {link.name!r}; pass an offset instead."
             )
         rows, total = rows_and_offset(X, offset, exposure)
         with self._fitting(rows, y, sample_weight, offset=total) as run:
-            if (columns := run.source.n_targets) != 1:
-                raise DataError(f"y should be a 1d array: {type(self).__name__} has one target, not {columns}.")
-            if not run.source.one_target and getattr(y, "ndim", 1) == 2:
-                warn(
-                    "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                    "(n_samples,), for example using ravel().",
-                    DataConversionWarning,
-                )
+            check_one_target(run, y)
             self._note_shift(offset, exposure)
             self.coef_names_ = run.source.names or tuple(f"x{j}" for j in range(run.source.n_features))
             problem = self._problem(run, family, link)
@@ -141,7 +133,7 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         low, high = self._limits(source.n_features)
         ratio = float(getattr(self, "l1_ratio", 0.0))
         if low is not None and ratio > 0 and self.alpha > 0:
-            raise ParameterError("Bounds and an L1 penalty do not go together yet; use l1_ratio=0, or no bounds.")
+            raise ParameterError("Bounds cannot be combined with an L1 penalty; use l1_ratio=0, or no bounds.")
         return GlmProblem(
             loss_of(family, link),
             self.alpha * weight * (1 - ratio),
@@ -162,7 +154,7 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         self.coef_ = fit.coef[0].astype(dtype)
         self.intercept_ = fit.intercept.astype(dtype)[0] if self.fit_intercept else 0.0
         self.n_iter_ = fit.n_iter
-        # All that is known of a fit that is cut short.
+        # Placeholder for an interrupted fit.
         unknown = float("nan")
         self._quality = Quality(2 * fit.loss, unknown, unknown, unknown, unknown, 0, fit.weight, unknown)
 
@@ -187,11 +179,11 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
             return self._by_row(X, *self._predictor_and_mean(None))
         rows, shift = rows_and_offset(X, offset, exposure)
         if not isinstance(shift, np.ndarray):
-            raise DataError("Predictions with an offset need the rows in memory; add the offset's effect afterwards.")
+            raise DataError("Predictions with an offset need the rows in memory; apply the offset afterwards.")
         return self._by_row(rows, *self._predictor_and_mean(shift))
 
     def _predictor_and_mean(self, shift: Array | None) -> tuple[RowFunction, Callable[[Array], Array]]:
-        """The linear predictors of a chunk, whose finiteness is judged, and the mean that belongs to them."""
+        """Return the functions that compute the linear predictors of a chunk, and the means from them."""
         predictor = functools.partial(_predictors, self._score_function(), shift)
         return predictor, functools.partial(_means, self._family_and_link()[1])
 
@@ -200,7 +192,7 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         return composed(mean, predictor)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
-        """D2: the share of the deviance of the mean that the model explains.
+        """Return D2, the fraction of the null deviance explained by the model.
 
         Parameters
         ----------
@@ -232,68 +224,70 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
 
 
 def _predictors(score: RowFunction, shift: Array | None, chunk: Chunk) -> Array:
-    """The linear predictors of the rows of a chunk; `shift` is added to those of all rows."""
+    """Return the linear predictors of the rows of a chunk plus their entries of `shift`."""
     eta = score(chunk)[:, 0]
     return eta if shift is None else eta + shift[chunk.start : chunk.stop].astype(eta.dtype, copy=False)
 
 
 def _means(link: Link, eta: Array) -> Array:
-    """The means that belong to linear predictors."""
+    """Return the means for linear predictors."""
     return np.asarray(link.inverse(eta)).astype(eta.dtype, copy=False)
 
 
 def _support(family: Family | None) -> int:
-    """1 when targets have to be positive (scikit-learn's checks then make such targets)."""
+    """Return 1 if targets must be positive (scikit-learn's checks then generate such targets)."""
     return int(family is not None and family.mean_range[0] >= 0 and family.mean_range[1] > 1)
 
 
 @schema.saved()
 class GeneralizedLinearRegressor(_GlmRegressor):
-    """A generalised linear model: any family, any link, with offsets, weights, penalty and bounds.
+    """Generalised linear model with any family and link, offsets, sample weights, penalties and bounds.
 
     Parameters
     ----------
     family : str or Family, default="normal"
-        "normal", "binomial" (targets between 0 and 1), "poisson", "gamma", "inverse_gaussian", "tweedie",
-        "negative_binomial", or an object of `summula.stats`, such as `Tweedie(power=1.7)`.
+        Distribution of the target: "normal", "binomial" (targets between 0 and 1), "poisson", "gamma",
+        "inverse_gaussian", "tweedie", "negative_binomial", or an object of `summula.stats`, such as
+        `Tweedie(power=1.7)`.
     link : str or Link, default="auto"
-        "identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared". "auto" is identity for normal,
-        logit for binomial, log for the others (identity for Tweedie powers of 0 and below).
+        Link function: "identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared". "auto" is identity
+        for normal, logit for binomial, log for the others (identity for Tweedie powers <= 0).
     alpha : float, default=0.0
-        Strength of the penalty beside the mean of half the deviance; the intercept is free.
+        Strength of the penalty, relative to the mean of half the deviance; the intercept is not penalised.
     l1_ratio : float, default=0.0
-        Share of the L1 penalty, which makes coefficients exactly zero: 1 is alpha |v|_1 alone, 0 alpha ||v||^2 / 2
-        alone. Not together with bounds.
+        Weight of the L1 penalty, which gives sparse coefficients: 1 is alpha |v|_1, 0 is alpha ||v||^2 / 2. Cannot be
+        combined with bounds.
     fit_intercept : bool, default=True
-        Whether there is a constant term.
+        Whether to fit an intercept.
     lower, upper : float or array-like of shape (n_features,), optional
-        Bounds on the coefficients; `lower=0` asks for no negative one.
+        Bounds on the coefficients; `lower=0` constrains them to be non-negative.
     solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
-        For compatibility: a hint that never changes the answer.
+        For compatibility with scikit-learn; it does not affect the result.
     max_iter : int, default=100
-        Most steps of the solver.
+        Maximum number of steps of the solver.
     tol : float, default=1e-6
-        How exactly to solve: the objective ends within about tol^2 / 100 of its least, as a share of it.
+        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
     warm_start : bool, default=False
-        Whether a fit starts from the one before.
+        Whether to start from the solution of the previous fit.
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
     n_iter_ : int
-        Steps over all rows.
+        Number of steps over all rows.
     deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_ : float
+        Statistics of the fit.
     certificate_ : GlmCertificate
-        Half the deviance plus the penalty, summed over rows, and how far it is from the least possible.
+        Half the deviance plus the penalty, summed over rows, and a bound on its suboptimality.
     factor_levels_ : dict of str to tuple
-        The levels of each column of categories; the first is the reference.
+        Levels of each categorical column; the first is the reference.
     coef_names_ : tuple of str
-        What the coefficients are of: numeric columns, then "column[level]" for the levels of factors.
+        Names of the coefficients: numeric columns, then "column[level]" for the levels of factors.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -355,7 +349,7 @@ class GeneralizedLinearRegressor(_GlmRegressor):
     def _family_and_link(self) -> tuple[Family, Link]:
         family = family_named(self.family)
         if family.name == "multinomial":
-            raise ParameterError("The multinomial family has a class of its own: use LogisticRegression.")
+            raise ParameterError("The multinomial family is not supported: use LogisticRegression.")
         automatic = isinstance(self.link, str) and self.link == "auto"
         return family, link_named(family.default_link if automatic else self.link)
 
@@ -375,9 +369,9 @@ def _bound(name: str, value: Any, d: int) -> Array:
         return np.full(d, -np.inf if name == "lower" else np.inf)
     bound = np.asarray(value, dtype=np.float64)
     if bound.ndim and bound.shape != (d,):
-        raise ParameterError(f"{name} has shape {bound.shape} and X has {d} columns; give one number or one a column.")
+        raise ParameterError(f"{name} has shape {bound.shape} but X has {d} columns; pass a number or one per column.")
     if np.isnan(bound).any():
-        raise ParameterError(f"{name} holds NaN; write -inf or inf where there is no bound.")
+        raise ParameterError(f"{name} contains NaN; use -inf or inf for no bound.")
     return np.broadcast_to(bound, (d,)).copy()
 
 
@@ -388,17 +382,22 @@ class PoissonRegressor(_GlmRegressor):
     Parameters
     ----------
     alpha : float, default=1.0
-        Strength of the penalty alpha ||v||^2 / 2 beside the mean of half the deviance; the intercept is free.
+        Strength of the penalty alpha ||v||^2 / 2, relative to the mean of half the deviance; the intercept is not
+        penalised.
     fit_intercept : bool, default=True
+        Whether to fit an intercept.
     solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
-        For compatibility: a hint that never changes the answer.
+        For compatibility with scikit-learn; it does not affect the result.
     max_iter : int, default=100
+        Maximum number of steps of the solver.
     tol : float, default=1e-4
+        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
     warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
     verbose : int, default=0
-        For compatibility.
+        Ignored; use scikit-learn's callbacks for progress reports.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
@@ -440,7 +439,7 @@ class PoissonRegressor(_GlmRegressor):
 
 @schema.saved()
 class GammaRegressor(PoissonRegressor):
-    """Gamma regression with a log link, as in scikit-learn: positive targets whose spread grows with the mean.
+    """Gamma regression with a log link, as in scikit-learn, for positive targets with constant relative variance.
 
     Parameters and attributes are those of `PoissonRegressor`.
 
@@ -463,11 +462,12 @@ class TweedieRegressor(_GlmRegressor):
     Parameters
     ----------
     power : float, default=0.0
-        0 normal, 1 Poisson, between 1 and 2 sums of gamma amounts (many zeros), 2 gamma, 3 inverse Gaussian.
+        Power of the variance function: 0 normal, 1 Poisson, between 1 and 2 compound Poisson-gamma (with a mass at
+        zero), 2 gamma, 3 inverse Gaussian.
     alpha, fit_intercept, solver, max_iter, tol, warm_start, verbose, max_time
         As in `PoissonRegressor`.
     link : {"auto", "identity", "log"}, default="auto"
-        "auto" is identity for powers of 0 and below, else log.
+        Link function; "auto" is identity for powers <= 0, else log.
 
     Attributes
     ----------

@@ -1,7 +1,6 @@
-"""Classes told apart by linear scores s(x) = V x + b, as `core/estimator/classifier.py` does it.
+"""Base classes of linear classifiers, with scores s(x) = V x + b (see `core/estimator/classifier.py`).
 
-A model that tells classes by something else than linear scores says so in `_score_function`, and in what it makes of
-these.
+A model that predicts classes from other scores overrides `_score_function` and the functions of scores.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ __all__ = ["LinearClassifier", "ProbabilityClassifier"]
 def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     scores = 1 if sizes["n_classes"] == 2 else sizes["n_classes"]
     if sizes["n_scores"] != scores:
-        return f"coef_ has {sizes['n_scores']} rows, and {sizes['n_classes']} classes need {scores}"
+        return f"coef_ has {sizes['n_scores']} rows, but {sizes['n_classes']} classes need {scores}"
     if sizes["n_terms"] != sizes["n_features"]:
-        return f"coef_ has {sizes['n_terms']} columns, and there are {sizes['n_features']} features"
+        return f"coef_ has {sizes['n_terms']} columns, but there are {sizes['n_features']} features"
     return None
 
 
@@ -32,8 +31,8 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     intercept_=schema.Array("float", "n_scores"),
 )
 class LinearClassifier(LinearScores, ScoreClassifier):
-    """Classes by `coef_` and `intercept_`."""
+    """Base class of classifiers with linear scores."""
 
 
 class ProbabilityClassifier(ProbabilisticClassifier, LinearClassifier):
-    """Classes, and their probabilities, by `coef_` and `intercept_`."""
+    """Base class of classifiers with linear scores and class probabilities."""

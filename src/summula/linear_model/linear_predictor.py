@@ -1,4 +1,4 @@
-"""What models with a linear prediction share: X v + b for every row of a chunk."""
+"""Linear predictions X v + b for the rows of a chunk."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ Array = NDArray[Any]
 
 
 def linear_values(coef: Array, intercept: Any, chunk: Chunk) -> Array:
-    """The linear function of every row of a chunk."""
+    """Return the linear function of the rows of a chunk."""
     return np.asarray(chunk.times(coef) + intercept)
 
 
 def dense(coef: Any) -> Array:
-    """Coefficients as an array."""
+    """Return coefficients as a dense array."""
     return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
 
 
 def one_row_one_target(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: coefficients without a second dimension are those of one target."""
+    """Validation rule of saved models: one-dimensional coefficients require a single target."""
     if len(model.coef_.shape) == 1 and sizes.get("n_targets", 1) != 1:
-        return f"coef_ is that of one target, and there are {sizes['n_targets']}"
+        return f"coef_ is one-dimensional, but there are {sizes['n_targets']} targets"
     return None
 
 
 class LinearScores(RowwiseEstimator):
-    """Functions of linear scores, by `coef_` and `intercept_`."""
+    """Base class of models with linear scores."""
 
     coef_: Any
     intercept_: Any
 
     def _score_function(self) -> RowFunction:
-        """What gives the scores (n, K) of a chunk: with a copy of the coefficients, not of the estimator."""
+        """Return the function that computes the scores (n, K) of a chunk; it contains only the coefficients."""
         return functools.partial(linear_values, *self._linear())
 
     def _linear(self) -> tuple[Array, Array]:
-        """Slopes (d, K) and intercepts in the numbers of the fit: float32 rows keep the digits of a float64 model."""
+        """Return slopes (d, K) and intercepts in the dtype of the fit, also for float32 rows."""
         return np.atleast_2d(dense(self.coef_)).T, np.atleast_1d(self.intercept_)
 
 
 class SparseCoefficients:
-    """scikit-learn's way to hold many zero coefficients in little memory."""
+    """Mixin with scikit-learn's methods to store sparse coefficients."""
 
     coef_: Any
 
     def densify(self) -> Self:
-        """Hold `coef_` as an array again.
+        """Convert `coef_` to a dense array.
 
         Returns
         -------
@@ -69,7 +69,7 @@ class SparseCoefficients:
         return self
 
     def sparsify(self) -> Self:
-        """Hold `coef_` as a sparse matrix, which is smaller when more than half of it is zero.
+        """Convert `coef_` to a sparse matrix, which is smaller if more than half of it is zero.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class SparseCoefficients:
 
 
 class LinearPredictor(Regressor):
-    """Prediction by `coef_` and `intercept_`."""
+    """Base class of linear regressors."""
 
     coef_: Any
     intercept_: Any

@@ -27,23 +27,23 @@ __all__ = ["LinearRegression"]
 class LinearRegression(LeastSquaresModel):
     """Ordinary least squares, with standard errors.
 
-    The shortest coefficient vector among those that minimise the (weighted) sum of squared residuals.
+    If the minimiser of the (weighted) sum of squared residuals is not unique, the one of minimum norm is returned.
 
     Parameters
     ----------
     fit_intercept : bool, default=True
-        Whether there is a constant term.
+        Whether to fit an intercept.
     copy_X : bool, default=True
-        For compatibility; X is never overwritten.
+        Ignored; X is never overwritten.
     tol : float, default=1e-6
-        How far conjugate gradients go on wide sparse data (relative size of the gradient, squared scale); other
-        fits are exact up to rounding.
+        Tolerance of conjugate gradients, used for wide sparse data (relative size of the squared gradient); other
+        solvers are exact up to rounding.
     n_jobs : int, optional
-        At most so many threads; None is all there are.
+        Maximum number of threads; None uses all.
     positive : bool, default=False
-        Whether coefficients are kept at or above 0.
+        Whether to constrain coefficients to be non-negative.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class LinearRegression(LeastSquaresModel):
     rank_ : int
         Rank of the centred X.
     singular_ : ndarray
-        Singular values of the centred X (computed when asked for).
+        Singular values of the centred X (computed on access).
     certificate_ : LeastSquaresCertificate
-        The residual sum of squares and how far it is from the least possible.
+        Residual sum of squares and a bound on its suboptimality.
     n_iter_ : int or None
-        Steps of conjugate gradients, when they were used.
+        Number of conjugate gradient steps, if they were used.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -112,7 +112,7 @@ class LinearRegression(LeastSquaresModel):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
         Returns
         -------
@@ -127,20 +127,19 @@ class LinearRegression(LeastSquaresModel):
         self.rank_, self.n_iter_, self.trace_ = fit.rank, fit.n_iter, fit.trace
 
     def loo(self, X: Any, y: Any, sample_weight: Any = None) -> LeftOut:
-        """Errors of the model at each row when it is fitted to all the others, from leverages: no row is left out.
+        """Compute leave-one-out errors from leverages, without refitting.
 
-        The estimator itself is left as it is, fitted or not: the model in question is that of its parameters and
-        these rows.
+        The estimator itself is not modified, and need not be fitted.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`. A row is left out whole, whatever its weight.
+            As in `fit`. A row is left out entirely, regardless of its weight.
 
         Returns
         -------
         LeftOut
-            `mean_squared_error`, and for data in memory `residuals`, `predictions` and `leverages`, one a row.
+            Has `mean_squared_error`, and for data in memory `residuals`, `predictions` and `leverages`, one per row.
 
         Examples
         --------
@@ -157,23 +156,23 @@ class LinearRegression(LeastSquaresModel):
         """
         if self.positive:
             raise ParameterError(
-                "loo() needs an unconstrained fit: with positive=True errors do not follow from leverages; "
+                "loo() needs an unconstrained fit: with positive=True errors cannot be computed from leverages; "
                 "use sklearn.model_selection.cross_val_predict with cv=LeaveOneOut()."
             )
         model = clone(self).fit(X, y, sample_weight)
         if model._fit.half_inverse is None:
             raise ParameterError(
-                f"loo() needs the inverse of a {model.n_features_in_} x {model.n_features_in_} matrix, which a fit to "
-                "such wide sparse data never forms; select fewer columns first."
+                f"loo() needs the inverse of a {model.n_features_in_} x {model.n_features_in_} matrix, which is not "
+                "computed for wide sparse data; select fewer columns first."
             )
         return leave_one_out(model._second_run(X, y, sample_weight), model._fit, self.fit_intercept)
 
     @property
     def singular_(self) -> NDArray[np.float64]:
-        """Singular values of the centred (and weighted) X, largest first."""
+        """Singular values of the centred (and weighted) X, in decreasing order."""
         fit = getattr(self, "_fit", None)
         if fit is None or fit.half_inverse is None:
-            raise AttributeError("singular_ exists for unconstrained fits to dense or narrow sparse data only.")
+            raise AttributeError("singular_ is available only for unconstrained fits to dense or narrow sparse data.")
         inverse = np.linalg.svd(fit.half_inverse, compute_uv=False)
         values = np.zeros(min(fit.count, self.n_features_in_))
         values[: fit.rank] = np.sort(1.0 / inverse)[::-1][: len(values)]

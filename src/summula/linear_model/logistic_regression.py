@@ -2,8 +2,8 @@
 
     min  C sum_i w_i log(1 / P(y_i | x_i)) + rho |V|_1 + (1 - rho)/2 ||V||^2                                    (1)
 
-rho is `l1_ratio`. Two classes need one score, b + v'x, the log-odds of the second; more have one score each (softmax),
-fitted jointly. Solved, divided by C, in `glm/solver.py`; with an L1 penalty, in `l1/likelihood.py`.
+rho is `l1_ratio`. For two classes there is one score, b + v'x, the log-odds of the second; for more there is one score
+per class (softmax). Solved, divided by C, in `glm/solver.py`; with an L1 penalty, in `l1/likelihood.py`.
 """
 
 from __future__ import annotations
@@ -50,40 +50,40 @@ _SOLVERS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag",
 
 @schema.saved(n_iter_=schema.Array("int32", "n_fits", low=0))
 class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
-    """Classification by a linear score for each class, fitted by penalised likelihood.
+    """Logistic regression classifier, fitted by penalised maximum likelihood.
 
     Parameters
     ----------
     penalty : {"l1", "l2", "elasticnet", None}, default="deprecated"
-        For compatibility: "l1" means l1_ratio=1, "l2" l1_ratio=0, and None C=inf.
+        For compatibility with scikit-learn: "l1" means l1_ratio=1, "l2" l1_ratio=0, and None C=inf.
     C : float, default=1.0
-        Inverse strength of the penalty; inf fits without. The intercept is not penalised.
+        Inverse strength of the penalty; inf means no penalty. The intercept is not penalised.
     l1_ratio : float, default=0.0
-        Share of the L1 penalty, which makes slopes exactly zero: 1 is L1 alone, 0 is ||V||^2 / 2 alone.
+        Weight of the L1 penalty, which gives sparse coefficients: 1 is the L1 penalty, 0 the L2 penalty.
     dual : bool, default=False
-        For compatibility; a hint.
+        Ignored.
     tol : float, default=1e-4
-        How exactly to solve: the objective ends within about tol^2 / 100 of its least, as a share of it.
+        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
     fit_intercept : bool, default=True
-        Whether scores have a constant term.
+        Whether to fit an intercept.
     intercept_scaling : float, default=1
-        For compatibility; the intercept is never penalised, so there is nothing to scale.
+        Ignored; the intercept is never penalised.
     class_weight : dict of label to weight, "balanced" or None, default=None
-        Weights of the classes; "balanced" gives every class the same total.
+        Weights of the classes; "balanced" gives every class the same total weight.
     random_state : optional
-        For compatibility; the fit is deterministic.
+        Ignored; the fit is deterministic.
     solver : {"auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="auto"
-        For compatibility: a hint that never changes the answer and never fails.
+        For compatibility with scikit-learn; every value is accepted and none affects the result.
     max_iter : int, default=100
-        Most steps of the solver.
+        Maximum number of steps of the solver.
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     warm_start : bool, default=False
-        Whether a fit starts from the one before.
+        Whether to start from the solution of the previous fit.
     n_jobs : int, optional
-        At most so many threads.
+        Maximum number of threads; None uses all.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
@@ -91,10 +91,10 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     n_iter_ : ndarray of shape (1,)
-        Steps over all rows.
+        Number of steps over all rows.
     certificate_ : GlmCertificate
-        The objective (1), divided by C, and how far it is from the least possible; with an L1 penalty also `zeros`:
-        slopes that are zero in every minimiser.
+        The objective (1), divided by C, and a bound on its suboptimality; with an L1 penalty also `zeros`:
+        coefficients that are zero in every minimiser.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -176,9 +176,9 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
+            Class labels of any type.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         return self._problem_at(*self._strength(), self._class_weights(run))
 
     def _problem_at(self, strength: float, l1_ratio: float, class_weight: Array | None) -> GlmProblem:
-        """The problem (1) with strength = 1/C."""
+        """Return the problem (1) with strength = 1/C."""
         K = len(self.classes_)
         return GlmProblem(
             Logistic() if K == 2 else Multinomial(K),
@@ -205,13 +205,13 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
             class_weight=class_weight,
             tolerance=relative_gap(self.tol),
             max_steps=self.max_iter,
-            # Before the first step scikit-learn has all parameters at 0.
+            # With max_iter=0 all parameters are 0, as in scikit-learn.
             link=Logit() if self.max_iter else None,
             l1=strength * l1_ratio,
         )
 
     def _strength(self) -> tuple[float, float]:
-        """1/C and the share of the L1 penalty, from the parameters scikit-learn has had for it, with its warnings."""
+        """Return 1/C and the L1 ratio from scikit-learn's current and deprecated parameters, with its warnings."""
         if self.penalty != "deprecated":
             warn(
                 "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this warning, leave "
@@ -247,7 +247,7 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         return 1.0 / float(self.C), float(ratio)
 
     def _class_weights(self, run: Run) -> Array | None:
-        """The weight of each class, in the order of the classes."""
+        """Return the weight of each class, in the order of the classes."""
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, str):
@@ -270,29 +270,29 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         level: float = 0.95,
         odds_ratios: bool = False,
     ) -> Summary:
-        """Standard errors, tests and intervals of the coefficients of an unpenalised fit.
+        """Compute standard errors, tests and confidence intervals of the coefficients of an unpenalised fit.
 
         Parameters
         ----------
         X, y, sample_weight : optional
-            The training data; needed for all but classical errors when the model no longer has them (it keeps small
-            data, and large data as long as the caller does; a loaded or unpickled model has none).
+            Training data, needed for all but classical errors if the model no longer has access to them (it keeps
+            small data, and a reference to large data while the caller keeps them; loaded models have none).
         cov : {"classical", "HC0", "HC1", "cluster"}
-            How the variance of the coefficients is estimated: from the expected information, or by the
-            sandwich, which allows each row, or each group of rows, errors of its own.
+            Covariance estimator: from the expected information, or a sandwich estimator that is robust to
+            heteroscedasticity, or to dependence within groups.
         groups : array-like of shape (n_samples,), or name of a column of X, optional
-            Labels of the groups within which rows may depend on each other, for cov="cluster".
+            Groups within which rows may be dependent, for cov="cluster".
         weights : {"frequency", "precision"}
-            What a `sample_weight` means: so many rows, or the inverse variance of one.
+            Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
         level : float
-            Confidence of the intervals.
+            Confidence level of the intervals.
         odds_ratios : bool
-            Whether to report exp(coefficient): odds ratios.
+            Whether to report odds ratios, exp(coefficient).
 
         Returns
         -------
         Summary
-            Prints as a table; `to_frame()` gives it as data. Several classes are each compared with
+            Prints as a table; `to_frame()` converts it to a data frame. With several classes, each is compared with
             the first.
         """
         asked = Asked(cov, weights, level, odds_ratios)

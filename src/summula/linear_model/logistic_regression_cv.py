@@ -1,9 +1,9 @@
-"""Logistic and softmax regression whose penalty is chosen by cross-validation along warm-started paths.
+"""Logistic and softmax regression with the penalty selected by cross-validation along warm-started paths.
 
-    (C_, l1_ratio_) = argmax over the grid of the mean, over splits, of the score on rows left out              (1)
+    (C_, l1_ratio_) = argmax over the grid of the mean, over splits, of the score on the test rows              (1)
 
-Each split fits its path of penalties (`likelihood_folds.py`), several splits at a time; the model is then fitted on
-all rows with what was chosen. The one-standard-error rule takes the smallest C (the strongest penalty) whose mean score
+Each split fits its path of penalties (`likelihood_folds.py`), several splits in parallel; the model is then refitted on
+all rows. The one-standard-error rule selects the smallest C (the strongest penalty) whose mean score
 is within one standard error of the best: se = std of the scores of the splits / sqrt(number of splits).        (2)
 """
 
@@ -55,15 +55,15 @@ Array = NDArray[Any]
 
 
 class Grid(NamedTuple):
-    """What is tried: Cs, shares of the L1 penalty, and how those were asked for (None: not at all)."""
+    """The grid: Cs, L1 ratios, and the L1 ratios as given by the user (None by default)."""
 
     Cs: Array
     ratios: tuple[float, ...]
-    asked: Any
+    given: Any
 
 
 class Path(NamedTuple):
-    """The models of one split and one share of the L1 penalty, in the order of the Cs, and their scores."""
+    """The models of one split and one L1 ratio, in the order of the Cs, and their scores."""
 
     coef: Array  # (Cs, K, d)
     intercept: Array  # (Cs, K)
@@ -76,12 +76,12 @@ _FITTED = schema.schema_of(LogisticRegression).fields
 
 
 @schema.saved(
-    # Without `refit` the model is a mean of others, and nothing was solved for it.
+    # Without `refit` the model is an average, without a certificate.
     certificate_=schema.Maybe(_FITTED["certificate_"]),
     _fit=schema.Maybe(_FITTED["_fit"]),
     _weighted=schema.Maybe(_FITTED["_weighted"]),
     n_iter_=schema.Maybe(schema.Array("int32", "...", low=0)),
-    # A fit that was interrupted is a model, without what led to it.
+    # An interrupted fit is a model without cross-validation results.
     Cs_=schema.Maybe(schema.Array("float64", "n_Cs", low=0.0, finite=False)),
     l1_ratios_=schema.Maybe(schema.Plain()),
     C_=schema.Maybe(schema.Real(0.0, finite=False) | schema.Array("float64", "n_scores", low=0.0, finite=False)),
@@ -90,57 +90,57 @@ _FITTED = schema.schema_of(LogisticRegression).fields
     scores_=schema.Maybe(schema.Array("float64", "...", finite=False) | _BY_CLASS),
 )
 class LogisticRegressionCV(LogisticRegression):
-    """Logistic regression with C, and the share of the L1 penalty, chosen by cross-validation.
+    """Logistic regression with C and l1_ratio selected by cross-validation.
 
     Parameters
     ----------
     Cs : int or array-like, default=10
-        How many C to try, evenly spaced in their logarithm from 1e-4 to 1e4, or which.
+        Number of values of C to try, logarithmically spaced from 1e-4 to 1e4, or the values.
     l1_ratios : array-like, default="warn"
-        Shares of the L1 penalty to try. The default tries 0 and warns, as scikit-learn's does.
+        Weights of the L1 penalty to try. The default tries 0 and warns, as in scikit-learn.
     fit_intercept : bool, default=True
-        Whether scores have a constant term.
+        Whether to fit an intercept.
     cv : int, splitter or iterable of (train, test), default=None
-        None is 5 folds that keep the shares of the classes.
+        Cross-validation splits; by default 5 stratified folds.
     dual, intercept_scaling, random_state, verbose
-        For compatibility: hints that never change the answer.
+        For compatibility with scikit-learn; they do not affect the result.
     penalty : {"l1", "l2", "elasticnet"}, default="deprecated"
-        For compatibility; use `l1_ratios`.
+        For compatibility with scikit-learn; use `l1_ratios`.
     scoring : str or callable, default="warn"
-        What to choose by; None is the accuracy. The default is None and warns, as scikit-learn's does.
+        Scorer used for the selection; None is the accuracy. The default is None and warns, as in scikit-learn.
     solver : {"auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="auto"
-        For compatibility: a hint that never changes the answer and never fails.
+        For compatibility with scikit-learn; every value is accepted and none affects the result.
     tol : float, default=1e-4
-        How exactly to solve, as in `LogisticRegression`.
+        Tolerance, as in `LogisticRegression`.
     max_iter : int, default=100
-        Most steps of the solver for each fit.
+        Maximum number of steps of the solver per fit.
     class_weight : dict of label to weight, "balanced" or None, default=None
-        Weights of the classes; "balanced" gives every class the same total over all rows.
+        Weights of the classes; "balanced" gives every class the same total weight over all rows.
     n_jobs : int, optional
-        At most so many threads.
+        Maximum number of threads; None uses all.
     refit : bool, default=True
-        Whether the model is fitted on all rows with what was chosen; else the best models of the splits are averaged.
+        Whether to fit the model on all rows with the selected values; else the best models of the splits are averaged.
     use_legacy_attributes : bool, default="warn"
-        Whether attributes have scikit-learn's older shapes. The default is True and warns, as scikit-learn's does.
+        Whether attributes have scikit-learn's older shapes. The default is True and warns, as in scikit-learn.
     select : {"min", "1se"}, default="min"
-        The C with the best mean score, or the smallest within one standard error of it.
+        Select the C with the best mean score, or the smallest one within one standard error of it.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
-    C_, l1_ratio_ : float, or ndarray with one value a class
-        What was chosen.
+    C_, l1_ratio_ : float, or ndarray with one value per class
+        Selected values.
     Cs_, l1_ratios_ : ndarray
-        What was tried.
+        Values tried.
     scores_ : ndarray of shape (n_splits, n_l1_ratios, n_cs)
-        Scores on the rows left out; with older shapes a dict of labels to arrays.
+        Scores on the test rows; with older shapes a dict of labels to arrays.
     coefs_paths_ : ndarray of shape (n_splits, n_l1_ratios, n_cs, n_classes or 1, n_features + 1)
-        Models of the splits, the intercept last; with older shapes a dict of labels to arrays.
+        Coefficients of the models of the splits, the intercept last; with older shapes a dict of labels to arrays.
     n_iter_ : ndarray of shape (n_splits, n_l1_ratios, n_cs)
-        Steps of each fit.
+        Number of steps of each fit.
     classes_, coef_, intercept_, certificate_
-        Of the model with these on all rows, as in `LogisticRegression`; averages of models have no certificate.
+        Of the final model, as in `LogisticRegression`; averages of models have no certificate.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -160,7 +160,7 @@ class LogisticRegressionCV(LogisticRegression):
     [0]
     """
 
-    # The weights that `score` takes are the scorer's to ask for.
+    # Sample weights for `score` are requested by the scorer.
     __metadata_request__score: ClassVar[dict[str, str]] = {"sample_weight": UNUSED}
     C_: Any
     l1_ratio_: Any
@@ -225,19 +225,19 @@ class LogisticRegressionCV(LogisticRegression):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
-        """Choose the penalty and fit the model.
+        """Select the penalty and fit the model.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
+            Class labels of any type.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights, of the rows left out too.
+            Sample weights, of training and test rows.
         **params
-            `groups`, for splitters that need them. With scikit-learn's metadata routing enabled, whatever scorer and
-            splitter ask for.
+            `groups`, for splitters that use them. With scikit-learn's metadata routing enabled, the metadata requested
+            by scorer and splitter.
 
         Returns
         -------
@@ -253,7 +253,7 @@ class LogisticRegressionCV(LogisticRegression):
             try:
                 paths = self._paths(run, grid, splits, weights, scoring, to_scorer)
             except DataError:
-                run.raise_if_not_finite()  # by its place in the whole table, not in a fold
+                run.raise_if_not_finite()  # with the row number in the whole table, not in a fold
                 raise
             scores = np.array([[path.scores for path in of_ratio] for of_ratio in paths])  # (ratios, splits, Cs)
             if self.refit:
@@ -277,7 +277,7 @@ class LogisticRegressionCV(LogisticRegression):
     # ---------------------------------------------------------------------------------------------------- parameters
 
     def _grid(self) -> Grid:
-        """Cs and shares of the L1 penalty, from the parameters scikit-learn has had for them, with its warnings."""
+        """Return Cs and L1 ratios from scikit-learn's current and deprecated parameters, with its warnings."""
         ratios = self.l1_ratios
         if isinstance(ratios, str):
             warn(
@@ -319,14 +319,14 @@ class LogisticRegressionCV(LogisticRegression):
             return np.logspace(-4, 4, int(self.Cs))
         Cs = list(self.Cs)
         if not Cs:
-            raise ParameterError("Cs must be a list of numbers above 0, at least one, or how many; got an empty list.")
+            raise ParameterError("Cs must be an int or a non-empty list of positive numbers; got an empty list.")
         for place, C in enumerate(Cs):
             if not isinstance(C, Real | np.number) or isinstance(C, bool | np.bool_) or not float(C) > 0:
-                raise ParameterError(f"Cs[{place}] is {C!r}; Cs must be numbers above 0 (inf for no penalty).")
+                raise ParameterError(f"Cs[{place}] is {C!r}; Cs must be positive numbers (inf for no penalty).")
         return np.asarray(Cs, np.float64)
 
     def _defaults(self) -> tuple[Any, bool]:
-        """What to choose by, and whether attributes have the older shapes; scikit-learn's warnings for defaults."""
+        """Return the scorer and whether attributes have the older shapes, with scikit-learn's warnings for defaults."""
         if isinstance(self.scoring, str) and self.scoring == "warn":
             warn(
                 "The default value of the parameter 'scoring' will change from None, i.e. accuracy, to 'neg_log_loss' "
@@ -346,7 +346,7 @@ class LogisticRegressionCV(LogisticRegression):
                 FutureWarning,
             )
         if self.select == "1se" and not self.refit:
-            raise ParameterError("select='1se' chooses one model for all splits, so it needs refit=True.")
+            raise ParameterError("select='1se' selects one model for all splits, so it needs refit=True.")
         return self._get_scorer(), bool(legacy)
 
     def _get_scorer(self) -> Any:
@@ -358,7 +358,7 @@ class LogisticRegressionCV(LogisticRegression):
         return get_scorer("accuracy" if unset else self.scoring)
 
     def get_metadata_routing(self) -> Any:
-        """What scorer and splitter ask of `fit` and `score`, for scikit-learn's metadata routing."""
+        """Return the metadata routing of `fit` and `score`, as in scikit-learn."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
@@ -370,7 +370,7 @@ class LogisticRegressionCV(LogisticRegression):
         )
 
     def _routed(self, sample_weight: Any, params: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """What goes to the scorer and what to the splitter."""
+        """Return the metadata for the scorer and for the splitter."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if sklearn.get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **weights, **params)
@@ -379,8 +379,8 @@ class LogisticRegressionCV(LogisticRegression):
             raise self._unrouted("fit", unknown)
         if weights and not takes_weights(self.scoring, self._get_scorer()):
             warn(
-                f"scoring={self.scoring!r} takes no sample_weight, so the rows left out count alike; "
-                "give the scorer a sample_weight argument to weight them.",
+                f"scoring={self.scoring!r} does not support sample_weight, so test rows are not weighted; "
+                "use a scorer with a sample_weight argument to weight them.",
                 UserWarning,
             )
             weights = {}
@@ -412,7 +412,7 @@ class LogisticRegressionCV(LogisticRegression):
         given: Iterable[tuple[Any, Any]] = check_cv(self.cv, labels, classifier=True).split(rows, labels, **to_splitter)
         found = [(np.arange(n)[np.asarray(train)], np.arange(n)[np.asarray(test)]) for train, test in given]
         if not found:
-            raise DataError("The splitter gives no splits; cross-validation needs at least one.")
+            raise DataError("The splitter returns no splits; cross-validation needs at least one.")
         batches = batches_of(found, n, most_groups(1))
         numbered = [(batch, k) for batch in batches for k in range(len(batch.train))]
         return [Split(*rows, batch, k) for rows, (batch, k) in zip(found, numbered, strict=True)]
@@ -426,7 +426,7 @@ class LogisticRegressionCV(LogisticRegression):
         scorer: Any,
         to_scorer: Mapping[str, Any],
     ) -> list[list[Path]]:
-        """The path of every share of the L1 penalty and every split."""
+        """Compute the path of each L1 ratio and split."""
         jobs = [(ratio, k) for ratio in range(len(grid.ratios)) for k in range(len(splits))]
         known = with_labels(scorer, self.classes_)
         if "sample_weight" in to_scorer and not run.source.streams:
@@ -443,7 +443,7 @@ class LogisticRegressionCV(LogisticRegression):
             steps = np.array([fit.n_iter for fit in ranked], np.int32)
             return Path(coef, intercept, steps, self._scored(run, splits[k], coef, intercept, known, to_scorer))
 
-        # Sums over files share the threads among themselves; splits of rows in memory take one each.
+        # Sums over files use all threads; splits of rows in memory use one thread each.
         results = map(one, jobs) if run.source.streams else local_engine().map_ordered(one, jobs, n_jobs=self.n_jobs)
         paths: list[list[Path]] = [[] for _ in grid.ratios]
         for (ratio, _), path in zip(jobs, results, strict=True):
@@ -454,28 +454,28 @@ class LogisticRegressionCV(LogisticRegression):
     def _scored(
         self, run: Run, split: Split, coef: Array, intercept: Array, scorer: Any, to_scorer: Mapping[str, Any]
     ) -> Array:
-        """The score of each model on the rows a split left out."""
+        """Return the score of each model on the test rows of a split."""
         n, named = run.source.n_rows, self.scoring is None or isinstance(self.scoring, str)
-        if not run.source.streams and (not named or set(to_scorer) - {"sample_weight"}):  # may look at the rows
+        if not run.source.streams and (not named or set(to_scorer) - {"sample_weight"}):  # may use the rows
             chunk = run.source.chunk(0, n).take(split.test)
             X, y = chunk.X, self.classes_[chunk.codes]
             params = {name: _of_rows(value, split.test, n) for name, value in to_scorer.items()}
             models = [self._model(v, b) for v, b in zip(coef, intercept, strict=True)]
             return np.array([float(scorer(model, X, y, **params)) for model in models])
         if set(to_scorer) - {"sample_weight"}:
-            raise DataError("The rows come from files, so a scorer can be given nothing but their weights.")
+            raise DataError("The rows are read from files, so scorers support no metadata except sample_weight.")
         m, K, d = coef.shape
         judged = Judged(split.batch, split.number, coef.reshape(m * K, d).T, intercept.ravel())
         pieces = run.sum(Scores, judged, "scores").pieces
         scores = np.concatenate([piece[0] for piece in pieces]).reshape(-1, m, K)
         y = self.classes_[np.concatenate([piece[1] for piece in pieces])]
         params = {"sample_weight": np.concatenate([piece[2] for piece in pieces])} if to_scorer else {}
-        # The scorer sees scores that exist already as the columns of a model that passes them on.
+        # The scorer gets precomputed scores as the features of an identity model.
         plain = self._model(np.eye(K), np.zeros(K))
         return np.array([float(scorer(plain, scores[:, k], y, **params)) for k in range(m)])
 
     def _model(self, coef: Array, intercept: Array) -> LogisticRegression:
-        """The model a scorer would have been given, had the split been fitted on its own."""
+        """Return the model of a split, as passed to scorers."""
         model = LogisticRegression(fit_intercept=self.fit_intercept)
         model.classes_, model.coef_, model.intercept_ = self.classes_, coef, intercept
         model.n_features_in_ = coef.shape[1]
@@ -484,9 +484,9 @@ class LogisticRegressionCV(LogisticRegression):
     # ------------------------------------------------------------------------------------------------------- choosing
 
     def _chosen(self, grid: Grid, scores: Array) -> tuple[int, int]:
-        """Places of C and of the share of the L1 penalty; `scores` has the shape (ratios, splits, Cs)."""
+        """Return the indices of the selected C and L1 ratio; `scores` has shape (ratios, splits, Cs)."""
         means = scores.mean(axis=1)
-        # Ties go to the first C, then to the first share, as in scikit-learn.
+        # Ties go to the first C, then to the first ratio, as in scikit-learn.
         place, ratio = np.unravel_index(int(means.T.argmax()), means.T.shape)
         m = scores.shape[1]
         if self.select == "1se" and m > 1:
@@ -496,7 +496,7 @@ class LogisticRegressionCV(LogisticRegression):
         return int(place), int(ratio)
 
     def _averaged(self, grid: Grid, scores: Array, paths: list[list[Path]], dtype: str) -> tuple[float, float]:
-        """The mean of the best models of the splits, and of their parameters."""
+        """Average the best models of the splits, and their parameters."""
         coef, intercept, Cs, ratios = [], [], [], []
         for k in range(scores.shape[1]):
             mine = scores[:, k].T
@@ -514,9 +514,9 @@ class LogisticRegressionCV(LogisticRegression):
     def _name_paths(
         self, grid: Grid, scores: Array, paths: list[list[Path]], chosen: tuple[float, float], legacy: bool
     ) -> None:
-        """scikit-learn's attributes, in its older or newer shapes."""
+        """Set scikit-learn's attributes, in its older or newer shapes."""
         self.Cs_ = grid.Cs
-        self.l1_ratios_ = np.asarray([None] if grid.asked is None else grid.asked)
+        self.l1_ratios_ = np.asarray([None] if grid.given is None else grid.given)
         coefs = np.array([[path.coef for path in of_ratio] for of_ratio in paths])  # (ratios, splits, Cs, K, d)
         if self.fit_intercept:
             last = np.array([[path.intercept for path in of_ratio] for of_ratio in paths])
@@ -530,19 +530,19 @@ class LogisticRegressionCV(LogisticRegression):
         K = coefs.shape[3]
         labels = self.classes_[1:] if K == 1 else self.classes_
         C, ratio = chosen
-        shown = None if grid.asked is None and self.refit else ratio
+        shown = None if grid.given is None and self.refit else ratio
         self.C_, self.l1_ratio_ = np.full(K, C), np.array([shown] * K)
         by_C = np.swapaxes(scores, 1, 2)  # (splits, Cs, ratios)
         of_class = np.moveaxis(coefs, (3, 1), (0, 3))  # (K, splits, Cs, ratios, d)
         each = np.swapaxes(steps, 1, 2)[None]
-        if grid.asked is None:
+        if grid.given is None:
             by_C, of_class, each = by_C[..., 0], of_class[:, :, :, 0], each[..., 0]
         self.scores_ = {label: by_C.copy() for label in labels}
         self.coefs_paths_ = dict(zip(labels, of_class, strict=True))
         self.n_iter_ = each
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
-        """The score by `scoring`: the accuracy, unless another is asked for.
+        """Return the score according to `scoring`, by default the accuracy.
 
         Parameters
         ----------
@@ -551,7 +551,7 @@ class LogisticRegressionCV(LogisticRegression):
             The true labels.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
         **params
-            With scikit-learn's metadata routing enabled, what the scorer asks for.
+            With scikit-learn's metadata routing enabled, the metadata requested by the scorer.
 
         Returns
         -------
@@ -583,6 +583,6 @@ def _check_ratios(ratios: Any) -> None:
 
 
 def _of_rows(value: Any, rows: NDArray[np.intp], n_rows: int) -> Any:
-    """Those values of a parameter of a scorer that belong to some rows, if it has one a row."""
-    one_a_row = hasattr(value, "__len__") and len(value) == n_rows
-    return np.asarray(value)[rows] if one_a_row else value
+    """Return the values of some rows, if the scorer's parameter has one value per row."""
+    is_per_row = hasattr(value, "__len__") and len(value) == n_rows
+    return np.asarray(value)[rows] if is_per_row else value

@@ -1,12 +1,12 @@
-"""The perceptron: rows on the wrong side of a hyperplane pull it over, until none is.
+"""The perceptron: misclassified rows update the hyperplane until none is left.
 
-With labels y of -1 and 1 and the constant feature 1 where there is an intercept, x~ = (x, 1) and w~ = (w, b),
+With labels y = -1 and 1, and a constant feature 1 for the intercept, x~ = (x, 1) and w~ = (w, b),
 
     stochastic   for each row in turn:  if y w~'x~ <= 0:   w~ <- w~ + eta0 y x~                                    (1)
     batch        w~ <- w~ + eta0 (sum of y x~ over all rows with y w~'x~ <= 0)                                     (2)
 
-(2) is descent on the perceptron risk, the sum of max(0, -y w~'x~) over the rows (`summula.losses.perceptron_risk`). A
-row exactly on the hyperplane counts as wrong, so that w~ = 0 is left.
+(2) is gradient descent on the perceptron risk, the sum of max(0, -y w~'x~) over the rows
+(`summula.losses.perceptron_risk`). A row exactly on the hyperplane counts as misclassified, so that w~ = 0 is left.
 
 **Mistake bound** (Novikoff 1962). Let |u| = 1 and y u'x~ >= gamma > 0, |x~| <= R for all rows. Each step of (1) from 0
 adds at least eta0 gamma to u'w~, and at most eta0^2 R^2 to |w~|^2, since y w~'x~ <= 0. After M steps
@@ -14,8 +14,8 @@ eta0 gamma M <= u'w~ <= |w~| <= eta0 R sqrt(M), so
 
     M <= (R / gamma)^2                                                                                             (3)
 
-whatever the order of the rows and eta0. The u of a fit that separates is w~ / |w~| itself, so its own margin bounds the
-steps that led to it: the certificate has both. Where no u separates, (1) goes on for ever.
+for any order of the rows and any eta0. If the fitted w~ separates the rows, u = w~ / |w~| bounds the number of steps by
+its own margin; the certificate states both. If the rows are not separable, (1) does not terminate.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class WrongSide(Sum):
-    """Of every score: the pull (2) of the rows on its wrong side, how many, and their risk."""
+    """For each score: the update (2) from its misclassified rows, their number, and their risk."""
 
     pull: Array  # (K, d)
     shift: Array
@@ -63,7 +63,7 @@ class WrongSide(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array]) -> Self:
-        """The sums of one chunk."""
+        """Return the sums over one chunk."""
         problem, coef, intercept = params
         X = rows_in_order(chunk) if chunk.is_sparse else chunk.block()
         margins, y, weight = _signed(X, chunk, problem, coef, intercept)
@@ -75,9 +75,9 @@ class WrongSide(Sum):
 
 @dataclass(frozen=True)
 class Margins(Sum):
-    """Of every score the smallest y w~'x~, rows on the wrong side and their risk; the largest |x|^2.
+    """For each score the smallest y w~'x~, the number of misclassified rows and their risk; the largest |x|^2.
 
-    Rows of weight 0 do not count.
+    Rows of weight 0 are ignored.
     """
 
     least: Array = field(metadata=merged_by(np.minimum))
@@ -88,7 +88,7 @@ class Margins(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array, Array]) -> Self:
-        """Of one chunk; scores are computed about an origin, with the constant term there."""
+        """Return the values of one chunk; scores are computed about an origin, with the constant term there."""
         problem, coef, lead, origin = params
         X = rows_in_order(chunk) if chunk.is_sparse else chunk.block()
         near = rows_about(chunk, origin) if origin.any() else X
@@ -105,7 +105,7 @@ class Margins(Sum):
 
 
 def _signed(X: Any, chunk: Chunk, problem: DescentProblem, coef: Array, intercept: Array) -> tuple[Array, Array, Array]:
-    """y w~'x~ of every row and score, the labels y of -1 and 1, and the weights."""
+    """Return y w~'x~ for each row and score, the labels y = -1 and 1, and the weights."""
     mine = chunk.target[:, None] == problem.positive
     y = np.where(mine, 1.0, -1.0)
     weight = np.where(mine, problem.inside, problem.outside)
@@ -131,26 +131,26 @@ def _signed(X: Any, chunk: Chunk, problem: DescentProblem, coef: Array, intercep
 )
 @dataclass(frozen=True)
 class PerceptronCertificate(Certificate):
-    """Whether a perceptron separates its rows, by how much, and how many mistakes that allows.
+    """Whether a perceptron separates its rows, its margin, and the mistake bound.
 
     Attributes
     ----------
     separated : bool
-        Whether no row is on the wrong side (or on the hyperplane), for any score.
+        Whether all rows are classified correctly (and none is on a hyperplane), for all scores.
     primal, gap : float
-        The perceptron risk, summed over the scores. Its least is 0, so the gap is the risk.
+        Perceptron risk, summed over the scores. Its minimum is 0, so the gap equals the risk.
     functional_margin : ndarray
-        The smallest y w~'x~ of each score (one for two classes).
+        Smallest y w~'x~ of each score (one score for two classes).
     geometric_margin : ndarray
-        The same, divided by |w~|: the distance of the nearest row, with the constant feature as a dimension.
+        Functional margin divided by |w~|: the distance of the nearest row, with the constant feature as a dimension.
     radius : float
         R, the largest |x~|.
     mistakes : ndarray of int
-        Steps (1) of each score.
+        Number of steps (1) of each score.
     mistake_bound : ndarray
-        (R / gamma)^2 of equation (3), gamma being the geometric margin; inf where a score does not separate.
+        (R / gamma)^2 of equation (3), with gamma the geometric margin; inf if a score does not separate the rows.
     bound_applies : bool
-        Whether (3) is about these steps: stochastic ones from 0, unweighted and without a penalty.
+        Whether (3) applies to these steps: stochastic, started from 0, unweighted and without a penalty.
     """
 
     separated: bool
@@ -182,7 +182,7 @@ class PerceptronCertificate(Certificate):
         mistakes: Array,
         plain: bool,
     ) -> Self:
-        """Judge a point in one pass; `plain` is whether it was reached by steps (1) from 0, weights aside."""
+        """Create the certificate of a point in one pass; `plain` tells whether it was reached by steps (1) from 0."""
         origin = score_origin(run.source, problem.fit_intercept)
         lead = leads(coef, origin, intercept) if origin.any() else intercept
         margins = run.sum(Margins, (problem, coef, lead, origin), "certificate")
@@ -229,10 +229,10 @@ class PerceptronCertificate(Certificate):
     def __str__(self) -> str:
         if not self.separated:
             return f"not separated: risk {self.primal:.6g} after {int(self.mistakes.sum())} mistakes"
-        said = f"separated: geometric margin {self.geometric_margin.min():.4g}, radius {self.radius:.4g}"
+        text = f"separated: geometric margin {self.geometric_margin.min():.4g}, radius {self.radius:.4g}"
         if not self.bound_applies:
-            return f"{said}, {int(self.mistakes.sum())} mistakes"
-        return f"{said}, {int(self.mistakes.sum())} mistakes of at most {self.mistake_bound.sum():.6g}"
+            return f"{text}, {int(self.mistakes.sum())} mistakes"
+        return f"{text}, {int(self.mistakes.sum())} mistakes of at most {self.mistake_bound.sum():.6g}"
 
 
 @schema.saved(
@@ -243,43 +243,50 @@ class PerceptronCertificate(Certificate):
     mistakes_per_epoch_=schema.Array("int64", "n_epochs", low=0),
 )
 class Perceptron(StochasticClassifier):
-    """Rosenblatt's perceptron, with its mistake bound.
+    """Perceptron classifier, with its mistake bound.
 
     Parameters
     ----------
     penalty : {"l2", "l1", "elasticnet", None}, default=None
+        Penalty on the weights.
     alpha : float, default=0.0001
         Strength of the penalty.
     l1_ratio : float, default=0.15
-        Share of |w|_1 in "elasticnet".
+        Weight of |w|_1 in "elasticnet".
     fit_intercept : bool, default=True
+        Whether to fit an intercept.
     max_iter : int, default=1000
-        Most epochs, passes over the rows.
+        Maximum number of epochs (passes over the rows).
     tol : float or None, default=1e-3
-        Stop when the mean risk of an epoch has not been this much below the best for `n_iter_no_change` epochs; None
-        does not. An epoch without a mistake stops any fit without a penalty.
+        Stop when the mean risk of an epoch has not improved on the best by this much for `n_iter_no_change` epochs;
+        None disables this. Without a penalty, an epoch without mistakes always stops the fit.
     shuffle : bool, default=True
-        Whether rows come in a new random order in every epoch.
+        Whether to shuffle the rows before each epoch.
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     eta0 : float, default=1.0
-        The length of a step; without a penalty it changes the length of the weights only.
+        Step size; without a penalty it only affects the norm of the weights.
     n_jobs : int, optional
-        At most so many threads; the scores of several classes are fitted on as many.
+        Maximum number of threads, used to fit the scores of several classes in parallel; None uses all.
     random_state : int, Generator, RandomState or None, default=0
+        Seed for shuffling rows and for choosing held-out rows.
     early_stopping : bool, default=False
-        Whether to stop by the accuracy on rows held out.
+        Whether to stop based on the accuracy on held-out rows.
     validation_fraction : float, default=0.1
+        Fraction of rows held out.
     n_iter_no_change : int, default=5
+        Number of epochs without improvement after which to stop.
     class_weight : dict of label to weight, "balanced" or None, default=None
+        Weights of the classes, which multiply the steps.
     warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
     batch : bool, default=False
-        Whether a step is the sum over all rows on the wrong side, (2), and not one row, (1).
+        Whether to use batch steps (2) over all misclassified rows instead of single rows (1).
     require_separation : bool, default=False
-        Whether to go on until no row is on the wrong side, whatever `tol`, and to raise an error when `max_iter` epochs
-        do not get there.
+        Whether to continue until all rows are classified correctly, regardless of `tol`, and raise an error if
+        `max_iter` epochs do not suffice.
     max_time : float, optional
-        Seconds after which a fit stops with the weights it has.
+        Time limit in seconds, after which the current weights are kept.
 
     Attributes
     ----------
@@ -287,12 +294,12 @@ class Perceptron(StochasticClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     mistakes_ : int
-        Rows that were found on the wrong side and moved the weights, over all epochs and scores of the fit.
+        Total number of mistakes (updates) over all epochs and scores of the fit.
     mistakes_per_epoch_ : ndarray of shape (n_iter_,)
-        The same, epoch by epoch. The last is 0 when the fit stopped because the rows are separated.
+        Number of mistakes per epoch. The last is 0 if the fit stopped because the rows are separated.
     n_iter_ : int
     t_ : float
-        The number of the next step.
+        Number of the next step.
     certificate_ : PerceptronCertificate
         Whether the rows are separated, margins, radius, and the mistake bound (3).
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -374,7 +381,9 @@ class Perceptron(StochasticClassifier):
         for name in ("batch", "require_separation"):
             if getattr(self, name) and (self.penalty is not None or self.early_stopping):
                 what = "a penalty" if self.penalty is not None else "early_stopping"
-                raise ParameterError(f"{name}=True goes without {what}: set penalty=None and early_stopping=False.")
+                raise ParameterError(
+                    f"{name}=True cannot be combined with {what}: set penalty=None and early_stopping=False."
+                )
 
     def _settings(self, whole: bool) -> Settings:
         settings = replace(super()._settings(whole), clean=self.penalty is None and not self.early_stopping)
@@ -397,7 +406,7 @@ class Perceptron(StochasticClassifier):
             for k, column in enumerate(columns):
                 if column.done:
                     continue
-                # Equation (2); what the epoch met is what it began with.
+                # Equation (2); loss and mistakes are those at the start of the epoch.
                 numbers = column.state.numbers
                 numbers[LOSS], numbers[UPDATES] = wrong.risk[k], wrong.wrong[k]
                 column.state.v[:] += self.eta0 * wrong.pull[k]
@@ -413,8 +422,8 @@ class Perceptron(StochasticClassifier):
         per_epoch = np.zeros(self.n_iter_, np.int64)
         for column in columns:
             per_epoch[: column.n_epochs] += column.updates
-        seen = before > 1.0 and hasattr(self, "mistakes_")
-        self.mistakes_per_epoch_ = np.append(self.mistakes_per_epoch_, per_epoch) if seen else per_epoch
+        continued = before > 1.0 and hasattr(self, "mistakes_")
+        self.mistakes_per_epoch_ = np.append(self.mistakes_per_epoch_, per_epoch) if continued else per_epoch
         self.mistakes_ = int(self.mistakes_per_epoch_.sum())
 
     def _certified(self, run: Run, problem: DescentProblem, columns: list[Column]) -> Any:
@@ -428,6 +437,6 @@ class Perceptron(StochasticClassifier):
         if self.require_separation and certificate is not None and not certificate.separated:
             raise DataError(
                 f"No hyperplane that separates the classes was found in {self.n_iter_} epochs (max_iter="
-                f"{self.max_iter}) and {self.mistakes_} mistakes; raise max_iter, add columns (such as products of "
+                f"{self.max_iter}) and {self.mistakes_} mistakes; increase max_iter, add columns (such as products of "
                 "columns), or set require_separation=False."
             )

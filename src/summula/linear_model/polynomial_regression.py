@@ -1,12 +1,12 @@
-"""Polynomial regression: least squares on all monomials x^a, |a| <= p, solved where it is well conditioned.
+"""Polynomial regression: least squares on all monomials x^a, |a| <= p, solved in a well-conditioned basis.
 
-Powers of raw columns are nearly collinear. So the columns are first moved and scaled, t = (x - c) / h, c the mean and
-h two standard deviations, the problem is solved in the monomials of t, and the answer is expanded back exactly by
+Powers of raw columns are nearly collinear. So the columns are first centred and scaled, t = (x - c) / h, with c the
+mean and h two standard deviations, the problem is solved in the monomials of t, and the solution is expanded exactly by
 
     t^a = prod_j ((x_j - c_j) / h_j)^a_j = sum_{k <= a} prod_j binom(a_j, k_j) (-c_j)^(a_j - k_j) / h_j^a_j  x^k     (1)
 
-Both bases span the same functions, so fit, residuals and statistics are the same; only the digits differ.
-Without an intercept c = 0, since moving x would bring the constant in.
+Both bases span the same functions, so fit, residuals and statistics are the same up to rounding. Without an intercept
+c = 0, since centring x would introduce a constant.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = ["PolynomialRegression"]
 
 Array = NDArray[Any]
 
-_EXTENDED_TERMS = 300  # up to so many terms the expansion (1) is summed in extended precision
+_EXTENDED_TERMS = 300  # maximum number of terms for which (1) is computed in extended precision
 
 
 def _scaled_lift(X: Array, centre: Array, scale: Array, degree: int, interaction_only: bool) -> Array:
-    """The monomials of t = (x - c) / h."""
+    """Return the monomials of t = (x - c) / h."""
     t = (X - centre.astype(X.dtype)) / scale.astype(X.dtype)
     n = n_monomials(X.shape[1], degree, interaction_only=interaction_only)
     return lift(t, degree, np.empty((len(X), n), X.dtype), interaction_only=interaction_only)
@@ -62,7 +62,7 @@ def _lifted(source: Source, centre: Array, scale: Array, degree: int, interactio
 )
 @dataclass(frozen=True)
 class PolynomialCertificate(LeastSquaresCertificate):
-    """The certificate of a polynomial fit, about the monomials of t = (x - centre) / scale_x."""
+    """Certificate of a polynomial fit, in terms of the monomials of t = (x - centre) / scale_x."""
 
     centre: Array
     scale_x: Array
@@ -82,20 +82,20 @@ class PolynomialCertificate(LeastSquaresCertificate):
     _scale=schema.Array("float64", "n_features"),
 )
 class PolynomialRegression(LeastSquaresModel):
-    """Least squares on all monomials of the features up to a degree.
+    """Polynomial regression: least squares on all monomials of the features up to a degree.
 
     Parameters
     ----------
     degree : int, default=2
-        The highest degree.
+        Maximum degree.
     interaction_only : bool, default=False
-        Whether only products of different features are used.
+        Whether to use only products of distinct features.
     fit_intercept : bool, default=True
-        Whether there is a constant term.
+        Whether to fit an intercept.
     n_jobs : int, optional
-        At most so many threads.
+        Maximum number of threads; None uses all.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class PolynomialRegression(LeastSquaresModel):
         Coefficients of the monomials of x, in the order of `powers_`.
     intercept_ : float or ndarray of shape (n_targets,)
     powers_ : ndarray of shape (n_terms, n_features)
-        The exponent of each feature in each monomial.
+        Exponent of each feature in each monomial.
     certificate_ : PolynomialCertificate
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -152,7 +152,7 @@ class PolynomialRegression(LeastSquaresModel):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
         Returns
         -------
@@ -175,17 +175,17 @@ class PolynomialRegression(LeastSquaresModel):
         return super()._sums_of(run)
 
     def _paired(self, other: Any) -> tuple[Gram, Gram]:
-        """The sums of both fits, in the monomials of this one: t2 -> t1 is affine, so monomials follow by (1)."""
+        """Return the sums of both fits in the monomials of this one, converted by (1) for the affine map t2 -> t1."""
         mine, theirs = super()._paired(other)
         t = len(self._fit.rss)
-        # Its t is (t of ours - c) / h; the matrix of (1) for that c and h turns its monomials into ours.
+        # The other t is (our t - c) / h; the matrix of (1) for these c and h converts its monomials to ours.
         shift, stretch = (self._centre - other._centre) / other._scale, self._scale / other._scale
         M = _expansion(self.powers_, shift, stretch, self.degree).T
         offset = np.concatenate([M[1:, 0], np.zeros(t)]).astype(np.float64)
         return mine, theirs.transformed(_with_targets(M[1:, 1:].astype(np.float64), t), offset)
 
     def _frame_of_reference(self, run: Run) -> tuple[Array, Array]:
-        """c and h of equation (1)."""
+        """Return c and h of equation (1)."""
         moments = run.sum(Moments, run.origin()[: run.source.n_features], "mean and spread")
         raise_if_overflowing(run.source, moments.square)
         centre = moments.mean if self.fit_intercept else np.zeros(run.source.n_features)
@@ -193,10 +193,10 @@ class PolynomialRegression(LeastSquaresModel):
         return centre, np.where(spread > 0, 2 * spread, 1.0)
 
     def _returned_in(self, dtype: Any) -> Any:
-        return np.float64  # scaled monomials predict, and their coefficients stay as they are
+        return np.float64  # predictions use the coefficients of the scaled monomials
 
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
-        """Replace the coefficients in t by those in x, and complete the certificate."""
+        """Convert the coefficients from t to x, and complete the certificate."""
         super()._name_results(given, problem, fit)
         basis = self._basis()
         first = np.vstack([fit.intercept if self.fit_intercept else np.zeros_like(fit.rss), fit.coef])
@@ -214,12 +214,12 @@ class PolynomialRegression(LeastSquaresModel):
 
     @property
     def powers_(self) -> NDArray[np.int64]:
-        """The exponent of each feature in each monomial."""
+        """Exponent of each feature in each monomial."""
         terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
         return np.array([np.bincount(term, minlength=self.n_features_in_) for term in terms])
 
     def _basis(self) -> Array:
-        """The matrix of equation (1): from (intercept, coefficients) in t to those in x."""
+        """Return the matrix of (1), which maps (intercept, coefficients) in t to those in x."""
         return _expansion(self.powers_, self._centre, self._scale, self.degree)
 
     def _column_label(self, run: Run, j: int) -> str:
@@ -248,13 +248,13 @@ class PolynomialRegression(LeastSquaresModel):
 
 
 def _values(lift: Any, coef: Array, intercept: Array, dtype: Any, one: bool, chunk: Chunk) -> Array:
-    """The polynomial at every row of a chunk."""
+    """Evaluate the polynomial at the rows of a chunk."""
     result = (product(aligned(lift(chunk.block(np.float64))), coef) + intercept).astype(dtype)
     return np.asarray(result[:, 0] if one else result)
 
 
 def _expansion(powers: NDArray[np.int64], centre: Array, scale: Array, degree: int) -> Array:
-    """The coefficients of equation (1): entry (k, a) is that of x^k in t^a, the constant first."""
+    """Return the coefficients of (1): entry (k, a) is that of x^k in t^a, the constant first."""
     powers = np.vstack([np.zeros((1, powers.shape[1]), np.int64), powers])
     number = np.longdouble if len(powers) <= _EXTENDED_TERMS else np.float64
     matrix = np.ones((len(powers), len(powers)), number)
@@ -268,7 +268,7 @@ def _expansion(powers: NDArray[np.int64], centre: Array, scale: Array, degree: i
 
 
 def _with_targets(M: Array, t: int) -> Array:
-    """The matrix of the features, and the identity for the targets."""
+    """Return the block diagonal matrix of the features' matrix and the identity for the targets."""
     whole = np.eye(len(M) + t)
     whole[: len(M), : len(M)] = M
     return whole

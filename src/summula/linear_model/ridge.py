@@ -33,40 +33,40 @@ _SOLVERS = ("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfg
     trace_=schema.Maybe(schema.Items(schema.Real(finite=False))),
 )
 class Ridge(LeastSquaresModel):
-    """Least squares with a penalty on the squared length of the coefficients.
+    """Ridge regression: least squares with an L2 penalty.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
-        Weight of the penalty, one for all targets or one for each. The intercept is not penalised.
+        Strength of the penalty, one for all targets or one per target. The intercept is not penalised.
     fit_intercept : bool, default=True
-        Whether there is a constant term.
+        Whether to fit an intercept.
     copy_X : bool, default=True
-        For compatibility; X is never overwritten.
+        Ignored; X is never overwritten.
     max_iter : int, optional
-        Most steps of conjugate gradients on wide sparse data.
+        Maximum number of conjugate gradient steps, used for wide sparse data.
     tol : float, default=1e-4
-        How far conjugate gradients go on wide sparse data; other fits are exact up to rounding.
+        Tolerance of conjugate gradients, used for wide sparse data; other solvers are exact up to rounding.
     solver : {"auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"}, default="auto"
-        For compatibility: a hint that never changes the answer and never fails.
+        For compatibility with scikit-learn; every value is accepted and none affects the result.
     positive : bool, default=False
-        Whether coefficients are kept at or above 0.
+        Whether to constrain coefficients to be non-negative.
     random_state : optional
-        For compatibility; the fit is deterministic.
+        Ignored; the fit is deterministic.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
     intercept_ : float or ndarray of shape (n_targets,)
     solver_ : str
-        The solver asked for; with "auto" what was used: "cholesky" (normal equations), "svd" (orthogonal factors),
-        "sparse_cg" (conjugate gradients) or "lbfgs" (wide sparse data, positive=True).
+        The parameter `solver`; for "auto" the solver used: "cholesky" (normal equations), "svd" (orthogonal
+        factorisation), "sparse_cg" (conjugate gradients) or "lbfgs" (wide sparse data, positive=True).
     certificate_ : LeastSquaresCertificate
-        The penalised sum of squares and how far it is from the least possible.
+        Penalised sum of squares and a bound on its suboptimality.
     n_iter_ : ndarray of shape (n_targets,)
-        Steps of conjugate gradients when they were used, else 1: the one solve.
+        Number of conjugate gradient steps if they were used, else 1.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -131,7 +131,7 @@ class Ridge(LeastSquaresModel):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
-            Weights; a weight of 3 counts as the row three times.
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class Ridge(LeastSquaresModel):
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         super()._name_results(given, problem, fit)
         if len(problem.alpha) == 1:
-            self.coef_ = self.coef_.ravel()  # also when y is a column, as in scikit-learn
+            self.coef_ = self.coef_.ravel()  # also for a column vector y, as in scikit-learn
         self.solver_ = fit.method if self.solver == "auto" else self.solver
         self.n_iter_ = np.full(len(problem.alpha), 1 if fit.n_iter is None else fit.n_iter, np.int32)
         self.trace_ = fit.trace
@@ -157,8 +157,8 @@ class Ridge(LeastSquaresModel):
         if len(alpha) not in (1, n_targets):
             raise ParameterError(
                 f"Number of targets and number of penalties do not correspond: {len(alpha)} != {n_targets}; "
-                "give one alpha for all targets or one for each."
+                "pass one alpha for all targets or one per target."
             )
         if not (np.isfinite(alpha) & (alpha >= 0)).all():
-            raise ParameterError(f"Every alpha must be a finite number at or above 0; got {self.alpha!r}.")
+            raise ParameterError(f"alpha must be finite and non-negative; got {self.alpha!r}.")
         return np.broadcast_to(alpha, (n_targets,)).copy()

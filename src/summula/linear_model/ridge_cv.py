@@ -1,12 +1,12 @@
-"""Ridge regression whose alpha is chosen by cross-validation, from sums.
+"""Ridge regression with alpha selected by cross-validation, computed from sums.
 
-    alpha_ = argmax over alphas of the mean score on rows that were left out of the fit
+    alpha_ = argmax over alphas of the mean score on the test rows
 
-`cv=None` leaves out one row at a time (`leave_one_out.py`): a pass for the model, a pass for the errors of all alphas.
-Otherwise the folds of a splitter are left out (`folds.py`, `ridge_errors.py`): one pass sums what each fold needs, and
-every model and every squared error follows from the sums. The last fit is that of Ridge (`least_squares/solver.py`).
+`cv=None` is leave-one-out (`leave_one_out.py`): one pass for the model, and one for the errors of all alphas. Otherwise
+the splits of a splitter are used (`folds.py`, `ridge_errors.py`): one pass computes the sums of each fold, from which
+all models and squared errors follow. The final fit is that of Ridge (`least_squares/solver.py`).
 
-The one-standard-error rule takes the largest alpha whose mean score is within one standard error of the best:
+The one-standard-error rule selects the largest alpha whose mean score is within one standard error of the best:
 
     score(alpha) >= score(best) - s / sqrt(m),      s the standard deviation over the m folds (or rows) at the best
 """
@@ -55,14 +55,14 @@ _splitter = Allowed(
     "an object implementing 'split' and 'get_n_splits'",
 )
 _iterable = Allowed(lambda value: isinstance(value, Iterable) and not isinstance(value, str), "an iterable")
-CV = (integer(2), _splitter, _iterable, none)  # what `cv` may be
+CV = (integer(2), _splitter, _iterable, none)  # allowed values of `cv`
 
 
 class Choice(NamedTuple):
-    """What cross-validation found.
+    """Result of cross-validation.
 
-    `place` says which alpha was chosen, one number or one a target; `scores` and `errors` (standard errors) have the
-    shape (n_alphas,) or (n_alphas, n_targets).
+    `place` is the index of the selected alpha, one number or one per target; `scores` and `errors` (standard errors)
+    have shape (n_alphas,) or (n_alphas, n_targets).
     """
 
     place: NDArray[np.intp]
@@ -85,53 +85,53 @@ _SCORES = schema.Array("float64", "n_alphas", finite=False) | schema.Array(
     cv_results_=schema.Maybe(schema.Array("float", "...", finite=False)),
 )
 class RidgeCV(LeastSquaresModel):
-    """Ridge regression with its alpha chosen by cross-validation, in one pass over the rows or two.
+    """Ridge regression with alpha selected by cross-validation, in one or two passes over the rows.
 
     Parameters
     ----------
     alphas : float or array-like of shape (n_alphas,), default=(0.1, 1.0, 10.0)
-        Weights of the penalty to try: above 0, or at 0 too when `cv` is given.
+        Penalties to try; positive, or non-negative if `cv` is given.
     fit_intercept : bool, default=True
-        Whether there is a constant term; it is not penalised.
+        Whether to fit an intercept, which is not penalised.
     scoring : str, callable, default=None
-        What to choose by. None is the squared error for `cv=None`, else R2. Those two, "r2",
-        "neg_mean_squared_error" and "neg_root_mean_squared_error" come from sums; any other scorer of
-        scikit-learn's predicts the rows that were left out.
+        Scorer used for the selection. None is the squared error for `cv=None`, else R2. These two, "r2",
+        "neg_mean_squared_error" and "neg_root_mean_squared_error" are computed from sums; any other scikit-learn scorer
+        uses predictions for the test rows.
     cv : int, splitter or iterable of (train, test), default=None
-        None leaves out one row at a time. A number makes so many folds of consecutive rows. Any splitter of
-        scikit-learn's works, or a list of splits; rows may be tested never or many times.
+        Cross-validation splits; None is leave-one-out, an int the number of folds of consecutive rows. Any scikit-learn
+        splitter or list of splits is supported; test sets may overlap or omit rows.
     gcv_mode : {"auto", "svd", "eigen"}, default=None
-        For compatibility: a hint that never changes the answer and never fails ("svd" warns for sparse X).
+        For compatibility with scikit-learn; it does not affect the result ("svd" warns for sparse X).
     store_cv_results : bool, default=False
-        Whether `cv_results_` keeps the errors of every row (`cv=None` only).
+        Whether to store the errors of each row in `cv_results_` (`cv=None` only).
     alpha_per_target : bool, default=False
-        Whether each target gets its own alpha (`cv=None` only).
+        Whether to select alpha separately for each target (`cv=None` only).
     select : {"min", "1se"}, default="min"
-        The alpha with the best mean score, or the largest alpha within one standard error of it.
+        Select the alpha with the best mean score, or the largest one within one standard error of it.
     max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
+        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     alpha_ : float or ndarray of shape (n_targets,)
-        The alpha chosen.
+        Selected alpha.
     best_score_ : float or ndarray of shape (n_targets,)
-        The mean score of the alpha chosen.
+        Mean score of the selected alpha.
     scores_, standard_errors_ : ndarray of shape (n_alphas,) or (n_alphas, n_targets)
-        The mean score of each alpha and its standard error (NaN where there is none: a scorer that judges all rows
-        at once, or a single split).
+        Mean score of each alpha and its standard error (NaN if undefined: for a scorer of all rows at once, or a single
+        split).
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
     intercept_ : float or ndarray of shape (n_targets,)
     cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
-        With `store_cv_results`: weighted squared errors of the rows when left out, or, when `scoring` is given, their
-        predictions.
+        With `store_cv_results`: weighted squared leave-one-out errors of the rows, or their predictions if `scoring` is
+        given.
     certificate_ : LeastSquaresCertificate
-        The penalised sum of squares at `alpha_` and how far it is from the least possible.
+        Penalised sum of squares at `alpha_` and a bound on its suboptimality.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
-    A row is left out whole, whatever its weight, and errors count by the weights of their rows.
+    A row is left out entirely, regardless of its weight, and errors are weighted by the sample weights.
 
     References
     ----------
@@ -187,7 +187,7 @@ class RidgeCV(LeastSquaresModel):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> RidgeCV:
-        """Choose alpha and fit the model.
+        """Select alpha and fit the model.
 
         Parameters
         ----------
@@ -196,10 +196,10 @@ class RidgeCV(LeastSquaresModel):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
-            Weights.
+            Sample weights.
         **params
-            `groups`, for splitters that need them. With scikit-learn's metadata routing enabled, whatever scorer and
-            splitter ask for.
+            `groups`, for splitters that use them. With scikit-learn's metadata routing enabled, the metadata requested
+            by scorer and splitter.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class RidgeCV(LeastSquaresModel):
     # ---------------------------------------------------------------------------------------------------- parameters
 
     def _warn_of_svd(self, run: Run) -> None:
-        """scikit-learn's words for a hint that it is going to refuse."""
+        """Issue scikit-learn's warning for an option that it will not support for sparse X."""
         if self.gcv_mode == "svd" and run.source.is_sparse:
             warn(
                 "The 'svd' mode is not supported for sparse X, we fallback to `gcv_mode='eigen'`. Passing "
@@ -231,10 +231,10 @@ class RidgeCV(LeastSquaresModel):
             )
 
     def _checked_alphas(self) -> Array:
-        """The alphas as numbers; complaints are scikit-learn's."""
+        """Return the alphas as floats; error messages are those of scikit-learn."""
         given = list(self.alphas) if np.ndim(self.alphas) else [np.asarray(self.alphas).item()]
         if not given or any(np.ndim(alpha) for alpha in given):
-            raise ParameterError(f"alphas must be a list of numbers, at least one of them; got {self.alphas!r}.")
+            raise ParameterError(f"alphas must be a non-empty list of numbers; got {self.alphas!r}.")
         for place, alpha in enumerate(given):
             name = f"alphas[{place}]" if len(given) > 1 else "alphas"
             if not isinstance(alpha, Real | np.number) or isinstance(alpha, bool | np.bool_):
@@ -247,7 +247,7 @@ class RidgeCV(LeastSquaresModel):
         return np.array(given, dtype=np.float64)
 
     def _scorer(self) -> Any:
-        """The scorer that routing asks for what it wants."""
+        """Return the scorer, with its metadata requests."""
         from sklearn.metrics import check_scoring, get_scorer
 
         if self.scoring is None and sklearn.get_config()["enable_metadata_routing"]:
@@ -255,7 +255,7 @@ class RidgeCV(LeastSquaresModel):
         return check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
     def get_metadata_routing(self) -> Any:
-        """What scorer and splitter ask of `fit`, for scikit-learn's metadata routing."""
+        """Return the metadata routing of `fit`, as in scikit-learn."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
@@ -264,20 +264,20 @@ class RidgeCV(LeastSquaresModel):
         )
 
     def _routed(self, sample_weight: Any, params: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """What goes to the scorer and what to the splitter."""
+        """Return the metadata for the scorer and for the splitter."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if sklearn.get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **weights, **params)
             return routed.scorer.score, routed.splitter.split
         for name in params.keys() - {"groups"}:
             raise ParameterError(
-                f"RidgeCV.fit() takes {name}= only when scikit-learn's metadata routing is enabled: "
+                f"RidgeCV.fit() supports {name}= only if scikit-learn's metadata routing is enabled: "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
         if weights and self.cv is not None and not takes_weights(self.scoring, self._scorer()):
             warn(
-                f"scoring={self.scoring!r} takes no sample_weight, so the rows left out count alike; "
-                "give the scorer a sample_weight argument to weight them.",
+                f"scoring={self.scoring!r} does not support sample_weight, so test rows are not weighted; "
+                "use a scorer with a sample_weight argument to weight them.",
                 UserWarning,
             )
             weights = {}
@@ -302,12 +302,12 @@ class RidgeCV(LeastSquaresModel):
         return Choice(self._place(alphas, scores, errors), scores, errors, None, curve.gram)
 
     def _splits(self, run: Run, X: Any, to_splitter: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
-        """The splits of the rows, by number."""
+        """Return the splits as row numbers."""
         from sklearn.model_selection import check_cv
 
         source = run.source
         n = source.n_rows
-        if source.streams:  # a splitter by row number needs no more; one that looks at the rows would have to read them
+        if source.streams:  # splitters by row number do not need the rows
             rows, y = np.broadcast_to(np.zeros(1), (n, 1)), None
         else:
             y = source.chunk(0, n).y
@@ -322,11 +322,11 @@ class RidgeCV(LeastSquaresModel):
         from_sums = from_sums and not to_scorer.keys() - {"sample_weight"}
         if self.select == "1se" and not from_sums:
             raise ParameterError(
-                f"select='1se' needs scores of rows or folds, and scoring={name!r} judges all rows at once when "
-                "cv=None; give cv, or use the squared error (scoring=None)."
+                f"select='1se' needs scores of rows or folds, but scoring={name!r} scores all rows at once with "
+                "cv=None; pass cv, or use the squared error (scoring=None)."
             )
         apart = self.alpha_per_target and run.source.n_targets > 1
-        # Rows are kept where the score of several targets together is not a multiple of their squared errors.
+        # Errors of rows are needed if the score of several targets is not a multiple of their squared errors.
         mixed = name not in (None, "neg_mean_squared_error") and run.source.n_targets > 1 and not apart
         by_row = self.store_cv_results or mixed or not from_sums
         path = leave_one_out_path(run, alphas, self.fit_intercept, by_row)
@@ -339,7 +339,7 @@ class RidgeCV(LeastSquaresModel):
         return Choice(self._place(alphas, scores, errors), scores, errors, results, path.gram)
 
     def _scored(self, run: Run, path: LeftOutPath, to_scorer: Mapping[str, Any], apart: bool) -> Array:
-        """What the scorer says of the predictions of left-out rows."""
+        """Return the scores of leave-one-out predictions."""
         assert path.errors is not None
         assert path.y is not None
         if "sample_weight" in to_scorer:
@@ -359,7 +359,7 @@ class RidgeCV(LeastSquaresModel):
         return np.array(judged, dtype=np.float64)
 
     def _kept(self, run: Run, path: LeftOutPath) -> Array:
-        """Errors or predictions of every row, in the shape and dtype scikit-learn gives them."""
+        """Return errors or predictions of each row, in scikit-learn's shape and dtype."""
         assert path.errors is not None
         assert path.y is not None
         if self.scoring is None:
@@ -370,11 +370,11 @@ class RidgeCV(LeastSquaresModel):
         return (kept[:, 0] if run.source.one_target else kept).astype(run.source.dtype)
 
     def _place(self, alphas: Array, scores: Array, errors: Array) -> NDArray[np.intp]:
-        """Which alpha is chosen, by the scores of all or of each target."""
+        """Return the index of the selected alpha, by the scores of all targets or of each."""
         if np.isnan(scores).all():
             warn(
-                "Every mean score is NaN, so no alpha is better than another and the first was taken; R2 needs two "
-                "rows in every test set: use larger ones, or scoring='neg_mean_squared_error'.",
+                "All mean scores are NaN, so the first alpha was selected; R2 needs two rows in every test set: use "
+                "larger ones, or scoring='neg_mean_squared_error'.",
                 UndefinedMetricWarning,
             )
             return np.zeros(scores.shape[1:], np.intp)
@@ -382,7 +382,7 @@ class RidgeCV(LeastSquaresModel):
         if self.select == "min":
             return np.asarray(best)
         if np.isnan(errors).all():
-            raise ParameterError("select='1se' needs at least two splits, to see how much their scores differ.")
+            raise ParameterError("select='1se' needs at least two splits, to estimate the standard error.")
         if scores.ndim == 2:
             each = [self._place(alphas, column, error) for column, error in zip(scores.T, errors.T, strict=True)]
             return np.array(each)
@@ -392,7 +392,7 @@ class RidgeCV(LeastSquaresModel):
     # ------------------------------------------------------------------------------------------------------- naming
 
     def _solved_at(self, run: Run, alphas: Array, choice: Choice) -> None:
-        """Fit at the alphas chosen and name everything."""
+        """Fit with the selected alphas and set the fitted attributes."""
         source = run.source
         given = Given(source.dtype.name, source.one_target, source.weighted, source.target_names)
         chosen = alphas[choice.place]
@@ -402,7 +402,7 @@ class RidgeCV(LeastSquaresModel):
         def name(fit: Fit) -> None:
             self._name_results(given, problem, replace(fit, sums=None))
             if source.n_targets == 1:
-                self.coef_ = self.coef_.ravel()  # also when y is a column, as in scikit-learn
+                self.coef_ = self.coef_.ravel()  # also for a column vector y, as in scikit-learn
             self.alpha_ = chosen if chosen.ndim else float(chosen)
             score = np.take_along_axis(choice.scores, choice.place[None, ...], axis=0)[0]
             self.best_score_ = score if chosen.ndim else float(score)
@@ -418,12 +418,12 @@ class RidgeCV(LeastSquaresModel):
 
         check_is_fitted(self)
         raise ParameterError(
-            f"summary() needs an unpenalised fit: RidgeCV chose alpha={self.alpha_} on the same rows, so the usual "
-            "standard errors do not cover the truth; use LinearRegression, or bootstrap."
+            f"summary() needs an unpenalised fit: RidgeCV selected alpha={self.alpha_} on the same rows, so the usual "
+            "standard errors are not valid; use LinearRegression, or bootstrap."
         )
 
     def _not_a_sum(self) -> Any:
-        raise AttributeError("RidgeCV chooses alpha by looking at all rows again: its fits do not add up.")
+        raise AttributeError("RidgeCV selects alpha in another pass over all rows, so it cannot be updated or merged.")
 
     partial_fit = property(_not_a_sum)
     forget = property(_not_a_sum)
@@ -431,8 +431,8 @@ class RidgeCV(LeastSquaresModel):
 
 
 def takes_weights(scoring: Any, scorer: Any) -> bool:
-    """Whether a scorer can be given weights, asked as scikit-learn's grid search does."""
+    """Whether a scorer supports sample weights, determined as in scikit-learn's grid search."""
     if scoring is None:
         return True
-    asked = getattr(scorer, "_accept_sample_weight", None)
-    return bool(asked()) if asked is not None else "sample_weight" in inspect.signature(scorer).parameters
+    accepts = getattr(scorer, "_accept_sample_weight", None)
+    return bool(accepts()) if accepts is not None else "sample_weight" in inspect.signature(scorer).parameters

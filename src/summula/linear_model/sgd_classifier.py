@@ -1,9 +1,9 @@
-"""Linear classifiers fitted by stochastic gradient descent, one score a class against the rest.
+"""Linear classifiers fitted by stochastic gradient descent, one versus rest.
 
-The objective, the steps and the rule that stops them are in `sgd/solver.py`, the losses in `losses/scores.py`. Two
-classes need one score, w'x + b, positive for the second; K > 2 classes have one each, fitted apart on targets +1 (this
-class) and -1 (any other), and the class with the largest score wins. Of classes whose scores tie exactly the first in
-`classes_` wins; a single score of exactly 0 is the first class.
+The objective, the steps and the stopping rule are in `sgd/solver.py`, the losses in `losses/scores.py`. For two classes
+there is one score, w'x + b, positive for the second; for K > 2 classes there is one score per class, fitted separately
+to targets +1 (this class) and -1 (any other), and the class with the largest score is predicted. Ties go to the first
+class.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PROBABLE = ("log_loss", "modified_huber")
 
 
 class StochasticClassifier(LinearClassifier, StochasticModel):
-    """What SGDClassifier and Perceptron share."""
+    """Base class of SGDClassifier and Perceptron."""
 
     class_weight: Any
     n_jobs: int | None
@@ -50,13 +50,13 @@ class StochasticClassifier(LinearClassifier, StochasticModel):
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
+            Class labels of any type.
         coef_init : array-like of shape (n_classes, n_features), or (n_features,) for two classes, optional
-            Where descent begins.
+            Initial coefficients.
         intercept_init : array-like of shape (n_classes,), or (1,) for two classes, optional
-            The same for the intercepts.
+            Initial intercepts.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights: they multiply the steps, as do class weights.
+            Sample weights, which multiply the steps, as do class weights.
 
         Returns
         -------
@@ -74,16 +74,16 @@ class StochasticClassifier(LinearClassifier, StochasticModel):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """One epoch over some rows, from where the model is.
+        """Perform one epoch over some rows, starting from the current model.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Some of the training data.
+            Part of the training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Their labels.
+            Class labels.
         classes : array-like of shape (n_classes,), optional
-            All classes there will ever be; needed in the first call.
+            All classes that can occur in y; required in the first call.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
 
         Returns
@@ -106,7 +106,7 @@ class StochasticClassifier(LinearClassifier, StochasticModel):
         return self
 
     def _class_problem(self, counts: Array) -> DescentProblem:
-        """Targets and weights of every score; `counts` are the rows of each class."""
+        """Return the targets and weights of each score; `counts` are the numbers of rows of each class."""
         K = len(self.classes_)
         weights = self._class_weights(counts)
         if K == 2:
@@ -140,57 +140,61 @@ def _has_probabilities(model: Any) -> bool:
 class SGDClassifier(StochasticClassifier):
     """Linear classifiers (SVM, logistic regression, perceptron, ...) fitted by stochastic gradient descent.
 
-    Each score minimises the mean of its loss over the rows plus alpha times the penalty. Columns are taken as they are:
-    scale them first (`StandardScaler`).
+    Each score minimises the mean of its loss over the rows plus alpha times the penalty. Columns are not scaled: use
+    `StandardScaler` first.
 
     Parameters
     ----------
     loss : str, default="hinge"
-        "hinge" (linear SVM), "log_loss" (logistic regression), "modified_huber", "squared_hinge", "perceptron", or a
-        loss of regression on targets -1 and 1: "squared_error", "huber", "epsilon_insensitive",
+        Loss function: "hinge" (linear SVM), "log_loss" (logistic regression), "modified_huber", "squared_hinge",
+        "perceptron", or a regression loss with targets -1 and 1: "squared_error", "huber", "epsilon_insensitive",
         "squared_epsilon_insensitive".
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+        Penalty on the weights.
     alpha : float, default=0.0001
-        Strength of the penalty; also what the steps of learning_rate="optimal" depend on.
+        Strength of the penalty; also used by learning_rate="optimal".
     l1_ratio : float, default=0.15
-        Share r of |w|_1 in "elasticnet"; |w|^2 / 2 has the rest.
+        Weight of |w|_1 in "elasticnet"; the rest is that of |w|^2 / 2.
     fit_intercept : bool, default=True
-        Whether scores have a constant term (which is not penalised).
+        Whether to fit an intercept, which is not penalised.
     max_iter : int, default=1000
-        Most epochs, passes over the rows.
+        Maximum number of epochs (passes over the rows).
     tol : float or None, default=1e-3
-        Stop when the mean objective of an epoch has not been this much below the best for `n_iter_no_change` epochs;
-        None never stops early.
+        Stop when the mean objective of an epoch has not improved on the best by this much for `n_iter_no_change`
+        epochs; None performs `max_iter` epochs.
     shuffle : bool, default=True
-        Whether rows come in a new random order in every epoch.
+        Whether to shuffle the rows before each epoch.
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     epsilon : float, default=0.1
-        Where "huber" turns linear, and the errors that the epsilon-insensitive losses forgive.
+        Threshold of "huber", and width of the epsilon-insensitive losses.
     n_jobs : int, optional
-        At most so many threads; the scores of several classes are fitted on as many.
+        Maximum number of threads, used to fit the scores of several classes in parallel; None uses all.
     random_state : int, Generator, RandomState or None, default=None
-        For the order of the rows, and the choice of those held out.
+        Seed for shuffling rows and for choosing held-out rows.
     learning_rate : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default="optimal"
-        How long steps are: 1 / (alpha (t0 + t)); eta0; eta0 / t^power_t; eta0, divided by 5 when epochs stop helping;
-        or passive-aggressive, with eta0 as the limit (loss="hinge").
+        Step size: 1 / (alpha (t0 + t)); eta0; eta0 / t^power_t; eta0, divided by 5 when the objective stops improving;
+        or passive-aggressive, limited by eta0 (loss="hinge").
     eta0 : float, default=0.01
+        Initial step size.
     power_t : float, default=0.5
+        Exponent of "invscaling".
     early_stopping : bool, default=False
-        Whether to stop by the accuracy on rows held out.
+        Whether to stop based on the accuracy on held-out rows.
     validation_fraction : float, default=0.1
-        The share of these.
+        Fraction of rows held out.
     n_iter_no_change : int, default=5
+        Number of epochs without improvement after which to stop.
     class_weight : dict of label to weight, "balanced" or None, default=None
-        Steps of rows are multiplied by the weight of their class.
+        Weights of the classes, which multiply the steps.
     warm_start : bool, default=False
-        Whether a fit starts from the one before.
+        Whether to start from the solution of the previous fit.
     average : bool or int, default=False
-        Whether `coef_` is the average of the weights over all steps, or over those from this step on.
+        Whether `coef_` is the average of the weights over all steps; an int averages from this step on.
     batch_size : int, optional
-        Rows whose slopes are averaged for one step; one row when None.
+        Number of rows per step, whose gradients are averaged; by default one.
     max_time : float, optional
-        Seconds after which a fit stops with the weights it has.
+        Time limit in seconds, after which the current weights are kept.
 
     Attributes
     ----------
@@ -198,11 +202,11 @@ class SGDClassifier(StochasticClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     n_iter_ : int
-        Epochs; of several scores the most.
+        Number of epochs; for several scores the maximum.
     t_ : float
-        The number of the next step.
+        Number of the next step.
     certificate_ : DescentCertificate
-        The objective, summed over the scores, and a bound on how far it is above its least.
+        Objective, summed over the scores, and a bound on its suboptimality.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -279,7 +283,7 @@ class SGDClassifier(StochasticClassifier):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """The probability of each class, with loss="log_loss" or "modified_huber".
+        """Predict the probability of each class, with loss="log_loss" or "modified_huber".
 
         Parameters
         ----------
@@ -288,14 +292,14 @@ class SGDClassifier(StochasticClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes); batches for a scan
-            Of several classes: the probabilities of each against the rest, divided by their sum.
+            For several classes, the probabilities of each against the rest are normalised to sum 1.
         """
         check_is_fitted(self)
         return self._by_row(X, self._score_function(), self._shares())
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
-        """The logarithm of `predict_proba`.
+        """Predict the logarithm of the probability of each class.
 
         Parameters
         ----------
@@ -309,12 +313,12 @@ class SGDClassifier(StochasticClassifier):
         return self._by_row(X, self._score_function(), functools.partial(_logarithms, self._shares()))
 
     def _shares(self) -> Callable[[Array], Array]:
-        """What turns scores into probabilities."""
+        """Return the function that converts scores to probabilities."""
         return _logistic if self.loss == "log_loss" else _clipped
 
 
 def _logarithms(shares: Callable[[Array], Array], scores: Array) -> Array:
-    with np.errstate(divide="ignore"):  # a share may be 0
+    with np.errstate(divide="ignore"):  # a probability may be 0
         return np.asarray(np.log(shares(scores)))
 
 
@@ -324,12 +328,12 @@ def _logistic(scores: Array) -> Array:
 
 
 def _clipped(scores: Array) -> Array:
-    """The estimate that belongs to the modified Huber loss (Zhang 2004)."""
+    """Return the probability estimate for the modified Huber loss (Zhang 2004)."""
     p = (np.clip(scores, -1, 1) + 1) / 2
     return np.column_stack([1 - p[:, 0], p[:, 0]]) if scores.shape[1] == 1 else _divided(p)
 
 
 def _divided(shares: Array) -> Array:
-    """Shares divided by their sum; where all are 0, equal ones."""
+    """Normalise probabilities to sum 1; if all are 0, they become equal."""
     total = shares.sum(axis=1, keepdims=True)
     return np.asarray(np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1]), shares.dtype)

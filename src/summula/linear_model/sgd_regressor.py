@@ -5,9 +5,9 @@ With loss="squared_error", penalty=None and learning_rate="constant" every row m
     w <- w + eta0 (y - w'x - b) x,      b <- b + eta0 (y - w'x - b)                                                (1)
 
 (Widrow and Hoff 1960). A row's error is multiplied by 1 - eta0 (|x|^2 + 1), so no row overshoots when
-eta0 < 2 / (max |x|^2 + 1); on average the weights converge to least squares when eta0 < 2 / (largest eigenvalue of the
-mean of x x'), and hover about it at a distance that shrinks with eta0. The objective, the steps and the rule that stops
-them are in `sgd/solver.py`.
+eta0 < 2 / (max |x|^2 + 1); on average the weights converge to least squares if eta0 < 2 / (largest eigenvalue of the
+mean of x x'), and fluctuate about it at a distance that decreases with eta0. The objective, the steps and the stopping
+rule are in `sgd/solver.py`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.exceptions import DataConversionWarning
 
-from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, one_of
+from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowFunction
-from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.linear_predictor import LinearPredictor, dense, linear_values
 from summula.linear_model.sgd.certificate import DescentProblem
@@ -37,7 +35,7 @@ _LOSSES = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_ins
 
 
 def _has_one_score(model: Any, sizes: schema.Sizes) -> str | None:
-    return None if sizes["n_scores"] == 1 else f"there are {sizes['n_scores']} intercepts, and one target"
+    return None if sizes["n_scores"] == 1 else f"there are {sizes['n_scores']} intercepts, but one target"
 
 
 @schema.saved(
@@ -47,62 +45,67 @@ def _has_one_score(model: Any, sizes: schema.Sizes) -> str | None:
 class SGDRegressor(StochasticModel, LinearPredictor):
     """Linear regression fitted by stochastic gradient descent.
 
-    Minimises the mean of the loss over the rows plus alpha times the penalty. Columns are taken as they are: scale them
-    first (`StandardScaler`). The LMS rule is `SGDRegressor(penalty=None, learning_rate="constant")`; its steps are safe
+    Minimises the mean of the loss over the rows plus alpha times the penalty. Columns are not scaled: use
+    `StandardScaler` first. The LMS rule is `SGDRegressor(penalty=None, learning_rate="constant")`; its steps are safe
     for eta0 < 2 / (max |x|^2 + 1), and converge on average for eta0 < 2 / (largest eigenvalue of the mean of x x').
 
     Parameters
     ----------
     loss : {"squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared_error"
+        Loss function.
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+        Penalty on the weights.
     alpha : float, default=0.0001
-        Strength of the penalty; also what the steps of learning_rate="optimal" depend on.
+        Strength of the penalty; also used by learning_rate="optimal".
     l1_ratio : float, default=0.15
-        Share r of |w|_1 in "elasticnet"; |w|^2 / 2 has the rest.
+        Weight of |w|_1 in "elasticnet"; the rest is that of |w|^2 / 2.
     fit_intercept : bool, default=True
-        Whether there is a constant term (which is not penalised).
+        Whether to fit an intercept, which is not penalised.
     max_iter : int, default=1000
-        Most epochs, passes over the rows.
+        Maximum number of epochs (passes over the rows).
     tol : float or None, default=1e-3
-        Stop when the mean objective of an epoch has not been this much below the best for `n_iter_no_change` epochs;
-        None never stops early.
+        Stop when the mean objective of an epoch has not improved on the best by this much for `n_iter_no_change`
+        epochs; None performs `max_iter` epochs.
     shuffle : bool, default=True
-        Whether rows come in a new random order in every epoch.
+        Whether to shuffle the rows before each epoch.
     verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
+        Ignored; use scikit-learn's callbacks for progress reports.
     epsilon : float, default=0.1
-        Where "huber" turns linear, and the errors that the epsilon-insensitive losses forgive.
+        Threshold of "huber", and width of the epsilon-insensitive losses.
     random_state : int, Generator, RandomState or None, default=None
-        For the order of the rows, and the choice of those held out.
+        Seed for shuffling rows and for choosing held-out rows.
     learning_rate : {"invscaling", "constant", "optimal", "adaptive", "pa1", "pa2"}, default="invscaling"
-        How long steps are: eta0 / t^power_t; eta0; 1 / (alpha (t0 + t)); eta0, divided by 5 when epochs stop helping;
-        or passive-aggressive, with eta0 as the limit (loss="epsilon_insensitive").
+        Step size: eta0 / t^power_t; eta0; 1 / (alpha (t0 + t)); eta0, divided by 5 when the objective stops improving;
+        or passive-aggressive, limited by eta0 (loss="epsilon_insensitive").
     eta0 : float, default=0.01
+        Initial step size.
     power_t : float, default=0.25
+        Exponent of "invscaling".
     early_stopping : bool, default=False
-        Whether to stop by the R^2 of rows held out.
+        Whether to stop based on R^2 on held-out rows.
     validation_fraction : float, default=0.1
-        The share of these.
+        Fraction of rows held out.
     n_iter_no_change : int, default=5
+        Number of epochs without improvement after which to stop.
     warm_start : bool, default=False
-        Whether a fit starts from the one before.
+        Whether to start from the solution of the previous fit.
     average : bool or int, default=False
-        Whether `coef_` is the average of the weights over all steps, or over those from this step on.
+        Whether `coef_` is the average of the weights over all steps; an int averages from this step on.
     batch_size : int, optional
-        Rows whose slopes are averaged for one step; one row when None.
+        Number of rows per step, whose gradients are averaged; by default one.
     max_time : float, optional
-        Seconds after which a fit stops with the weights it has.
+        Time limit in seconds, after which the current weights are kept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
     intercept_ : ndarray of shape (1,)
     n_iter_ : int
-        Epochs.
+        Number of epochs.
     t_ : float
-        The number of the next step.
+        Number of the next step.
     certificate_ : DescentCertificate
-        The objective, and a bound on how far it is above its least.
+        Objective, and a bound on its suboptimality.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -181,11 +184,11 @@ class SGDRegressor(StochasticModel, LinearPredictor):
         y : array-like of shape (n_samples,), or name of a column of X
             Targets.
         coef_init : array-like of shape (n_features,), optional
-            Where descent begins.
+            Initial coefficients.
         intercept_init : float or array-like of shape (1,), optional
-            The same for the intercept.
+            Initial intercept.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights: they multiply the steps.
+            Sample weights, which multiply the steps.
 
         Returns
         -------
@@ -193,7 +196,7 @@ class SGDRegressor(StochasticModel, LinearPredictor):
         """
         with self._fitting(X, y, sample_weight) as run:
             self._check_settings()
-            self._check_target(run, y)
+            check_one_target(run, y)
             sizes = self._survey(run, 0)
             start = self._start(run, 1, coef_init, intercept_init)
             self._forget_averages()
@@ -202,14 +205,14 @@ class SGDRegressor(StochasticModel, LinearPredictor):
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
-        """One epoch over some rows, from where the model is.
+        """Perform one epoch over some rows, starting from the current model.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Some of the training data.
+            Part of the training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Their targets.
+            Targets.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
 
         Returns
@@ -221,23 +224,13 @@ class SGDRegressor(StochasticModel, LinearPredictor):
             if first:
                 self._check_settings(by_parts=True)
                 self.t_ = 1.0
-            self._check_target(run, y)
+            check_one_target(run, y)
             sizes = self._survey(run, 0)
             self._descend(run, self._one_problem(), self._present(run, 1), sizes, whole=False)
         return self
 
     def _one_problem(self) -> DescentProblem:
         return self._problem(np.array([-1.0]), np.ones(1), np.ones(1))
-
-    def _check_target(self, run: Run, y: Any) -> None:
-        if run.source.n_targets != 1:
-            raise DataError(f"y should be a 1d array: SGDRegressor has one target, not {run.source.n_targets}.")
-        if not run.source.one_target and getattr(y, "ndim", 1) == 2:
-            warn(
-                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                "(n_samples,), for example using ravel().",
-                DataConversionWarning,
-            )
 
     def _shaped(self, coef: Array) -> Array:
         return np.asarray(coef[0])
