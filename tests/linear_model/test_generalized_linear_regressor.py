@@ -142,7 +142,7 @@ def test_an_offset_may_be_a_column(constructor: Any, tmp_path: Path) -> None:
     ({"exposure": np.r_[np.ones(29), 0.0]}, ["exposure is 0 at row 29", "above 0"]),
     ({"offset": np.r_[np.nan, np.zeros(29)]}, ["offset is nan at row 0"]),
     ({"offset": np.zeros(7)}, ["offset has shape (7,)", "30 rows"]),
-    ({"offset": "o"}, ["offset='o' names a column"]),
+    ({"offset": "o"}, ["offset='o' is a column name"]),
 ])  # fmt: skip
 def test_a_bad_offset_is_named(options: dict[str, Any], words: list[str]) -> None:
     X, y = drawn(30, 2, "poisson")
@@ -205,7 +205,7 @@ def test_bounds_are_kept_and_optimal(family: str, alpha: float, limits: Any) -> 
     ({"lower": 1.0, "upper": 0.0}, ["column 0 conflict", "lower is 1 and upper is 0"]),
     ({"lower": [0.0, 0.0, 2.0], "upper": 1.0}, ["column 2 conflict"]),
     ({"lower": [0.0, 0.0]}, ["lower has shape (2,)", "3 columns"]),
-    ({"upper": [0.0, np.nan, 0.0]}, ["upper holds NaN"]),
+    ({"upper": [0.0, np.nan, 0.0]}, ["upper contains NaN"]),
 ])  # fmt: skip
 def test_bounds_that_are_none(limits: dict[str, Any], words: list[str]) -> None:
     X, y = drawn(30, 3, "poisson")

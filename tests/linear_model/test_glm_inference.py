@@ -580,5 +580,5 @@ def test_a_fit_cut_short_has_no_summary(make, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         fit.fit(X, y)
     assert fit.predict(X).shape == y.shape
-    with pytest.raises(DataError, match="cut short"):
+    with pytest.raises(DataError, match="interrupted"):
         fit.summary()

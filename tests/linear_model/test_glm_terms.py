@@ -99,7 +99,7 @@ def test_table_and_errors(table):
         GeneralizedLinearRegressor("poisson", alpha=1.0).fit(data, "count").test_terms()
     other = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(other.test_terms().statistic, tests.statistic)
-    with pytest.raises(DataError, match="give X and y"):
+    with pytest.raises(DataError, match="pass X and y"):
         other.test_terms("likelihood_ratio")
     np.testing.assert_allclose(
         other.test_terms("likelihood_ratio", data, "count").statistic, model.test_terms("likelihood_ratio").statistic

@@ -303,7 +303,7 @@ def test_the_solver_is_a_hint_that_never_changes_the_answer():
 
 @pytest.mark.parametrize(
     ("alpha", "words"),
-    [(-1.0, "alpha"), ([1.0, 2.0, 3.0], "3 != 2"), ([1.0, -2.0], "at or above 0"), (np.nan, "alpha"), (np.inf, "alpha"),
+    [(-1.0, "alpha"), ([1.0, 2.0, 3.0], "3 != 2"), ([1.0, -2.0], "non-negative"), (np.nan, "alpha"), (np.inf, "alpha"),
      ("1", "alpha"), (None, "alpha")],
 )  # fmt: skip
 def test_penalties_that_make_no_sense_are_refused(alpha, words):

@@ -28,7 +28,7 @@ from summula.core.estimator.parameters import (
 )
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.glm.inference import Asked
+from summula.linear_model.glm.inference import SummaryOptions
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmProblem
 from summula.linear_model.glm.quality import quality_of_classes
@@ -295,8 +295,8 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
             Prints as a table; `to_frame()` converts it to a data frame. With several classes, each is compared with
             the first.
         """
-        asked = Asked(cov, weights, level, odds_ratios)
-        return self._summarised((X, y, sample_weight), asked, groups)
+        options = SummaryOptions(cov, weights, level, odds_ratios)
+        return self._summarised((X, y, sample_weight), options, groups)
 
     def _distribution(self) -> tuple[Family, Link]:
         return Bernoulli(), Logit()

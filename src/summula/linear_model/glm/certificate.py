@@ -1,7 +1,7 @@
-"""The certificate of a generalised linear fit, checked from the data without the solver.
+"""The certificate of a generalised linear model, verified from the data without the solver.
 
-At the stated point the objective, its slope and its Hessian are summed anew; the bounds are those of `glm/gap.py`;
-under an L1 penalty the duality gap of `glm/dual.py`, or where that is not known the gap of `l1/quadratic_model.py`.
+At the stated point the objective, its gradient and its Hessian are recomputed; the bounds are those of `glm/gap.py`, or
+with an L1 penalty the duality gap of `glm/dual.py`, or if that is not available the gap of `l1/quadratic_model.py`.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ Array = NDArray[Any]
 )
 @dataclass(frozen=True)
 class GlmCertificate(SummedCertificate):
-    """How far a penalised likelihood is from its best.
+    """Bound on the suboptimality of a penalised likelihood.
 
-    `coef` (K, d), `intercept`, `loss`, `penalty` (lambda: of half the squared length, beside the sum over rows),
-    `class_weight` and the bounds say which point of which problem; `classes` are the labels of a classifier,
-    `levels` those of factors. `unit` is the rounding of the products. `l1` is the weight of an L1 penalty, beside the
-    sum over rows, and `zeros`, of the shape of `coef`, says which slopes are then zero in every minimiser.
+    `coef` (K, d), `intercept`, `loss`, `penalty` (lambda, relative to the sum over rows), `class_weight` and the bounds
+    define the point and the problem; `classes` are the labels of a classifier, `levels` those of factors. `unit` is the
+    relative rounding error. `l1` is the weight of an L1 penalty, relative to the sum over rows, and `zeros`, of the
+    shape of `coef`, tells which slopes are then zero in every minimiser.
     """
 
     coef: Array
@@ -78,13 +78,13 @@ class GlmCertificate(SummedCertificate):
         return as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels, factors=factors, offset=total)
 
     def confirms(self, value: float, gap: float) -> bool:
-        """Whether these are what is stated, up to rounding."""
+        """Whether the values agree with the stated ones, up to rounding."""
         same = abs(value - self.primal) <= (self.unit + 1e-9) * abs(self.primal)
         return bool(same and gap <= self._most)
 
     @property
     def _most(self) -> float:
-        """The largest gap that confirms what is stated: one that is an estimate comes from a Hessian nearby."""
+        """The largest gap that confirms the certificate; an estimate may come from a Hessian at a nearby point."""
         return (1.1 if self.kind == "global" else 2.0) * self.gap + self.unit * abs(self.primal)
 
     def objective(self, run: Run) -> tuple[float, float]:
@@ -95,7 +95,7 @@ class GlmCertificate(SummedCertificate):
         x = point_of(self.coef, self.intercept, origin, self.fit_intercept)
         value, gap = self._judged(objective, x)
         if not gap <= self._most and self.fit_intercept:
-            # An intercept that lost digits: what it costs is known exactly, and the bound is that of the best one.
+            # If the intercept lost digits, its cost is computed exactly, and the bound is that of the best intercept.
             best, least = self._judged(objective, with_best_intercept(objective, x))
             gap = min(gap, max(value - best, 0.0) + least)
         return value, gap
@@ -114,7 +114,7 @@ class GlmCertificate(SummedCertificate):
         )
 
     def _judged(self, objective: Objective, x: Array) -> tuple[float, float]:
-        """The objective at x, and the bound or estimate of how far it is from the least."""
+        """Return the objective at x, and a bound on or an estimate of its suboptimality."""
         if self.l1:
             bound = bound_of(objective.run, objective.at(x, 1), self.l1, self.penalty)
             return bound.value, bound.gap if self.kind == "global" else local_gap(objective, x)

@@ -1,4 +1,4 @@
-"""What a GLM regressor says about its fit: deviance and dispersion, standard errors, residuals."""
+"""Diagnostics of GLM regressors: deviance and dispersion, standard errors, residuals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.data.training_data import recalled
 from summula.core.errors import ParameterError
-from summula.linear_model.glm.inference import Asked
+from summula.linear_model.glm.inference import SummaryOptions
 from summula.linear_model.glm.model import GlmModel
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.quality import Quality
@@ -30,25 +30,25 @@ Array = NDArray[Any]
 
 
 class DiagnosedGlm(GlmModel):
-    """A fit of a family and a link, with offsets, and what can be said about it."""
+    """Base class of GLM regressors with a family, a link, offsets, and diagnostics."""
 
     def _family_and_link(self) -> tuple[Family, Link]:
         raise NotImplementedError
 
     def _note_shift(self, offset: Any, exposure: Any) -> None:
-        """Columns of the frame that were offset or exposure are no features of later frames either."""
+        """Store which columns of the frame were offset or exposure, so that they are not features of later frames."""
         self._shifted = offset is not None or exposure is not None
         named = [name for name in (offset, exposure) if isinstance(name, str)]
         if self._shifted and named:
             self._not_features = tuple(dict.fromkeys([*getattr(self, "_not_features", ()), *named]))
 
     def _at(self, loss: Loss) -> At:
-        """The fitted coefficients as a point where a pass sums."""
+        """Return the fitted coefficients as a point of evaluation."""
         lead = [float(self.intercept_)] if self.fit_intercept else []
         theta = np.concatenate([lead, np.asarray(self.coef_, np.float64)])[:, None]
         return At(loss, np.zeros(len(self.coef_)), theta, self.fit_intercept, 1)
 
-    # ------------------------------------------------------------------------------------------------- how well it fits
+    # ------------------------------------------------------------------------------------------------- goodness of fit
 
     @property
     def deviance_(self) -> float:
@@ -57,7 +57,7 @@ class DiagnosedGlm(GlmModel):
 
     @property
     def null_deviance_(self) -> float:
-        """Deviance of an intercept alone (beside the offset, if there is one) on the training data."""
+        """Deviance of the intercept-only model (with the offset, if there is one) on the training data."""
         return self._judged().null_deviance
 
     @property
@@ -67,7 +67,7 @@ class DiagnosedGlm(GlmModel):
 
     @property
     def dispersion_(self) -> float:
-        """1 for families whose variance is given by the mean, else Pearson's chi-squared over degrees of freedom."""
+        """1 for families with fixed dispersion, else Pearson's chi-squared divided by the degrees of freedom."""
         return self._judged().dispersion
 
     @property
@@ -96,33 +96,33 @@ class DiagnosedGlm(GlmModel):
         offset: Any = None,
         exposure: Any = None,
     ) -> Summary:
-        """Standard errors, tests and intervals of the coefficients of an unpenalised fit.
+        """Compute standard errors, tests and confidence intervals of the coefficients of an unpenalised fit.
 
         Parameters
         ----------
         X, y, sample_weight, offset, exposure : optional
-            The training data; needed for all but classical errors when the model no longer has them (it keeps small
-            data, and large data as long as the caller does; a loaded or unpickled model has none).
+            Training data, needed for all but classical errors if the model no longer has access to them (it keeps
+            small data, and a reference to large data while the caller keeps them; loaded models have none).
         cov : {"classical", "HC0", "HC1", "cluster"}
-            How the variance of the coefficients is estimated: from the expected information (times the
-            dispersion), or by the sandwich, which allows each row, or each group of rows, errors of its own.
+            Covariance estimator: from the expected information (times the dispersion), or a sandwich estimator that is
+            robust to heteroscedasticity, or to dependence within groups.
         groups : array-like of shape (n_samples,), or name of a column of X, optional
-            Labels of the groups within which rows may depend on each other, for cov="cluster".
+            Groups within which rows may be dependent, for cov="cluster".
         weights : {"frequency", "precision"}
-            What a `sample_weight` means: so many rows, or the inverse variance of one.
+            Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
         level : float
-            Confidence of the intervals.
+            Confidence level of the intervals.
         odds_ratios : bool
-            Whether to report exp(coefficient): odds ratios under the logit link, rate ratios under the log link.
+            Whether to report exp(coefficient): odds ratios for the logit link, rate ratios for the log link.
 
         Returns
         -------
         Summary
-            Prints as a table; `to_frame()` gives it as data. Estimates are compared with the normal
-            distribution, also where the dispersion is estimated.
+            Prints as a table; `to_frame()` converts it to a data frame. Tests use the normal distribution, also if the
+            dispersion is estimated.
         """
-        asked = Asked(cov, weights, level, odds_ratios)
-        return self._summarised((X, y, sample_weight, offset, exposure), asked, groups)
+        options = SummaryOptions(cov, weights, level, odds_ratios)
+        return self._summarised((X, y, sample_weight, offset, exposure), options, groups)
 
     def test_terms(
         self,
@@ -134,19 +134,19 @@ class DiagnosedGlm(GlmModel):
         offset: Any = None,
         exposure: Any = None,
     ) -> TermTests:
-        """Test every column, a factor with all its levels at once, of an unpenalised fit.
+        """Test each term (a column, or a factor with all its levels) of an unpenalised fit.
 
         Parameters
         ----------
         kind : {"wald", "likelihood_ratio"}
-            From the covariance of the coefficients, or by refitting without the column.
+            Test from the covariance of the coefficients, or by refitting without the term.
         X, y, sample_weight, offset, exposure : optional
-            The training data; likelihood-ratio tests need them when the model no longer has them.
+            Training data, needed for likelihood-ratio tests if the model no longer has access to them.
 
         Returns
         -------
         TermTests
-            Prints as a table; `to_frame()` gives it as data.
+            Prints as a table; `to_frame()` converts it to a data frame.
         """
         check_is_fitted(self)
         self._refuse_summary()
@@ -168,17 +168,17 @@ class DiagnosedGlm(GlmModel):
         offset: Any = None,
         exposure: Any = None,
     ) -> Any:
-        """What the model leaves unexplained, row by row.
+        """Compute the residuals of each row.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or name of a column of X
         sample_weight, offset, exposure : as in `fit`
-            Weights multiply squared deviance and Pearson residuals.
+            Sample weights multiply squared deviance and Pearson residuals.
         kind : {"deviance", "pearson", "response", "working"}
-            Signed roots of the terms of the deviance; differences from the mean in standard deviations (at dispersion
-            1), plain, or on the scale of the linear predictor.
+            Signed square roots of the terms of the deviance; differences from the mean in standard deviations (for
+            dispersion 1), unscaled, or on the scale of the linear predictor.
 
         Returns
         -------

@@ -1,30 +1,31 @@
-"""How far an L1-penalised likelihood is from its least: a point of the dual made from the slopes of the rows.
+"""Duality gap of an L1-penalised likelihood, with a dual point constructed from the slopes of the rows.
 
     P(b, V) = sum_i w_i l(y_i, eta_i) + a |V|_1 + lambda/2 ||V||^2,      eta_i = offset_i + b + V'x_i            (1)
 
-Fenchel's dual has one vector theta_i a row. At the slopes s_i = dl/deta the conjugate is known, l*(s_i) = s_i'eta_i -
-l_i, and smaller multiples of s_i are known by how much the conjugate lies above its tangent,
+The Fenchel dual has one vector theta_i per row. At the slopes s_i = dl/deta the conjugate is l*(s_i) = s_i'eta_i - l_i;
+for smaller multiples of s_i it is given by its excess over the tangent,
 
     e_i(tau) = l*(tau s_i) - l*(s_i) + (1 - tau) s_i'eta_i >= 0                                                 (2)
 
-A loss has the infimum 0, so l*(0) = 0 and e_i(0) = l_i. For classes e_i(tau) is the relative entropy of y + tau (p - y)
-to p, and Poisson's and squared losses have theirs in closed form too. By convexity, for tau <= t <= 1,
-e_i(t) <= (1 - t) / (1 - tau) e_i(tau): so sums for a few fixed tau serve any t.
+The infimum of a loss is 0, so l*(0) = 0 and e_i(0) = l_i. For classes e_i(tau) is the relative entropy of
+y + tau (p - y) to p, and it has a closed form for the Poisson and squared losses, too. By convexity, for tau <= t <= 1,
+e_i(t) <= (1 - t) / (1 - tau) e_i(tau), so sums for a few fixed tau give bounds for any t.
 
-A free intercept asks for sum_i w_i theta_i = 0. So rows are grouped, by class, or by the sign of their slope, and each
-group g has its own t_g: with R_gk the sum of w_i s_ik over the group,
+An unpenalised intercept requires sum_i w_i theta_i = 0. So rows are grouped by class, or by the sign of their slope,
+and each group g has its own t_g: with R_gk the sum of w_i s_ik over the group,
 
     sum_g t_g R_gk = 0  for all outputs k                                                                       (3)
 
 For classes R is the generator of a Markov chain (rows sum to 0, only the diagonal is negative) and t its stationary
-distribution; it is nearly constant when the intercepts are nearly optimal. With g = -sum_i t_i w_i x_i s_i',
+distribution; it is nearly constant if the intercepts are nearly optimal. With g = -sum_i t_i w_i x_i s_i',
 
     P - min P <= sum_i w_i e_i(t_i) + sum_jk [ a |v| + lambda/2 v^2 + p*(g) - g v ]_jk                          (4)
     p*(g) = max(|g| - a, 0)^2 / (2 lambda),   infinite for |g| > a when lambda = 0
 
-where a common factor of all t makes g feasible. No term is negative, so nothing cancels.
+where a common factor of all t makes g feasible. No term is negative, so there is no cancellation.
 
-A zero is certified when it is zero in every minimiser: a loss with l'' <= c makes the dual strongly concave, and
+A coefficient is certified to be zero if it is zero in every minimiser: for a loss with l'' <= c the dual is strongly
+concave, and
 
     |g_j| + sqrt(2 gap (c sum_i w_i x_ij^2 + lambda)) < a       implies  v_j = 0         (gap-safe screening)    (5)
 
@@ -83,7 +84,7 @@ class Balanced(Sum):
     weight: float
 
     def is_finite(self) -> bool:
-        """Losses without a closed form of (2) have infinite values, which say nothing about the rows."""
+        """Return True: losses without a closed form of (2) have infinite values for finite rows."""
         return True
 
     @classmethod
@@ -122,7 +123,7 @@ class Balanced(Sum):
 
 
 def _above_tangent(loss: Loss, y: Array, eta: Array, value: Array) -> Iterator[Array]:
-    """e(tau) of (2) for the rows and each tau; infinite where it has no closed form."""
+    """Yield e(tau) of (2) of the rows for each tau; infinite if it has no closed form."""
     yield value
     if isinstance(loss, Multinomial):
         p = loss.probabilities(eta)
@@ -142,7 +143,7 @@ def _above_tangent(loss: Loss, y: Array, eta: Array, value: Array) -> Iterator[A
             with np.errstate(divide="ignore", invalid="ignore"):
                 terms = np.where(p + moved > 0, (p + moved) * np.log1p(moved / p), 0.0) - moved
             above = np.maximum(terms.sum(axis=1), 0.0)
-            # Convexity has the last word where a probability is too small for its logarithm.
+            # The convexity bound is used where a probability is too small for its logarithm.
             yield np.where(np.isfinite(above), np.minimum(above, share * value), share * value)
         else:
             yield np.full(len(y), np.inf)
@@ -162,12 +163,12 @@ def _sparse(chunk: Chunk, S: Array, w: Array) -> tuple[Array, Array]:
     sums, squares = np.zeros((d, S.shape[1])), np.zeros((d, 1))
     add_transposed(rows.indptr, rows.indices, rows.data, np.ascontiguousarray(S), sums)
     add_squares(rows.indptr, rows.indices, rows.data, np.ascontiguousarray(w[:, None]), squares)
-    # (Sums of squares about 0 bound those about the mean, which is all (5) needs.)
+    # Sums of squares about 0 are upper bounds on those about the mean, as needed in (5).
     return sums, squares[:, 0]
 
 
 class Bound(NamedTuple):
-    """The objective (1), the bound (4) on its distance from the least, and the zeros certain by (5)."""
+    """The objective (1), the bound (4) on its suboptimality, and the zeros certified by (5)."""
 
     value: float
     loss: float
@@ -177,7 +178,7 @@ class Bound(NamedTuple):
 
 
 def bound_of(run: Run, at: At, l1: float, l2: float) -> Bound:
-    """Judge a point from the rows of a run, in one pass."""
+    """Compute objective, gap and certified zeros of a point in one pass."""
     sums = run.sum(Balanced, at._replace(support=None), "duality gap")
     V = at.theta[int(at.intercept) :]
     t = _shares(sums.total) if at.intercept else np.ones(sums.value.shape[1])
@@ -190,7 +191,7 @@ def bound_of(run: Run, at: At, l1: float, l2: float) -> Bound:
 
 
 def _shares(R: Array) -> Array:
-    """t of (3), the largest of them 1; those of groups without slopes are 1."""
+    """Solve (3) for t, scaled to maximum 1; groups without slopes have t = 1."""
     t = np.ones(len(R))
     used = np.flatnonzero(np.abs(R).sum(axis=1) > 0)
     if len(used) < 2:
@@ -198,7 +199,7 @@ def _shares(R: Array) -> Array:
     if R.shape[1] == 1:
         t[0], t[1] = abs(R[1, 0]), abs(R[0, 0])
         return np.asarray(t / t.max())
-    # Refined once: what is left of (3) is then rounding.
+    # Refined once, so that the residual of (3) is rounding.
     A = R[used].T
     u = np.ones(len(used))
     for _ in range(2):
@@ -208,7 +209,7 @@ def _shares(R: Array) -> Array:
 
 
 def _shrunk(value: Array, t: Array, share: float) -> float:
-    """What the losses add to (4) when all t of the groups are multiplied by a share."""
+    """Return the contribution of the losses to (4) if all t are multiplied by `share`."""
     total = 0.0
     for mine, least in zip(value.T, t * share, strict=True):
         known = [(1 - least) / (1 - tau) * e for tau, e in zip(TAU, mine, strict=True) if tau <= least and e < np.inf]
@@ -217,7 +218,7 @@ def _shrunk(value: Array, t: Array, share: float) -> float:
 
 
 def penalty_gap(v: Array, g: Array, cost: Callable[[float], float], l1: float, l2: float) -> tuple[float, float]:
-    """The bound (4) with the best of two common factors of all t, and that factor; `cost` is its first sum."""
+    """Return the bound (4) with the better of two common factors of all t, and the factor; `cost` is its first sum."""
     s = g - l2 * v
     largest = float(np.abs(s).max(initial=0.0))
     t = 1.0 if largest <= l1 else l1 / largest
@@ -228,7 +229,7 @@ def penalty_gap(v: Array, g: Array, cost: Callable[[float], float], l1: float, l
     if l2 == 0 or t == 1.0:
         return scaled, t
     over = np.maximum(np.abs(g) - l1, 0.0)
-    # With z = sign(g) over / l2, the maximiser of g'v less the penalty, a term is l2/2 (v - z)^2, more off its support.
+    # With z = sign(g) over / l2, the maximiser of g'v minus the penalty, a term is at least l2/2 (v - z)^2.
     z = np.sign(g) * over / l2
     whole = l2 / 2 * (v - z) ** 2 + np.where((z == 0) & used, l1 * np.abs(v) - g * v, 0.0)
     whole += np.where((z != 0) & (z * v < 0), 2 * l1 * np.abs(v), 0.0)
@@ -237,7 +238,7 @@ def penalty_gap(v: Array, g: Array, cost: Callable[[float], float], l1: float, l
 
 
 def _zeros(loss: Loss, V: Array, g: Array, gap: float, squares: Array, l1: float, l2: float) -> NDArray[np.bool_]:
-    """Rule (5), of shape (K, d); nothing is certain of losses whose curvature has no bound."""
+    """Apply rule (5), with a result of shape (K, d); all False for losses with unbounded curvature."""
     curvature = _STEEPEST.get(type(loss))
     if curvature is None or not np.isfinite(gap):
         return np.zeros(V.T.shape, dtype=bool)

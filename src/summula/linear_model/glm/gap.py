@@ -1,20 +1,20 @@
-"""How far a point is from the minimum of J, from sums at that point.
+"""Bounds on the suboptimality of a point of J, from sums at that point.
 
-Let g be the slope and H the Hessian of J. All losses marked self-concordant have |l'''| <= l'', so along any
+Let g be the gradient and H the Hessian of J. All losses marked self-concordant have |l'''| <= l'', so along any
 step p the curvature changes by a factor of at most exp(r), r = max_i |z_i'p|. With nu^2 = g'H^-1 g and
-r <= R ||p||_H, R^2 = sum_j max_i z_ij^2 / (D_j^2 c), where D^2 = diag H and c the least eigenvalue of D^-1 H D^-1,
+r <= R ||p||_H, R^2 = sum_j max_i z_ij^2 / (D_j^2 c), where D^2 = diag H and c the smallest eigenvalue of D^-1 H D^-1,
 
     J - min J <= nu^2   whenever  R nu <= 1/2                                            (Bach 2010, prop. 2)  (2)
 
-An H from a nearby point x0 serves as well: with r = R ||x - x0||_H replace nu^2 by e^r nu^2 and R^2 by e^r R^2.
+H at a nearby point x0 can be used as well: with r = R ||x - x0||_H replace nu^2 by e^r nu^2 and R^2 by e^r R^2.
 
-Without H there is strong convexity in V once the intercepts are optimal. Moving them to their optimum lowers J by at
-most nu_b^2 (the same bound, R = 1 for one intercept, sqrt(2) for several) and changes the slope in V by at most
+Without H, J is strongly convex in V once the intercepts are optimal. Optimising them decreases J by at most nu_b^2 (the
+same bound, with R = 1 for one intercept, sqrt(2) for several) and changes the gradient in V by at most
 e sqrt(tr H_VV) nu_b, so
 
     J - min J <= nu_b^2 + (||g_V|| + e sqrt(tr H_VV) nu_b)^2 / (2 lambda)                                       (3)
 
-Where neither holds, what a Newton step would gain tells how much is left, if J is about quadratic from here:
+If neither applies, the suboptimality is estimated by the decrease of a Newton step:
 
     g'H^-1 g / 2                                                                                                (4)
 """
@@ -39,9 +39,9 @@ Array = NDArray[Any]
 def gap_bounds(
     x: Array, gradient: Array, inner: Array, problem: GlmProblem, curved: Curved | None, diagonal: Array
 ) -> float:
-    """The smaller of (2) and (3); infinite when neither holds.
+    """Return the smaller of (2) and (3); infinite if neither applies.
 
-    `inner` is the block of H of the intercepts at x, `curved` a Hessian there or near, `diagonal` that of H.
+    `inner` is the block of H of the intercepts at x, `curved` a Hessian at or near x, `diagonal` that of H.
     """
     if not problem.loss.self_concordant or problem.low is not None:
         return np.inf
@@ -61,7 +61,7 @@ def gap_bounds(
 
 
 def _alike(gradient: Array, problem: GlmProblem) -> float:
-    """What is lost in slopes that are alike for all classes: softmax cannot see them, there J is the penalty alone."""
+    """Return the gap in directions common to all classes, in which softmax is constant and J is the penalty alone."""
     if problem.outputs == 1 or problem.penalty == 0:
         return 0.0
     g = gradient.reshape(problem.outputs, -1)[:, int(problem.intercept) :].sum(axis=0)
@@ -75,7 +75,7 @@ def _strong_bound(gradient: Array, inner: Array, problem: GlmProblem, diagonal: 
     slope = float(np.linalg.norm(g[:, first:]))
     if not first:
         return slope**2 / (2 * problem.penalty)
-    factor = Factor.of(inner + (inner.trace() if several else 0.0))  # all intercepts alike: softmax cannot see that
+    factor = Factor.of(inner + (inner.trace() if several else 0.0))  # softmax is invariant to a common intercept
     nu = np.sqrt(max(float(g[:, 0] @ factor.solve(g[:, 0])), 0.0))
     least = factor.smallest * float(np.square(factor.scale).min())
     if not (np.sqrt(2.0) if several else 1.0) * nu <= 0.5 * np.sqrt(least):
@@ -85,7 +85,7 @@ def _strong_bound(gradient: Array, inner: Array, problem: GlmProblem, diagonal: 
 
 
 def judge(objective: Objective, x: Array) -> tuple[Local, float]:
-    """The objective at x and the bound on how far it is from the least; what was computed there before is used."""
+    """Return the objective at x and a bound on its suboptimality, reusing what was computed there before."""
     problem = objective.problem
     if not objective.state.is_at(x):
         objective(x, 2 if objective.state.curved is not None else 1)
@@ -101,7 +101,7 @@ def judge(objective: Objective, x: Array) -> tuple[Local, float]:
 
 
 def newton_decrement(objective: Objective, x: Array) -> float:
-    """(4) at x, if a Hessian is affordable; else infinity."""
+    """Return (4) at x if a Hessian is affordable, else infinity."""
     if not objective.affordable():
         return np.inf
     here = objective(x, 2)

@@ -1,4 +1,4 @@
-"""Groups of dependent rows, for standard errors: any labels, as numbers beside the rows."""
+"""Groups of dependent rows, for cluster-robust standard errors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["with_groups"]
 
 
 def with_groups(source: Source, groups: Any) -> Source:
-    """The source with groups: one label per row, or the name of a column of files."""
+    """Return the source with groups: one label per row, or the name of a column of files."""
     if isinstance(source, FactorSource):
         return FactorSource(with_groups(source.base, groups), source.factors)
     if isinstance(source, ScanSource):
         if not isinstance(groups, str):
-            raise DataError("The rows come from files, so groups has to be the name of a column.")
+            raise DataError("The rows are read from files, so groups must be the name of a column.")
         if groups not in source.table.kinds:
             raise DataError(no_such_column(groups, source.table.columns))
         return source.with_groups(groups)
     if not isinstance(source, MemorySource):
         raise DataError('cov="cluster" needs rows in memory or in files; write the collection to Parquet and scan it.')
     if isinstance(groups, str):
-        raise DataError(f"groups={groups!r} names a column, but X has none; give one label a row.")
+        raise DataError(f"groups={groups!r} is a column name, but X has no named columns; pass one label per row.")
     labels = array_of(groups)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.shape != (source.n_rows,):
-        raise DataError(f"groups has shape {labels.shape} and X has {source.n_rows} rows; give one label a row.")
+        raise DataError(f"groups has shape {labels.shape} but X has {source.n_rows} rows; pass one label per row.")
     return replace(source, groups=group_codes(labels))

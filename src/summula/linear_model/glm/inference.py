@@ -1,7 +1,7 @@
-"""Standard errors of generalised linear models, from the information the fit kept.
+"""Standard errors of generalised linear models, from the information matrix of the fit.
 
-theta are the parameters about the fit's origin, output by output; what is reported is beta = T theta, where T undoes
-the origin and, for several classes, takes differences to the first. With z_i, s_i and C_i as in `glm/sums.py`,
+theta are the parameters about the fit's origin, output by output; the reported ones are beta = T theta, where T shifts
+the origin to 0 and, for several classes, takes differences to the first. With z_i, s_i and C_i as in `glm/sums.py`,
 
     I = sum_i w_i E[C_i] (x) z_i z_i',     F F' = I^+                              expected (Fisher) information
     classical   Cov(beta) = phi T F F' T',    phi = 1, or Pearson's chi2 / (N - p)                              (1)
@@ -12,11 +12,12 @@ the origin and, for several classes, takes differences to the first. With z_i, s
                 cluster: B = sum over groups of t t', t = sum of w_i g_i in the group,
                 c = G / (G - 1) (N - 1) / (N - p)
 
-F makes the design round, so that (2) keeps its digits when columns are nearly dependent. Under the canonical link
-M is the identity. Estimates over errors are compared with the normal distribution, also where phi is estimated. The
-likelihood-ratio statistic against an intercept alone is (D_null - D) / phi, in chi-squared.
+F orthonormalises the design, so that (2) is accurate for nearly dependent columns. With the canonical link M is the
+identity. z statistics are compared with the normal distribution, also if phi is estimated. The likelihood-ratio
+statistic against the intercept-only model is (D_null - D) / phi, with a chi-squared distribution.
 
-Weights as frequencies: N = sum of w. As precisions (variance phi V / w_i): N counts rows, and B has w_i^2 in HC0.
+Weights as frequencies: N = sum of w. As precisions (variance phi V / w_i): N is the number of rows, and B has w_i^2 in
+HC0.
 References: McCullagh and Nelder (1989), sections 2.5 and 4.4; White (1982); Liang and Zeger (1986).
 """
 
@@ -44,16 +45,25 @@ from summula.stats.exponential_family import Family
 from summula.stats.links import Link
 from summula.stats.summary import Summary
 
-__all__ = ["COVARIANCES", "Asked", "Subject", "blocks", "coordinates", "expected_information", "informed", "summarise"]
+__all__ = [
+    "COVARIANCES",
+    "SummaryInputs",
+    "SummaryOptions",
+    "blocks",
+    "coordinates",
+    "expected_information",
+    "informed",
+    "summarise",
+]
 
 Array = NDArray[Any]
 
 COVARIANCES = ("classical", "HC0", "HC1", "cluster")
-_BLOCK = 1 << 20  # numbers of a block of rows
+_BLOCK = 1 << 20  # maximum number of values of a block of rows
 
 
-class Asked(NamedTuple):
-    """What a summary is asked for."""
+class SummaryOptions(NamedTuple):
+    """Options of a summary."""
 
     cov: str
     weights: str
@@ -61,8 +71,8 @@ class Asked(NamedTuple):
     ratios: bool
 
 
-class Subject(NamedTuple):
-    """What a summary is about: a fit, its problem, how well it does, and what things are called."""
+class SummaryInputs(NamedTuple):
+    """Inputs of a summary: a fit, its problem, its goodness of fit, and the names of its terms."""
 
     fit: GlmFit
     problem: GlmProblem
@@ -78,7 +88,7 @@ class Subject(NamedTuple):
 
 
 def expected_information(run: Run, problem: GlmProblem, fit: GlmFit, *, anyway: bool = False) -> GlmFit:
-    """The fit with the expected information at its answer; costs a pass where the solver used another curvature."""
+    """Return the fit with the expected information at the solution; takes a pass if the solver used another matrix."""
     same = isinstance(problem.loss, CANONICAL) or not problem.loss.convex
     if problem.penalised or (not anyway and (same or fit.half_inverse is None)):
         return fit
@@ -94,22 +104,22 @@ def expected_information(run: Run, problem: GlmProblem, fit: GlmFit, *, anyway: 
 
 
 def informed(fit: GlmFit, problem: GlmProblem, run: Run | None) -> GlmFit:
-    """The fit with an information matrix, from the rows when it kept none."""
+    """Return the fit with an information matrix, computed from the rows if it has none."""
     if fit.half_inverse is not None:
         return fit
     size = problem.outputs * (fit.coef.shape[1] + int(problem.intercept))
     if size > WIDE:
         raise ParameterError(
-            f"summary() needs the inverse of a {size} x {size} matrix, which a fit this wide never forms; "
+            f"summary() needs the inverse of a {size} x {size} matrix, which is not computed for so many columns; "
             "select fewer columns first."
         )
     if run is None:
-        raise DataError("The fit kept no information matrix, so summary() needs the training rows: summary(X, y).")
+        raise DataError("The fit has no information matrix, so summary() needs the training rows: summary(X, y).")
     return expected_information(run, problem, fit, anyway=True)
 
 
 def _reported(A: Array, fit: GlmFit, problem: GlmProblem) -> Array:
-    """T A, for columns of parameters about the origin: differences to the first class, the intercept at 0."""
+    """Return T A for columns of parameters about the origin: differences to the first class, the intercept at 0."""
     A = A.reshape(problem.outputs, -1, A.shape[1])
     A = A[1:] - A[0] if problem.outputs > 1 else A.copy()
     if problem.intercept:
@@ -121,7 +131,7 @@ def _reported(A: Array, fit: GlmFit, problem: GlmProblem) -> Array:
 
 
 class Rows(NamedTuple):
-    """Where and how the sums of (2) are taken; `grouped` asks for the totals of groups of rows."""
+    """Point and options for the sums of (2); `grouped` requests totals of groups of rows."""
 
     at: At
     half_inverse: Array
@@ -131,13 +141,13 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupTotals:
-    """Totals of groups of rows by the numbers of the groups, sorted."""
+    """Totals of groups of rows, sorted by group number."""
 
     groups: Array
     totals: Array
 
     def merge(self, other: Self) -> Self:
-        """The totals of both sets of rows."""
+        """Return the totals of both sets of rows."""
         groups = np.union1d(self.groups, other.groups)
         totals = np.zeros((len(groups), self.totals.shape[1]))
         totals[np.searchsorted(groups, self.groups)] = self.totals
@@ -147,7 +157,7 @@ class GroupTotals:
 
 @dataclass(frozen=True)
 class Sandwich(Sum):
-    """The sums of (2) in the coordinates F'g, or the totals of each group; the loss shows which rows they were."""
+    """The sums of (2) in the coordinates F'g, or the totals of each group; the loss identifies the rows."""
 
     loss: float
     bread: Array
@@ -156,7 +166,7 @@ class Sandwich(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: Rows) -> Self:
-        """The sums of one chunk, a block of rows at a time."""
+        """Return the sums over one chunk, computed in blocks of rows."""
         rank = params.half_inverse.shape[1]
         none = np.zeros((rank, rank))
         total = cls(0.0, none, none, GroupTotals(np.empty(0), np.empty((0, rank))) if params.grouped else None)
@@ -185,7 +195,7 @@ class Sandwich(Sum):
 
 
 def blocks(chunk: Chunk, width: int) -> Iterator[Chunk]:
-    """A chunk, in pieces whose rows times `width` are not too many numbers."""
+    """Yield pieces of a chunk with a bounded number of rows times `width`."""
     size = max(1, _BLOCK // max(width, 1))
     if len(chunk) <= size:
         yield chunk
@@ -196,7 +206,7 @@ def blocks(chunk: Chunk, width: int) -> Iterator[Chunk]:
 
 
 def _derivatives(loss: Loss, y: Array, eta: Array) -> tuple[Array, Array, Array | None]:
-    """Value, slope (n, K) and observed curvature of each row; None where that is the expected one."""
+    """Return value, slope (n, K) and observed curvature of each row; None if it equals the expected one."""
     if isinstance(loss, Multinomial):
         value, slope, _ = loss.derivatives(y, eta)
         return value, slope, None
@@ -205,7 +215,7 @@ def _derivatives(loss: Loss, y: Array, eta: Array) -> tuple[Array, Array, Array 
 
 
 def coordinates(chunk: Chunk, at: At, F: Array) -> Iterator[Array]:
-    """z_i'F_k of each row, output by output."""
+    """Yield z_i'F_k of the rows for each output."""
     first, outputs = int(at.intercept), at.theta.shape[1]
     X: Any = chunk.block(np.float64, at.origin) if not chunk.is_sparse else chunk.rows.about(at.origin).csr()
     for part in F.reshape(outputs, -1, F.shape[1]):
@@ -213,28 +223,30 @@ def coordinates(chunk: Chunk, at: At, F: Array) -> Iterator[Array]:
         yield u + part[0] if first else u
 
 
-def _robust(subject: Subject, fit: GlmFit, asked: Asked, run: Run, N: float, p: int) -> tuple[Array, int]:
-    """K of Cov = (T F) K (T F)' in (2), and the number of groups."""
+def _robust(
+    inputs: SummaryInputs, fit: GlmFit, options: SummaryOptions, run: Run, N: float, p: int
+) -> tuple[Array, int]:
+    """Return K of Cov = (T F) K (T F)' in (2), and the number of groups."""
     assert fit.half_inverse is not None
-    grouped = asked.cov == "cluster"
-    rows = Rows(fit.at(subject.problem), fit.half_inverse, asked.weights == "precision", grouped)
+    grouped = options.cov == "cluster"
+    rows = Rows(fit.at(inputs.problem), fit.half_inverse, options.weights == "precision", grouped)
     sums = run.sum(Sandwich, rows, "robust covariance")
-    if not np.isclose(sums.loss, fit.loss, rtol=1e-5, atol=1e-9 * subject.quality.weight):
+    if not np.isclose(sums.loss, fit.loss, rtol=1e-5, atol=1e-9 * inputs.quality.weight):
         raise DataError(
-            "These are not the rows the model was fitted on: the deviance differs; give the training data, weights "
-            f'and offsets included: summary(X, y, cov="{asked.cov}").'
+            "These are not the rows the model was fitted on: the deviance differs; pass the training data, including "
+            f'weights and offsets: summary(X, y, cov="{options.cov}").'
         )
     meat, factor = sums.meat, 1.0
     G = 0
     if sums.by_group is not None:
         G, totals = len(sums.by_group.groups), sums.by_group.totals
         if G < 2:
-            raise DataError(f'cov="cluster" needs rows of at least 2 groups; groups names {G}.')
+            raise DataError(f'cov="cluster" needs at least 2 groups; got {G}.')
         meat = totals.T @ totals
         factor = G / (G - 1) * (N - 1) / (N - p)
-    elif asked.cov == "HC1":
+    elif options.cov == "HC1":
         factor = N / (N - p)
-    if not isinstance(subject.problem.loss, CANONICAL):
+    if not isinstance(inputs.problem.loss, CANONICAL):
         half = np.linalg.solve(sums.bread, meat)
         meat = np.linalg.solve(sums.bread, half.T)
     return factor * meat, G
@@ -252,46 +264,46 @@ class _Table(NamedTuple):
     ci_high: Array
 
 
-def summarise(subject: Subject, asked: Asked, run: Run | None) -> Summary:
-    """The coefficient table of an informed fit; `run` reads the training rows, with groups, where errors need them."""
-    fit, problem, quality = subject.fit, subject.problem, subject.quality
+def summarise(inputs: SummaryInputs, options: SummaryOptions, run: Run | None) -> Summary:
+    """Return the coefficient table of a fit; `run` reads the training rows, with groups, if they are needed."""
+    fit, problem, quality = inputs.fit, inputs.problem, inputs.quality
     assert fit.half_inverse is not None
     p = _estimated(fit, problem)
-    N = quality.weight if asked.weights == "frequency" else float(quality.n_rows)
-    _check_degrees(subject, asked, N, p)
-    phi = _dispersion(subject, N, p)
+    N = quality.weight if options.weights == "frequency" else float(quality.n_rows)
+    _check_degrees(inputs, options, N, p)
+    phi = _dispersion(inputs, N, p)
     TF = _reported(fit.half_inverse, fit, problem)
     K, G = None, 0
-    if asked.cov != "classical":
+    if options.cov != "classical":
         assert run is not None
-        K, G = _robust(subject, fit, asked, run, N, p)
+        K, G = _robust(inputs, fit, options, run, N, p)
     error = standard_errors(TF, K, float(np.sqrt(phi)))
     unknown = _undetermined(TF, fit, problem)
     error[unknown] = np.nan
     beta = _estimates(fit, problem)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = beta / error
-    half = special.ndtri(0.5 + asked.level / 2) * error
+    half = special.ndtri(0.5 + options.level / 2) * error
     table = _Table(beta, error, z, 2 * special.ndtr(-np.abs(z)), beta - half, beta + half)
-    if asked.ratios:
+    if options.ratios:
         table = _as_ratios(table)
-    terms = (("intercept",) if problem.intercept else ()) + subject.names.terms
+    terms = (("intercept",) if problem.intercept else ()) + inputs.names.terms
     several = problem.outputs > 1
     return Summary(
-        f"{subject.names.model}: {quality.n_rows} rows, {len(subject.names.terms)} columns",
+        f"{inputs.names.model}: {quality.n_rows} rows, {len(inputs.names.terms)} columns",
         terms * (problem.outputs - 1 if several else 1),
-        tuple(str(label) for label in subject.classes[1:] for _ in terms) if several else None,  # type: ignore[index]
+        tuple(str(label) for label in inputs.classes[1:] for _ in terms) if several else None,  # type: ignore[index]
         **table._asdict(),
-        facts=_facts(subject, asked, N, p, phi, G, run),
-        notes=_notes(subject, asked, terms, unknown),
+        facts=_facts(inputs, options, N, p, phi, G, run),
+        notes=_notes(inputs, options, terms, unknown),
         statistic_name="z",
-        level=asked.level,
-        frame_library=subject.names.frame_library,
+        level=options.level,
+        frame_library=inputs.names.frame_library,
     )
 
 
 def _estimated(fit: GlmFit, problem: GlmProblem) -> int:
-    """How many parameters the data determine (softmax is factored with one direction a column that they cannot)."""
+    """Return the number of parameters determined by the data (for softmax one direction per column is not)."""
     return fit.rank if problem.outputs == 1 else fit.rank - fit.coef.shape[1] - int(problem.intercept)
 
 
@@ -301,7 +313,7 @@ def _estimates(fit: GlmFit, problem: GlmProblem) -> Array:
 
 
 def _undetermined(TF: Array, fit: GlmFit, problem: GlmProblem) -> NDArray[np.bool_]:
-    """Terms that move along a direction the data leave free."""
+    """Return a mask of the terms that are not determined by the data."""
     if fit.free is None or not fit.free.shape[1]:
         return np.zeros(len(TF), bool)
     moves = np.linalg.norm(_reported(fit.free, fit, problem), axis=1)
@@ -310,38 +322,40 @@ def _undetermined(TF: Array, fit: GlmFit, problem: GlmProblem) -> NDArray[np.boo
     return np.asarray((moves > 1e-6 * (np.linalg.norm(TF, axis=1) + moves)) & (moves > rounding))
 
 
-def _check_degrees(subject: Subject, asked: Asked, N: float, p: int) -> None:
+def _check_degrees(inputs: SummaryInputs, options: SummaryOptions, N: float, p: int) -> None:
     enough = N - p > 0
-    if enough or (asked.cov in ("classical", "HC0") and subject.family.fixed_dispersion):
+    if enough or (options.cov in ("classical", "HC0") and inputs.family.fixed_dispersion):
         return
-    if subject.weighted and asked.weights == "frequency" and subject.quality.n_rows > p:
+    if inputs.weighted and options.weights == "frequency" and inputs.quality.n_rows > p:
         raise DataError(
             f"The weights sum to {N:g}, too few rows for {p} terms if they are frequencies; "
-            'if they are precisions, ask for summary(weights="precision").'
+            'if they are precisions, use summary(weights="precision").'
         )
-    raise DataError(f"There are {N:g} rows for {p} terms, so nothing is left to estimate errors from; give more rows.")
+    raise DataError(f"There are {N:g} rows for {p} terms, so errors cannot be estimated; use more rows.")
 
 
-def _dispersion(subject: Subject, N: float, p: int) -> float:
-    return 1.0 if subject.family.fixed_dispersion else float(subject.quality.pearson_chi2 / (N - p))
+def _dispersion(inputs: SummaryInputs, N: float, p: int) -> float:
+    return 1.0 if inputs.family.fixed_dispersion else float(inputs.quality.pearson_chi2 / (N - p))
 
 
 def _as_ratios(table: _Table) -> _Table:
-    """exp of estimates and interval ends; errors by the delta method; the tests stay those of a coefficient of 0."""
+    """Return exp of estimates and intervals; errors by the delta method; tests remain those of a coefficient of 0."""
     with np.errstate(over="ignore"):
         ratio = np.exp(table.estimate)
         low, high = np.exp(table.ci_low), np.exp(table.ci_high)
     return table._replace(estimate=ratio, std_error=ratio * table.std_error, ci_low=low, ci_high=high)
 
 
-def _facts(subject: Subject, asked: Asked, N: float, p: int, phi: float, G: int, run: Run | None) -> dict[str, Any]:
-    problem, quality = subject.problem, subject.quality
-    likelihood = _likelihood(subject, asked, phi, run)
+def _facts(
+    inputs: SummaryInputs, options: SummaryOptions, N: float, p: int, phi: float, G: int, run: Run | None
+) -> dict[str, Any]:
+    problem, quality = inputs.problem, inputs.quality
+    likelihood = _likelihood(inputs, options, phi, run)
     lr, slopes = np.nan, p - (max(problem.outputs - 1, 1) if problem.intercept else 0)
-    if problem.intercept:  # without one, an intercept alone is not a special case of the model
+    if problem.intercept:  # otherwise the intercept-only model is not nested
         lr = (quality.null_deviance - quality.deviance) / phi
     pseudo = np.nan
-    if subject.family.fixed_dispersion and likelihood != 0:
+    if inputs.family.fixed_dispersion and likelihood != 0:
         null = likelihood - (quality.null_deviance - quality.deviance) / 2
         pseudo = 1 - likelihood / null if null != 0 else np.nan
     facts = {
@@ -357,11 +371,11 @@ def _facts(subject: Subject, asked: Asked, N: float, p: int, phi: float, G: int,
         "pseudo_r2": pseudo,
         "lr_statistic": lr,
         "lr_p_value": float(special.chdtrc(slopes, max(lr, 0.0))) if slopes and np.isfinite(lr) else np.nan,
-        "iterations": subject.fit.n_iter,
-        "covariance": asked.cov,
-        "weights": asked.weights if subject.weighted else "none",
+        "iterations": inputs.fit.n_iter,
+        "covariance": options.cov,
+        "weights": options.weights if inputs.weighted else "none",
     }
-    return {**facts, "groups": G} if asked.cov == "cluster" else facts
+    return {**facts, "groups": G} if options.cov == "cluster" else facts
 
 
 class _Density(NamedTuple):
@@ -384,32 +398,34 @@ class _Likelihood(Sum):
         return cls(params.family.log_likelihood(y, mu, params.dispersion, weight=chunk.weight))
 
 
-def _likelihood(subject: Subject, asked: Asked, phi: float, run: Run | None) -> float:
-    """Kept by the fit for weights that are frequencies; with fixed dispersion the other kind has the same."""
-    if not subject.weighted or asked.weights == "frequency" or subject.family.fixed_dispersion:
-        return subject.quality.log_likelihood
+def _likelihood(inputs: SummaryInputs, options: SummaryOptions, phi: float, run: Run | None) -> float:
+    """Return the log-likelihood: stored for frequency weights, and the same for precisions with fixed dispersion."""
+    if not inputs.weighted or options.weights == "frequency" or inputs.family.fixed_dispersion:
+        return inputs.quality.log_likelihood
     if run is None:
         return float("nan")
-    at = subject.fit.at(subject.problem)
-    return run.sum(_Likelihood, _Density(at, subject.family, subject.link, phi), "likelihood").total
+    at = inputs.fit.at(inputs.problem)
+    return run.sum(_Likelihood, _Density(at, inputs.family, inputs.link, phi), "likelihood").total
 
 
-def _notes(subject: Subject, asked: Asked, terms: tuple[str, ...], unknown: NDArray[np.bool_]) -> tuple[str, ...]:
-    classes, family = subject.classes, subject.family
-    from_information = "expected information" if asked.cov == "classical" else "sandwich"
-    notes = [f"Standard errors: {asked.cov} ({from_information}); z from the normal distribution."]
+def _notes(
+    inputs: SummaryInputs, options: SummaryOptions, terms: tuple[str, ...], unknown: NDArray[np.bool_]
+) -> tuple[str, ...]:
+    classes, family = inputs.classes, inputs.family
+    from_information = "expected information" if options.cov == "classical" else "sandwich"
+    notes = [f"Standard errors: {options.cov} ({from_information}); z from the normal distribution."]
     if not family.fixed_dispersion:
         notes.append("Dispersion: Pearson's chi-squared over residual degrees of freedom.")
     if classes is not None:
-        about, base = ("Log-odds" if not asked.ratios else "Odds ratios"), str(classes[0])
+        about, base = ("Log-odds" if not options.ratios else "Odds ratios"), str(classes[0])
         notes.append(f"{about} of {classes[1]!s} against {base}." if len(classes) == 2 else f"{about} against {base}.")
-    if asked.ratios:
-        what = "Odds ratios" if subject.link.name == "logit" else "Rate ratios"
+    if options.ratios:
+        what = "Odds ratios" if inputs.link.name == "logit" else "Rate ratios"
         notes.append(f"{what}: exp(coefficient) and its interval; errors by the delta method, z of a ratio of 1.")
-    if subject.weighted:
+    if inputs.weighted:
         meant = (
-            "frequencies: a weight of 3 is the row three times"
-            if asked.weights == "frequency"
+            "frequencies: a weight of 3 is equivalent to repeating the row three times"
+            if options.weights == "frequency"
             else "precisions: Var(y) = dispersion V(mu) / weight"
         )
         notes.append(f"Weights taken as {meant}.")
@@ -417,6 +433,6 @@ def _notes(subject: Subject, asked: Asked, terms: tuple[str, ...], unknown: NDAr
         names = list(dict.fromkeys(terms[j % len(terms)] for j in np.flatnonzero(unknown)))
         some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         notes.append(f"Not determined by these data (collinear or constant columns): {some}.")
-    if not subject.fit.settled:
-        notes.append("The solver did not converge; the numbers belong to the point where it stopped.")
+    if not inputs.fit.settled:
+        notes.append("The solver did not converge; the values refer to the point where it stopped.")
     return tuple(notes)

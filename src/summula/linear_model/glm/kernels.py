@@ -1,4 +1,4 @@
-"""Compiled products of CSR rows with the coefficients of several outputs, and back. Serial, without the GIL."""
+"""Compiled products of CSR rows with the coefficients of several outputs, and transposed products."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = [
 Array = NDArray[Any]
 
 
-# Rows come as the `indptr` of some rows and the `indices` and `data` of the whole matrix; columns are indexed with
-# unsigned integers, which spares a test for negative ones at every access.
+# Rows are given by the `indptr` of some rows and the `indices` and `data` of the whole matrix; columns are indexed with
+# unsigned integers, which avoids a test for negative indices at every access.
 
 
 @kernel
@@ -71,12 +71,12 @@ def add_squares(indptr: Array, indices: Array, data: Array, C: Array, out: Array
                 out[j, t] += x * x * C[i, t]
 
 
-# Factors: column `starts[f] + code` of the parameters belongs to a code above 0; code 0 is the reference.
+# Factors: a code > 0 has the parameter `starts[f] + code`; code 0 is the reference.
 
 
 @kernel
 def add_levels(codes: Array, starts: Array, v: Array, eta: Array) -> None:
-    """eta += the parameters of the levels of each row."""
+    """Add the parameters of the levels of each row to eta."""
     for i in range(len(codes)):
         for f in range(len(starts)):
             if codes[i, f] > 0:
@@ -94,7 +94,7 @@ def add_by_level(codes: Array, starts: Array, s: Array, out: Array) -> None:
 
 @kernel
 def add_level_products(codes: Array, starts: Array, block: Array, c: Array, first: int, H: Array) -> None:
-    """The rows of H that belong to levels: with the columns of `block` (the first of H) and with all levels."""
+    """Add to the rows of H that belong to levels: products with the columns of `block` and with all levels."""
     width = block.shape[1]
     for i in range(len(codes)):
         for f in range(len(starts)):
@@ -111,7 +111,7 @@ def add_level_products(codes: Array, starts: Array, block: Array, c: Array, firs
 
 
 def warmup() -> None:
-    """Compile the kernels for the types people use."""
+    """Compile the kernels for the common argument types."""
     one = np.ones((1, 1))
     codes, starts = np.zeros((1, 1), np.int32), np.zeros(1, np.int64)
     add_levels(codes, starts, one[0], one[0].copy())

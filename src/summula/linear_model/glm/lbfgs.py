@@ -1,5 +1,7 @@
-"""L-BFGS for likelihoods whose Hessian is not affordable (many classes or columns), preconditioned by the Hessian of
-the leading rows, by a Gram matrix for each class, or, for very many columns, by the diagonal.
+"""L-BFGS for likelihoods whose Hessian is too expensive (many classes or columns).
+
+It is preconditioned by the Hessian of the leading rows, a Gram matrix per class, or, for very many columns, the
+diagonal.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class _Whole:
 
 
 class _Blocks:
-    """A preconditioner with one block for each output."""
+    """A preconditioner with one block per output."""
 
     def __init__(self, blocks: list[Array]) -> None:
         self._blocks = blocks
@@ -70,7 +72,7 @@ def _preconditioner(objective: Objective, x: Array, rough: Factor | None) -> Any
     if objective.p > WIDE:
         diagonal = run.sum(Diagonal, objective.at(x, 1), "diagonal").diagonal.T.ravel()
         return _Scales(diagonal + penalty)
-    # The Gram matrix, times what the curvature of each output is on average.
+    # The Gram matrix times the average curvature of each output.
     squares = At(Squared(), objective.origin, np.zeros((objective.p, 1)), problem.intercept, 2)
     gram = run.sum(Slopes, squares, "Gram matrix")
     assert gram.hessian is not None
@@ -82,7 +84,7 @@ def _preconditioner(objective: Objective, x: Array, rough: Factor | None) -> Any
 
 
 def minimise_by_lbfgs(objective: Objective, x: Array, rough: Factor | None, told: Any) -> Solution:
-    """Minimise J from x; `rough` is the factor of a Hessian nearby, `told` hears of each point."""
+    """Minimise J from x; `rough` is the factor of a Hessian at a nearby point, `told` is called at each point."""
     problem = objective.problem
     first = objective(x, 1)
     if not np.isfinite(first.value):
@@ -96,7 +98,7 @@ def minimise_by_lbfgs(objective: Objective, x: Array, rough: Factor | None, told
     def enough(x: Array, value: float, gradient: Array) -> bool:
         left = M.back(gradient)
         decrement = float(left @ left) / 2
-        stop = told is not None and told(x, Local(value, gradient), np.inf)  # (no bound is known here)
+        stop = told is not None and told(x, Local(value, gradient), np.inf)  # no bound is known here
         return bool(stop or decrement <= problem.tolerance * abs(value))
 
     return lbfgs(evaluate, x, M, enough=enough, max_steps=max(problem.max_steps, 1))

@@ -1,7 +1,7 @@
-"""The solver of a likelihood, chosen by its penalty.
+"""Choice of the solver of a likelihood by its penalty.
 
-A problem is a loss of the linear predictor and a penalty on the slopes. Solvers know the loss by its value, slope and
-curvature alone (`glm/objective.py`), so the kind of the penalty decides which one is used.
+A problem consists of a loss of the linear predictor and a penalty on the slopes. Solvers use only value, slope and
+curvature of the loss (`glm/objective.py`), so the solver is determined by the penalty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What LogisticRegression and the GLM regressors share: solving, warning, naming, and predicting the linear score."""
+"""Base class of LogisticRegression and the GLM regressors: solving, warnings, fitted attributes and summaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
 from summula.linear_model.glm.certificate import GlmCertificate
 from summula.linear_model.glm.groups import with_groups
-from summula.linear_model.glm.inference import COVARIANCES, Asked, Subject, expected_information, informed, summarise
+from summula.linear_model.glm.inference import (
+    COVARIANCES,
+    SummaryInputs,
+    SummaryOptions,
+    expected_information,
+    informed,
+    summarise,
+)
 from summula.linear_model.glm.minimise import minimise
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.offsets import rows_and_offset
@@ -36,7 +43,7 @@ Array = NDArray[Any]
 
 _UNIT = {"float64": 1e-12, "float32": 1e-5}
 
-# How scikit-learn's warning begins for each solver: filters that users have written go on working.
+# Beginning of scikit-learn's warning for each solver, so that users' warning filters still apply.
 _NOT_CONVERGED = {
     "lbfgs": "lbfgs failed to converge",
     "newton-cg": "newton-cg failed to converge",
@@ -48,9 +55,9 @@ _NOT_CONVERGED = {
 
 
 def relative_gap(tol: float) -> float:
-    """The decrement a solver stops at, as a share of the objective, for scikit-learn's `tol` on the slope.
+    """Return the decrement to stop at, relative to the objective, for scikit-learn's `tol` on the gradient.
 
-    A decrement is a square: 1e-26 leaves 13 digits of the coefficients, which is what rounding leaves of them.
+    The decrement is quadratic in the error: 1e-26 corresponds to 13 digits of the coefficients, the limit of rounding.
     """
     return max(1e-2 * tol**2, 1e-26)
 
@@ -65,14 +72,14 @@ def relative_gap(tol: float) -> float:
     _frame_library=schema.Maybe(schema.Text() | None),
 )
 class GlmModel(LinearScores):
-    """A linear score fitted by penalised likelihood."""
+    """Base class of linear models fitted by penalised likelihood."""
 
     n_iter_: Any
     _fit: GlmFit
     _quality: Quality
     _training: tuple[Kept, ...]
     _weighted: bool
-    # Kind and columns of a separation that leaves the fit without an answer.
+    # Kind and columns of a separation, for which no finite optimum exists.
     _separated: tuple[str, ...]
 
     def _solved(
@@ -83,10 +90,9 @@ class GlmModel(LinearScores):
         classes: Array | None = None,
         start: tuple[Array, Array] | None = None,
     ) -> None:
-        """Solve the problem on the rows of a run, name the answer, and say if it is not what was asked for.
+        """Solve the problem on the rows of a run, set the fitted attributes, and issue warnings.
 
-        `given` are X, y, sample_weight and what else the rows came with, for another look at them; `start` are
-        intercepts and slopes to begin with.
+        `given` are X, y, sample_weight and offsets, kept for later use; `start` are initial intercepts and slopes.
         """
         self._frame_library = frame_library(given[0]) if is_frame(given[0]) else None
         self._training = keep_training(run, *given)
@@ -112,25 +118,25 @@ class GlmModel(LinearScores):
             self._warn_of_separation(run, found)
 
     def _name(self, fit: GlmFit, dtype: str) -> None:
-        """Give the answer scikit-learn's names: here those of a classifier."""
+        """Set scikit-learn's attributes: here those of a classifier."""
         self.coef_, self.intercept_ = fit.coef.astype(dtype), fit.intercept.astype(dtype)
         self.n_iter_ = np.array([fit.n_iter], np.int32)
 
     def _warm_start(self, run: Run, problem: GlmProblem) -> tuple[Array, Array] | None:
-        """Intercepts and slopes of an earlier fit, where they fit the problem and are asked for."""
+        """Return intercepts and slopes of the previous fit for a warm start, if they fit the problem."""
         fit: GlmFit | None = getattr(self, "_fit", None) if getattr(self, "warm_start", False) else None
         if fit is None or fit.coef.shape != (problem.outputs, run.source.n_features):
             return None
         return fit.intercept, fit.coef
 
     def _comment(self, run: Run, problem: GlmProblem, fit: GlmFit) -> None:
-        """Warn of a fit that did not converge, or of coefficients the data leave free."""
+        """Warn if the fit did not converge, or if the data do not determine all coefficients."""
         name = type(self).__name__
         if not fit.settled:
             opening = _NOT_CONVERGED.get(self.solver, f"{name} failed to converge").format(steps=fit.n_iter)
             warn(
                 f"{opening} ({name}, {fit.n_iter} steps, max_iter={self.max_iter}): the objective of {fit.value:.6g} "
-                f"may be {fit.gap:.2g} above its least, and tol={self.tol} asks for "
+                f"may be {fit.gap:.2g} above its minimum; tol={self.tol} requires "
                 f"{problem.tolerance * abs(fit.value):.2g}. Increase the number of iterations (max_iter) or tol.",
                 ConvergenceWarning,
             )
@@ -138,41 +144,40 @@ class GlmModel(LinearScores):
         if not problem.penalised and problem.outputs == 1 and 0 < fit.rank < parameters < run.source.n_rows:
             free = parameters - fit.rank
             warn(
-                f"{free} column{'s are' if free > 1 else ' is'} constant or a combination of the others, so the data "
-                f"leave some coefficients of {name} free; drop columns or penalise to choose among the answers.",
+                f"{free} column{'s are' if free > 1 else ' is'} constant or a linear combination of others; the data "
+                f"do not determine all coefficients of {name}; drop columns or use a penalty.",
                 CollinearityWarning,
             )
 
     def _warn_of_separation(self, run: Run, found: Found) -> None:
         some = found.rows < run.source.n_rows
-        looked = f" (found on the leading {found.rows:,} rows, checked on all)" if some else ""
+        where = f" (found on the leading {found.rows:,} rows, checked on all)" if some else ""
         warn(
-            f"{_separated_by((found.kind, *found.columns))}{looked}, so the likelihood of {type(self).__name__} has no "
-            f"maximum and the coefficients only say where the solver stopped; penalise with {self._cure()}, or leave "
-            "such columns out.",
+            f"{_separated_by((found.kind, *found.columns))}{where}, so the likelihood of {type(self).__name__} has no "
+            f"maximum and the coefficients are not meaningful; use a penalty ({self._cure()}), or drop these columns.",
             SeparationWarning,
         )
 
     def _cure(self) -> str:
-        """What penalises this model."""
+        """Return how to penalise this model."""
         return "a finite C" if self._labelled else "alpha > 0"
 
     # ----------------------------------------------------------------------------------------------------- summarising
 
     def _distribution(self) -> tuple[Family, Link]:
-        """The family and the link of the targets."""
+        """Return the family and the link of the targets."""
         raise NotImplementedError
 
-    def _summarised(self, given: tuple[Any, ...], asked: Asked, groups: Any) -> Summary:
-        """The summary of the fit; `given` are the training data, X None where the kept ones serve."""
+    def _summarised(self, given: tuple[Any, ...], options: SummaryOptions, groups: Any) -> Summary:
+        """Return the summary of the fit; `given` are the training data, with X None to use the stored ones."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        _check_asked(asked, groups)
+        _check_options(options, groups)
         self._refuse_summary()
         certificate, (family, link) = self.certificate_, self._distribution()
-        if asked.ratios and link.name not in ("logit", "log"):
-            raise ParameterError(f"odds_ratios=True needs the logit or the log link, and this model has {link.name!r}.")
+        if options.ratios and link.name not in ("logit", "log"):
+            raise ParameterError(f"odds_ratios=True needs the logit or the log link, but this model has {link.name!r}.")
         problem = GlmProblem(
             certificate.loss,
             certificate.penalty,
@@ -183,12 +188,12 @@ class GlmModel(LinearScores):
         names = getattr(self, "coef_names_", getattr(self, "feature_names_in_", None))
         terms = tuple(f"x{j}" for j in range(self.n_features_in_)) if names is None else tuple(map(str, names))
         rows = None
-        precise = asked.weights == "precision" and self._weighted and not family.fixed_dispersion
-        if asked.cov != "classical" or precise or self._fit.half_inverse is None:
-            rows, groups = self._training_rows(given, asked, groups)
+        precise = options.weights == "precision" and self._weighted and not family.fixed_dispersion
+        if options.cov != "classical" or precise or self._fit.half_inverse is None:
+            rows, groups = self._training_rows(given, options, groups)
         source = None if rows is None else self._source(*rows[:3], offset=rows[3])
         run = None if source is None else Run(self, source, quiet=True)
-        subject = Subject(
+        inputs = SummaryInputs(
             informed(self._fit, problem, run),
             problem,
             self._quality,
@@ -200,16 +205,15 @@ class GlmModel(LinearScores):
         )
         if source is not None and groups is not None:
             run = Run(self, with_groups(source, groups), quiet=True)
-        return summarise(subject, asked, run)
+        return summarise(inputs, options, run)
 
     def _refuse_summary(self) -> None:
-        """Raise when the usual standard errors do not apply to this fit."""
+        """Raise if the usual standard errors do not apply to this fit."""
         certificate = self.certificate_
         if certificate.penalty > 0 or certificate.l1 > 0:
             raise ParameterError(
-                f"summary() needs an unpenalised fit: the penalty pulls the coefficients towards 0, so the usual "
-                f"standard errors do not cover the truth; fit with {'C=inf' if self._labelled else 'alpha=0'}, "
-                "or bootstrap."
+                f"summary() needs an unpenalised fit: the penalty biases the coefficients towards 0, so the usual "
+                f"standard errors are not valid; fit with {'C=inf' if self._labelled else 'alpha=0'}, or bootstrap."
             )
         if certificate.low is not None:
             coef, low, high = certificate.coef[0], certificate.low, certificate.high
@@ -217,25 +221,27 @@ class GlmModel(LinearScores):
             active = np.flatnonzero((coef <= low + near) | (coef >= high - near))
             if len(active):
                 raise ParameterError(
-                    f"summary() needs a fit inside its bounds: coefficient {int(active[0])} lies on one, where "
-                    "estimates pile up and have no normal distribution; fit without bounds, or bootstrap."
+                    f"summary() needs a fit inside its bounds: coefficient {int(active[0])} is at a bound, where "
+                    "estimates are not normally distributed; fit without bounds, or bootstrap."
                 )
         if self._separated:
             raise DataError(
-                f"summary() needs an estimate: {_separated_by(self._separated, first=False)}, so the likelihood has "
-                f"no maximum; penalise with {self._cure()}, or leave such columns out."
+                f"summary() needs a finite estimate: {_separated_by(self._separated, first=False)}, so the likelihood "
+                f"has no maximum; use a penalty ({self._cure()}), or drop these columns."
             )
         if not hasattr(self, "_quality") or not self._quality.n_rows:
-            raise DataError("summary() needs a fit that ran to its end, and this one was cut short; fit again.")
+            raise DataError("summary() needs a completed fit, but this one was interrupted; fit again.")
 
-    def _training_rows(self, given: tuple[Any, ...], asked: Asked, groups: Any) -> tuple[tuple[Any, ...] | None, Any]:
-        """X, y, weights and offsets of the training data as a source takes them, if they are there, and the groups."""
+    def _training_rows(
+        self, given: tuple[Any, ...], options: SummaryOptions, groups: Any
+    ) -> tuple[tuple[Any, ...] | None, Any]:
+        """Return X, y, weights and offsets of the training data, if available, and the groups."""
         if given[0] is None:
             kept = recalled(getattr(self, "_training", None))
             if kept is None:
-                if asked.cov == "classical":
+                if options.cov == "classical":
                     return None, None
-                raise DataError(f'cov="{asked.cov}" needs the training rows again: summary(X, y, cov="{asked.cov}").')
+                raise DataError(f'cov="{options.cov}" needs the training rows: summary(X, y, cov="{options.cov}").')
             given = kept
         X, y, sample_weight, *shift = given
         if isinstance(groups, str) and is_frame(X):
@@ -247,7 +253,7 @@ class GlmModel(LinearScores):
 
 
 def _separated_by(separated: tuple[str, ...], *, first: bool = True) -> str:
-    """Words for a separation."""
+    """Describe a separation."""
     kind, *columns = separated
     listed = ", ".join(columns[:5]) + (f" and {len(columns) - 5} more" if len(columns) > 5 else "")
     how = "completely" if kind == "complete" else "quasi-completely (all but ties)"
@@ -255,15 +261,15 @@ def _separated_by(separated: tuple[str, ...], *, first: bool = True) -> str:
     return f"{many if first else many.lower()} {listed} separate{'' if len(columns) > 1 else 's'} the classes {how}"
 
 
-def _check_asked(asked: Asked, groups: Any) -> None:
-    for name, value, choices in (("cov", asked.cov, COVARIANCES), ("weights", asked.weights, WEIGHTS)):
+def _check_options(options: SummaryOptions, groups: Any) -> None:
+    for name, value, choices in (("cov", options.cov, COVARIANCES), ("weights", options.weights, WEIGHTS)):
         if value not in choices:
             listed = ", ".join(map(repr, choices))
             raise ParameterError(f"The {name!r} of summary must be one of {listed}; got {value!r}.")
-    if not 0 < asked.level < 1:
-        raise ParameterError(f"The 'level' of summary must be between 0 and 1, not {asked.level!r}.")
-    if (asked.cov == "cluster") != (groups is not None):
-        raise ParameterError('Grouped standard errors need both: summary(cov="cluster", groups=...).')
+    if not 0 < options.level < 1:
+        raise ParameterError(f"The 'level' of summary must be between 0 and 1, not {options.level!r}.")
+    if (options.cov == "cluster") != (groups is not None):
+        raise ParameterError('Cluster-robust standard errors need both options: summary(cov="cluster", groups=...).')
 
 
 def _certificate(

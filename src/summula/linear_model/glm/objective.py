@@ -2,8 +2,8 @@
 
     J(b, V) = sum_i w_i l(y_i, b + V'x_i + offset_i) + lambda/2 ||V||^2                                        (1)
 
-An `Objective` evaluates J on the rows of a run, about an origin: value, gradient and, where asked for, the Hessian, in
-one pass. What the last evaluations gave is its `state`, so that a certificate need not sum again what is known.
+An `Objective` evaluates J on the rows of a run, about an origin: value, gradient and optionally the Hessian, in one
+pass. The results of the last evaluations are stored in its `state`, so that certificates need not recompute them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = ["WIDE", "Curved", "GlmFit", "GlmProblem", "Objective", "State", "boun
 
 Array = NDArray[Any]
 
-WIDE = 2_048  # parameters of one output beyond which no Hessian is formed
-_NEWTON_WORK = 3e9  # rows x columns^2 x pairs of outputs up to which a Hessian of all rows is worth it
+WIDE = 2_048  # maximum number of parameters of one output for which a Hessian is formed
+_NEWTON_WORK = 3e9  # maximum rows x columns^2 x pairs of outputs for which a Hessian of all rows is computed
 
 
 class GlmProblem(NamedTuple):
-    """Which problem (1): the loss, the penalty, what is constrained, and how exactly to solve it."""
+    """Definition of the problem (1): loss, penalty, constraints, and tolerances."""
 
     loss: Loss
-    penalty: float  # lambda; of the whole sum
+    penalty: float  # lambda, relative to the sum over rows
     intercept: bool
     outputs: int = 1
     class_weight: Array | None = None
@@ -44,9 +44,9 @@ class GlmProblem(NamedTuple):
     high: Array | None = None
     tolerance: float = 1e-10
     max_steps: int = 100
-    link: Any = None  # where an intercept alone starts
+    link: Any = None  # determines the initial intercept
     family: Any = None  # checks the targets
-    l1: float = 0.0  # a of `l1/likelihood.py`; of the whole sum
+    l1: float = 0.0  # a of `l1/likelihood.py`, relative to the sum over rows
 
     @property
     def penalised(self) -> bool:
@@ -55,7 +55,7 @@ class GlmProblem(NamedTuple):
 
     @property
     def penalty_kind(self) -> Literal["smooth", "l1"]:
-        """Which solvers can handle the penalty: those for smooth functions, or those for L1 terms."""
+        """Kind of solver needed: for smooth functions, or for L1 terms."""
         return "l1" if self.l1 else "smooth"
 
 
@@ -80,29 +80,29 @@ class GlmProblem(NamedTuple):
 )
 @dataclass(frozen=True)
 class GlmFit:
-    """The answer.
+    """Result of a fit.
 
     Attributes
     ----------
     coef : ndarray of shape (K, d)
     intercept : ndarray of shape (K,)
     value : float
-        The objective (1).
+        Objective (1).
     loss : float
-        Its first term: half the deviance of a family.
+        First term of (1): half the deviance of a family.
     gap : float
-        A bound of `glm/gap.py`, or the decrement of the last Newton step where none holds (`kind` is then "local").
+        A bound of `glm/gap.py`, or the last Newton decrement if none applies (`kind` is then "local").
     kind : str
     half_inverse : ndarray of shape (p K, rank), or None
-        F with F F' = H^+ at the answer, about the origin; None when no Hessian was formed there.
+        F with F F' = H^+ at the solution, about the origin; None if no Hessian was formed there.
     free : ndarray of shape (p K, p K - rank), or None
-        N with H N = 0: what the data leave free.
+        N with H N = 0: directions that the data do not determine.
     origin : ndarray of shape (d,)
     rank : int
     largest : ndarray of shape (d,), or None
-        The largest |x_j - o_j|.
+        Largest |x_j - o_j|.
     zeros : ndarray of shape (K, d), or None
-        Slopes that are zero in every minimiser, under an L1 penalty.
+        Slopes that are zero in every minimiser, with an L1 penalty.
     """
 
     coef: Array
@@ -125,12 +125,12 @@ class GlmFit:
 
     @property
     def settled(self) -> bool:
-        """Whether the solver ended as asked, or where rounding ended it with nothing to speak of left to gain."""
+        """Whether the solver converged, or was stopped by rounding with a negligible gap."""
         much = self.gap > 1e-6 * abs(self.value) + 1e-14 * self.weight
         return self.converged or not (self.status == "max_iter" or much)
 
     def at(self, problem: GlmProblem, order: int = 1, *, expected: bool = False) -> At:
-        """The answer as a point where a pass sums."""
+        """Return the solution as a point of evaluation."""
         theta = point_of(self.coef, self.intercept, self.origin, problem.intercept).reshape(len(self.coef), -1).T
         return At(problem.loss, self.origin, theta, problem.intercept, order, expected, problem.class_weight)
 
@@ -145,7 +145,7 @@ class Curved(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the evaluations of J so far have left: the last sums and point, and the last point with a Hessian."""
+    """Results of the evaluations of J so far: the last sums and point, and the last point with a Hessian."""
 
     sums: Slopes | None = None
     x: Array | None = None
@@ -154,7 +154,7 @@ class State(NamedTuple):
     largest: Array | None = None  # |x_j - o_j|, from the first Hessian on
 
     def last(self) -> tuple[Slopes, Local]:
-        """The sums and J of the last point."""
+        """Return the sums and J at the last point."""
         assert self.sums is not None
         assert self.here is not None
         return self.sums, self.here
@@ -165,16 +165,16 @@ class State(NamedTuple):
 
 
 class Objective:
-    """J on the rows of a run, of the parameters as one vector, output by output; `state` is what was last computed."""
+    """J on the rows of a run, as a function of one parameter vector, output by output; `state` has the last results."""
 
     def __init__(self, run: Run, problem: GlmProblem, origin: Array) -> None:
         self.run, self.problem, self.origin = run, problem, origin
         self.first = int(problem.intercept)
         self.p = self.first + run.source.n_features
         self.support = problem.family
-        self.stop = False  # whether a callback asked to stop
+        self.stop = False  # whether a callback requested to stop
         self.state = State()
-        self.free: Any = slice(None)  # parameters that a Hessian is of
+        self.free: Any = slice(None)  # parameters included in the Hessian
 
     def theta(self, x: Array) -> Array:
         """The vector as a matrix of shape (p, K)."""
@@ -193,7 +193,7 @@ class Objective:
             self.support,
             extent=order == 2 and self.state.largest is None and not problem.l1,
         )
-        self.support = None  # one look at the targets is enough
+        self.support = None  # the targets are checked once
         return point
 
     def __call__(self, x: Array, order: int) -> Local:
@@ -222,7 +222,7 @@ class Objective:
         return self.run.sum(Slopes, self.at(x, order), "Newton step" if order == 2 else "gradient")
 
     def affordable(self) -> bool:
-        """Whether a Hessian of all rows is worth its cost."""
+        """Whether a Hessian of all rows is affordable."""
         return hessian_affordable(self.run.source.n_rows, self.p, self.problem)
 
     def penalised(self, x: Array) -> Array:
@@ -232,7 +232,7 @@ class Objective:
         return theta.ravel()
 
     def factor(self, H: Array) -> Factor:
-        """Factor a Hessian; directions that softmax cannot see get a curvature, so that nothing moves along them."""
+        """Factor a Hessian; curvature is added in directions in which softmax is constant, so that steps avoid them."""
         K = self.problem.outputs
         if K > 1:
             H = H.copy().reshape(K, self.p, K, self.p)
@@ -244,13 +244,13 @@ class Objective:
 
 
 def hessian_affordable(rows: int, p: int, problem: GlmProblem) -> bool:
-    """Whether a Hessian of so many rows and parameters of one output is worth its cost."""
+    """Whether a Hessian is affordable for this number of rows and of parameters per output."""
     pairs = problem.outputs * (problem.outputs + 1) / 2
     return p * problem.outputs <= WIDE and (problem.outputs == 1 or rows * p * p * pairs <= _NEWTON_WORK)
 
 
 def bounds_of(problem: GlmProblem) -> Bounds | None:
-    """Bounds on all parameters of one output."""
+    """Return the bounds on all parameters of one output."""
     first = int(problem.intercept)
     if problem.low is None or problem.high is None:
         return None

@@ -1,4 +1,4 @@
-"""What shifts the linear predictor of a row: an offset, or an exposure t, under a log link the offset log t."""
+"""Offsets of the linear predictor, and exposures t, which with a log link are the offsets log t."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Array = NDArray[Any]
 
 
 def rows_and_offset(X: Any, offset: Any = None, exposure: Any = None) -> tuple[Any, Any]:
-    """The features, and the offset of every row: an array, the name of a column of files or collections, or None.
+    """Return the features and the offset of each row: an array, the name of a column of files or collections, or None.
 
-    A frame is given without the columns that were named. In files and collections the offset is a named column, and an
-    exposure has to be given as an offset, its logarithm.
+    Named columns are removed from a frame. For files and collections the offset must be a named column, and an exposure
+    must be passed as an offset, its logarithm.
     """
     if offset is None and exposure is None:
         return X, None
     if isinstance(X, Scan) or collection_reader(X) is not None:
         if exposure is not None:
             raise DataError(
-                "The rows come from files or a cluster, where an exposure has to be a column of its logarithm: "
-                "offset=..."
+                "The rows are in files or on a cluster, where an exposure must be passed as the name of a column with "
+                "its logarithm: offset=..."
             )
         if not isinstance(offset, str):
-            raise DataError("The rows come from files or a cluster, so offset has to be the name of a column.")
+            raise DataError("The rows are in files or on a cluster, so offset must be the name of a column.")
         return X, offset
     n = _length(X)
     total = np.zeros(n)
@@ -43,7 +43,7 @@ def rows_and_offset(X: Any, offset: Any = None, exposure: Any = None) -> tuple[A
         t = _values(X, exposure, "exposure", n)
         bad = np.flatnonzero(~(t > 0))
         if len(bad):
-            raise DataError(f"The exposure is {t[bad[0]]:g} at row {int(bad[0])}; it must be above 0 everywhere.")
+            raise DataError(f"The exposure is {t[bad[0]]:g} at row {int(bad[0])}; it must be positive.")
         total = total + np.log(t)
     named = dict.fromkeys(name for name in (offset, exposure) if isinstance(name, str))
     return (pop_columns(X, named)[0] if named else X), total
@@ -54,13 +54,13 @@ def _length(X: Any) -> int:
 
 
 def _values(X: Any, given: Any, what: str, n: int) -> Array:
-    """A column given by its values, one number for all rows, or its name in the frame."""
+    """Return a column given by its values, one number for all rows, or its name in the frame."""
     if isinstance(given, str):
         if not is_frame(X):
-            raise DataError(f"{what}={given!r} names a column, but X is {type(X).__name__}, which has none.")
+            raise DataError(f"{what}={given!r} is a column name, but X is {type(X).__name__} without named columns.")
         frame = opened(X)
         if given not in frame.columns:
-            raise DataError(f"The data have no column {given!r}; {what} has to be one of them, or values.")
+            raise DataError(f"The data have no column {given!r}; {what} must be the name of a column, or values.")
         given = column_values(frame[given])
     values = real_numbers(array_of(given), Origin(what, what, frame_library(given)), "the model").astype(np.float64)
     if values.ndim == 0:
@@ -68,7 +68,7 @@ def _values(X: Any, given: Any, what: str, n: int) -> Array:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != (n,):
-        raise DataError(f"{what} has shape {values.shape} and X has {n} rows; give one number a row.")
+        raise DataError(f"{what} has shape {values.shape} but X has {n} rows; pass one number per row.")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise DataError(f"{what} is {values[bad[0]]} at row {int(bad[0])}; it must be finite (no NaN, no inf).")

@@ -1,14 +1,15 @@
-"""How well a generalised linear model fits: deviance, Pearson's chi-squared, dispersion, likelihood.
+"""Goodness of fit of generalised linear models: deviance, Pearson's chi-squared, dispersion, likelihood.
 
     deviance  D = sum_i w_i d(y_i, mu_i)                                                                       (1)
     Pearson   chi2 = sum_i w_i (y_i - mu_i)^2 / V(mu_i),    dispersion = chi2 / (N - p)                        (2)
 
-N is the sum of weights, p the rank. The deviance of an intercept alone follows from one number summed on the way: the
-deviance is a Bregman divergence, so for any m
+N is the sum of weights, p the rank. The null deviance is computed in the same pass: the deviance is a Bregman
+divergence, so for any m
 
     sum_i w_i d(y_i, ybar) = sum_i w_i d(y_i, m) - W d(ybar, m)                                                (3)
 
-With an offset the intercept alone is fitted, by Newton's method. For classes, p_i the probability of the one observed,
+With an offset the intercept-only model is fitted by Newton's method. For classes, with p_i the probability of the
+observed class,
 
     D = -2 sum_i w_i log p_i,    chi2 = sum_i w_i (1 / p_i - 1),    D_null = -2 sum_k W_k log(W_k / W)         (4)
 """
@@ -60,7 +61,7 @@ class Quality(NamedTuple):
     df: float
 
 
-# log p(y; mu, phi) = a(phi) + b log y - d(y, mu) / (2 phi): the power b, by family. The likelihood then needs no pass.
+# b of log p(y; mu, phi) = a(phi) + b log y - d(y, mu) / (2 phi), by family; the likelihood then needs no extra pass.
 _LOG_POWER = {"normal": 0.0, "gamma": -1.0, "inverse_gaussian": -1.5}
 
 
@@ -74,7 +75,7 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fitted(Sum):
-    """Sums over rows of (1), (2), what (3) needs, and the likelihood at a dispersion (None where it is not known)."""
+    """Sums over rows for (1), (2) and (3), and the likelihood at a dispersion (None if it is unknown)."""
 
     deviance: float
     pilot: float
@@ -83,7 +84,7 @@ class _Fitted(Sum):
     count: int
     weight: float
     total: float
-    logs: float  # of y; NaN where none is needed
+    logs: float  # sum of log y, if needed
 
     @classmethod
     def map(cls, chunk: Chunk, params: _Point) -> Self:
@@ -114,12 +115,12 @@ class _Fitted(Sum):
 
 
 def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link: Link) -> Quality:
-    """The quality of a fit on the rows of a run: one pass, or two where the dispersion is estimated first."""
+    """Compute the goodness of fit on the rows of a run, in one pass, or two if the dispersion is estimated first."""
     d = run.source.n_features
     pilot = _pilot(run, family)
     point = _Point(fit.at(problem), family, link, pilot, 1.0 if family.fixed_dispersion else np.nan)
     sums = run.sum(_Fitted, point, "deviance")
-    # The rank of a penalised fit is that of the columns; they are few beside the rows, or the dispersion means little.
+    # For a penalised fit the number of columns is used, which is assumed to be small relative to the number of rows.
     p = fit.rank or d + int(problem.intercept)
     df = sums.weight - p
     with np.errstate(all="ignore"):
@@ -138,7 +139,7 @@ def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link:
 
 @dataclass(frozen=True)
 class _Level(Sum):
-    """Half the deviance of an intercept beside the offset, and its two derivatives (the second expected)."""
+    """Half the deviance of an intercept with the offset, and its two derivatives (the second expected)."""
 
     value: float
     slope: float
@@ -157,7 +158,7 @@ class _Level(Sum):
 
 
 def _null_with_offset(run: Run, problem: GlmProblem, link: Link) -> float:
-    """The deviance of an intercept beside the offset."""
+    """Return the deviance of the intercept-only model with the offset."""
 
     def evaluate(x: Array, order: int) -> Local:
         sums = run.sum(_Level, (problem.loss, float(x[0])), "intercept alone")
@@ -196,7 +197,7 @@ class _Classified(Sum):
 
 
 def quality_of_classes(run: Run, fit: GlmFit, problem: GlmProblem) -> Quality:
-    """The numbers (4) of a classifier on the rows of a run, in one pass."""
+    """Compute (4) for a classifier on the rows of a run, in one pass."""
     sums = run.sum(_Classified, fit.at(problem), "deviance")
     weight = float(sums.totals.sum())
     present = sums.totals[sums.totals > 0]
@@ -206,7 +207,7 @@ def quality_of_classes(run: Run, fit: GlmFit, problem: GlmProblem) -> Quality:
 
 
 def d2_of(run: Run, at: At, family: Family, link: Link) -> float:
-    """1 - D / D_null on the rows of a run: the share of the deviance of the mean that a model explains."""
+    """Return D2 = 1 - D / D_null on the rows of a run, the fraction of the null deviance explained by a model."""
     pilot = _pilot(run, family)
     sums = run.sum(_Fitted, _Point(at, family, link, pilot, np.nan), "deviance")
     null = _null(sums, pilot, family)
@@ -214,7 +215,7 @@ def d2_of(run: Run, at: At, family: Family, link: Link) -> float:
 
 
 def _pilot(run: Run, family: Family) -> float:
-    """A mean near that of the target, inside the family's range."""
+    """Return a value near the mean of the target, inside the family's range."""
     pilot = float(run.origin()[run.source.n_features])
     low, high = family.mean_range
     return pilot if low < pilot < high else min(max(1.0, low), high) / (1.0 + (high == 1.0))

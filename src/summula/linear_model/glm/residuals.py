@@ -5,7 +5,7 @@
     deviance   sign(y - mu) sqrt(w d(y, mu))                                                                   (3)
     working    (y - mu) d eta / d mu                                                                           (4)
 
-Squares of (2) add up to Pearson's chi-squared, those of (3) to the deviance.
+Squares of (2) sum to Pearson's chi-squared, those of (3) to the deviance.
 Reference: McCullagh and Nelder (1989), section 2.4.
 """
 
@@ -27,7 +27,7 @@ KINDS = ("deviance", "pearson", "response", "working")
 
 
 def residuals(kind: str, y: Array, eta: Array, weight: Array | None, family: Family, link: Link) -> Array:
-    """The residuals (1) to (4) of rows with targets y at linear predictors eta."""
+    """Compute the residuals (1) to (4) of rows with targets y at linear predictors eta."""
     mu = link.inverse(eta)
     root = 1.0 if weight is None else np.sqrt(weight)
     with np.errstate(all="ignore"):

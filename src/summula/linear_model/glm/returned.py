@@ -1,12 +1,12 @@
-"""The point of a likelihood that is returned, and how good it is.
+"""Rounding of a solution to the returned point, and its suboptimality.
 
-A solver works with columns about an origin, in double precision: x = (lead, V). What is returned are V and the
-intercept b = lead - V'o in the dtype of the data. Where columns lie far from 0, b cannot hold all digits of the lead,
-and the returned point x_r = (b + V'o, V) is another one. With the gap at x, where the intercept is optimal,
+A solver works with columns about an origin, in double precision: x = (lead, V). Returned are V and the intercept
+b = lead - V'o in the dtype of the data. If columns are far from 0, b cannot represent all digits of the lead, and the
+returned point x_r = (b + V'o, V) differs from x. With the gap at x, where the intercept is optimal,
 
     J(x_r) - min J = (J(x_r) - J(x)) + (J(x) - min J)                                                          (1)
 
-Mostly x_r - x is so small that slope and curvature at x bound the first bracket; else it is summed, in one pass.
+Usually x_r - x is so small that gradient and curvature at x bound the first bracket; else it is computed in one pass.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HALVINGS = 30
 
 
 class Returned(NamedTuple):
-    """A point as it is returned: x_r, its slopes (K, d) and intercepts (K,), and the objective and its gap there."""
+    """A returned point: x_r, its slopes (K, d) and intercepts (K,), and objective and gap there."""
 
     x: Array
     coef: Array
@@ -40,7 +40,7 @@ class Returned(NamedTuple):
 
 
 def point_of(coef: Array, intercept: Array, origin: Array, fit_intercept: bool) -> Array:
-    """x of slopes and intercepts that were returned; leads of several outputs get a mean of 0, which softmax allows."""
+    """Return x for returned slopes and intercepts; leads of several outputs are shifted to mean 0."""
     coef = np.asarray(coef, np.float64)
     if not fit_intercept:
         return coef.ravel()
@@ -51,7 +51,7 @@ def point_of(coef: Array, intercept: Array, origin: Array, fit_intercept: bool) 
 
 
 def rounded(objective: Objective, x: Array) -> Returned:
-    """What is returned for a point."""
+    """Return the rounded point."""
     problem, origin, dtype = objective.problem, objective.origin, objective.run.source.dtype
     theta = x.reshape(problem.outputs, objective.p)
     lead, coef = theta[:, : objective.first], theta[:, objective.first :]
@@ -61,7 +61,7 @@ def rounded(objective: Objective, x: Array) -> Returned:
     if not problem.intercept:
         return Returned(coef.ravel(), coef, np.zeros(problem.outputs))
     several = problem.outputs > 1
-    # Of several outputs only differences count: those of L1 fits are given a mean of 0.
+    # Only differences between outputs matter; for L1 fits intercepts are shifted to mean 0.
     common = float(np.mean(lead[:, 0] - coef @ origin)) if several and problem.l1 else 0.0
     intercept = intercepts(coef, origin, lead[:, 0], np.full(len(coef), -common), dtype=dtype)
     moved = lead + shifts(coef, origin, intercept, lead[:, 0], relative=several)[:, None]
@@ -69,20 +69,20 @@ def rounded(objective: Objective, x: Array) -> Returned:
 
 
 def returned(objective: Objective, x: Array, value: float, gap: float, *, exact: bool = True) -> Returned:
-    """Round a point to what is returned, and judge that by (1); `value` and `gap` are those of x.
+    """Round a point and bound its suboptimality by (1); `value` and `gap` are those of x.
 
-    Without `exact` no pass is made: the first bracket of (1) is then its quadratic model.
+    Without `exact` no pass is made, and the first bracket of (1) is replaced by its quadratic model.
     """
     point = rounded(objective, x)
     cost = _cost(objective, x, point.x - x)
-    if cost > 4 * float(np.finfo(objective.run.source.dtype).eps) * abs(value) and exact:  # (less is rounding)
+    if cost > 4 * float(np.finfo(objective.run.source.dtype).eps) * abs(value) and exact:  # smaller values are rounding
         here = objective(point.x, 1).value + objective.problem.l1 * float(np.abs(point.coef).sum())
         return point._replace(value=here, gap=gap + max(here - value, 0.0))
     return point._replace(value=value, gap=gap + (cost if np.isfinite(cost) else 0.0))
 
 
 def _cost(objective: Objective, x: Array, step: Array) -> float:
-    """About an upper bound on what a small step adds to the objective; infinite when too little is known at x."""
+    """Return an approximate upper bound on the increase of the objective by a small step; infinite if unknown."""
     if not step.any():
         return 0.0
     problem, state = objective.problem, objective.state
@@ -101,18 +101,18 @@ def _cost(objective: Objective, x: Array, step: Array) -> float:
     if problem.l1:
         V = x.reshape(problem.outputs, objective.p)[:, objective.first :]
         by_penalty = problem.l1 * float((np.abs(V + parts[:, objective.first :]) - np.abs(V)).sum())
-    # (Twice the quadratic: the curvature changes on the way.)
+    # Twice the quadratic term, since the curvature changes along the step.
     return abs(float(gradient @ step) + by_penalty) + abs(curved)
 
 
 def with_best_intercept(objective: Objective, x: Array) -> Array:
-    """The same slopes with optimal intercepts, by Newton's method."""
+    """Return the point with the same slopes and optimal intercepts, by Newton's method."""
     K, p = objective.problem.outputs, objective.p
     here = objective(x, 1)
     for _ in range(_NEWTON_STEPS):
         sums, _ = objective.state.last()
         slope, inner = here.gradient.reshape(K, p)[:, 0], sums.inner
-        several = inner.trace() if K > 1 else 0.0  # all intercepts alike: softmax cannot see that
+        several = inner.trace() if K > 1 else 0.0  # softmax is invariant to a common intercept
         step = -np.linalg.lstsq(inner + several, slope, rcond=None)[0]
         promise = -float(slope @ step)
         if not promise > 1e-30 * (abs(here.value) + 1e-300):
@@ -121,7 +121,7 @@ def with_best_intercept(objective: Objective, x: Array) -> Array:
             theta = x.reshape(K, p).copy()
             theta[:, 0] += step
             there = objective(theta.ravel(), 1)
-            # (Near the optimum values differ by rounding only; there the slope tells.)
+            # Near the optimum values differ by rounding only, so the gradient decides.
             left = there.gradient.reshape(K, p)[:, 0]
             if there.value <= here.value or float(left @ left) < float(slope @ slope) / 4:
                 break

@@ -1,13 +1,13 @@
-"""Whether an unpenalised fit to classes has an answer: found out only when the fit looks as if it had none.
+"""Detection of separation in unpenalised classification fits, checked only if the fit looks suspicious.
 
-If a direction d has d'x on the right side of every row, and not 0 everywhere, the likelihood grows along it for ever
-(Albert and Anderson 1984). A solver stops somewhere on the way, where the curvature along d is about the tolerance it
-was given: so the score of some row, eta = z'theta, has a large standard error, |z'F| with F F' = H^+. Since
+If a direction d has no row on the wrong side, and not all on the boundary, the likelihood increases along it without
+bound (Albert and Anderson 1984). A solver stops where the curvature along d is about its tolerance, so the score of
+some row, eta = z'theta, has a large standard error, |z'F| with F F' = H^+. Since
 
     |z'F| <= sum_j max_i |z_ij| |F_j|                                                                          (1)
 
-most fits are cleared by the right-hand side, which is known; some by one pass for the left-hand side, over rows with
-far-out scores; and the linear programs of `optimize/separation.py` decide the rest.
+most fits are cleared by the right-hand side, which is already available; some by one pass for the left-hand side, over
+rows with extreme scores; and the linear programs of `optimize/separation.py` decide the rest.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["Found", "separation_of_fit"]
 
 Array = NDArray[Any]
 
-_FAR = 4.0  # scores that a separated row has at least, at any usual tolerance; other links than logit
-_NEAR = 1.3  # reach the same probability sooner
-_BEYOND = 15.0  # scores that are suspect where no standard error is known
-_UNSURE = 5.0  # standard error of a score
-_LOOK_BYTES = 2**26  # of the leading rows of a stream
+_FAR = 4.0  # minimum score of a separated row, at usual tolerances, for the logit link
+_NEAR = 1.3  # the same for other links, which reach the same probability at smaller scores
+_BEYOND = 15.0  # suspicious score if no standard error is known
+_UNSURE = 5.0  # suspicious standard error of a score
+_LOOK_BYTES = 2**26  # size of the leading rows of files that are used
 _TIE = 1e-9
 
 
 class Found(NamedTuple):
-    """A separation: its kind, the columns, and how many leading rows it was decided on (all were checked)."""
+    """A separation: its kind, its columns, and the number of leading rows used to find it (all were checked)."""
 
     kind: str
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class Found(NamedTuple):
 
 
 def separation_of_fit(run: Run, problem: GlmProblem, fit: GlmFit) -> Found | None:
-    """The separation of the classes if the fit is suspicious and they are separated; else None."""
+    """Return the separation of the classes if the fit is suspicious and they are separated, else None."""
     classes = (Logistic, Multinomial, BinaryProbit, BinaryCLogLog)
     if problem.penalised or problem.low is not None or not isinstance(problem.loss, classes):
         return None
@@ -60,7 +60,7 @@ def separation_of_fit(run: Run, problem: GlmProblem, fit: GlmFit) -> Found | Non
 
 
 def _may_be(fit: GlmFit, problem: GlmProblem) -> bool:
-    """Whether (1) leaves it open."""
+    """Whether (1) does not rule out separation."""
     if fit.half_inverse is None or fit.largest is None or fit.free is None or fit.free.shape[1]:
         return True
     size = np.concatenate([np.ones(int(problem.intercept)), fit.largest])
@@ -77,7 +77,7 @@ def _looks_so(run: Run, problem: GlmProblem, fit: GlmFit) -> bool:
 
 @dataclass(frozen=True)
 class _Doubt(Sum):
-    """Over rows with far-out scores: the largest difference of two, its largest error, and how free it may move."""
+    """Over rows with extreme scores: the largest score difference, its largest standard error, and its freedom."""
 
     score: float = field(metadata=merged_by(max))
     error: float = field(metadata=merged_by(max))
@@ -95,7 +95,7 @@ class _Doubt(Sum):
     def _of_block(cls, chunk: Chunk, at: At, F: Array | None, N: Array | None) -> Self:
         w = row_weights(chunk, at.class_weight)
         eta = linear_predictor(chunk, at)
-        # How far each score is below the best one; a single score is compared with 0.
+        # Difference of each score to the best one; a single score is compared with 0.
         below = np.abs(eta) if eta.shape[1] == 1 else eta.max(axis=1, keepdims=True) - eta
         if w is not None:
             below[w == 0] = 0.0
@@ -115,7 +115,7 @@ class _Doubt(Sum):
 
 
 def _to_the_best(u: Array, below: Array) -> Array:
-    """What belongs to the difference between each score and the best one."""
+    """Return the values for the differences between each score and the best one."""
     return u if u.shape[1] == 1 else u - u[np.arange(len(u)), below.argmin(axis=1)][:, None]
 
 
@@ -136,7 +136,7 @@ def _decided(run: Run, problem: GlmProblem) -> Found | None:
     if w is not None and not w.all():
         chunk = chunk.take(np.flatnonzero(w > 0))
     X, y = chunk.X if chunk.is_sparse else chunk.block(), chunk.target
-    if K == 2 and ((y > 0) & (y < 1)).any():  # a proportion stands for rows of both classes
+    if K == 2 and ((y > 0) & (y < 1)).any():  # a proportion represents rows of both classes
         both = np.concatenate([np.flatnonzero(y > 0), np.flatnonzero(y < 1)])
         X, y = X[both], np.repeat([1.0, 0.0], [np.count_nonzero(y > 0), np.count_nonzero(y < 1)])
     codes = y.astype(np.int64)
@@ -159,7 +159,7 @@ def _decided(run: Run, problem: GlmProblem) -> Found | None:
 
 @dataclass(frozen=True)
 class _Margin(Sum):
-    """The smallest margin of a row, as a share of what its terms add up to without their signs."""
+    """The smallest margin of a row, relative to the sum of the absolute values of its terms."""
 
     least: float = field(metadata=merged_by(min))
 

@@ -1,12 +1,12 @@
-"""Fitting a generalised linear model: the one optimisation behind LogisticRegression and the GLM regressors.
+"""Solver for generalised linear models with smooth penalties.
 
 Minimises J of `glm/objective.py`:
 
-1. **Start.** The same problem on the leading eighth of the rows, and so on down to a few thousand. A fit on m rows is
-   within about sqrt(p/m) of the fit on all, so two or three passes over all rows remain.
-2. **Newton** (`optimize/solvers/newton_method.py`) where the Hessian is affordable: insensitive to the columns' scales.
-   **L-BFGS** (`glm/lbfgs.py`) where it is not (many classes or columns).
-3. **How good.** The bounds of `glm/gap.py`, for the point that is returned (`glm/returned.py`).
+1. **Initialisation.** The same problem is solved on the leading eighth of the rows, recursively down to a few thousand.
+   A fit on m rows is within about sqrt(p/m) of the fit on all, so two or three passes over all rows remain.
+2. **Newton's method** (`optimize/solvers/newton_method.py`) if the Hessian is affordable, invariant to column scales;
+   **L-BFGS** (`glm/lbfgs.py`) otherwise (many classes or columns).
+3. **Suboptimality.** The bounds of `glm/gap.py`, for the returned point (`glm/returned.py`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = ["first_guess", "representative", "solve"]
 
 Array = NDArray[Any]
 
-_LEVEL = 8  # each level of the start has so many times fewer rows
-_LEADING_VALUES = 2**23  # most values of leading rows, which are held in memory
-_FEWEST = 2_048  # rows of the lowest level, and
+_LEVEL = 8  # ratio of the numbers of rows of consecutive initialisation levels
+_LEADING_VALUES = 2**23  # maximum number of values of leading rows, which are kept in memory
+_FEWEST = 2_048  # minimum number of rows of the lowest level
 _ROWS_PER_PARAMETER = 4
 _ROUGH = 1e-5  # tolerance of the levels below the last
-_ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # of the objective, by how products are computed
+_ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # relative rounding error of the objective, by dtype of the products
 
 
 def solve(
@@ -52,12 +52,12 @@ def solve(
 ) -> GlmFit:
     """Minimise (1) on the rows of a run.
 
-    `offer` is given a function that returns the fit so far, at each point that a later pass would improve; `start` are
-    intercepts and slopes to begin with.
+    `offer` is called with a function that returns the fit so far, at each intermediate point; `start` are initial
+    intercepts and slopes.
     """
     run.keep_rows()
     source = run.source
-    # Models through the origin stay about 0, and so do sparse rows unless they lie far from there.
+    # Models without an intercept use the origin 0, and so do sparse rows unless they are far from 0.
     d = source.n_features
     origin = run.origin()[:d] if problem.intercept else np.zeros(d)
     if start is None:
@@ -88,14 +88,14 @@ def solve(
     if objective.stop:
         solution = replace(solution, status="stopped", converged=False)
     if not np.isfinite(solution.value):
-        raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
+        raise DataError("The loss is infinite at the starting point; scale the columns, or choose another link.")
     if problem.penalty == 0 and problem.low is None:
         solution = replace(solution, x=_shortest(objective, solution))
     return _finished(objective, solution)
 
 
 def _shortest(objective: Objective, solution: Solution) -> Array:
-    """The same fit with the shortest slopes, where the data leave some directions free."""
+    """Return the equivalent solution of minimum norm, if the data do not determine all directions."""
     x: Array = solution.x
     curved = objective.state.curved
     free = np.empty((len(x), 0)) if curved is None else curved.factor.null_space()
@@ -103,7 +103,7 @@ def _shortest(objective: Objective, solution: Solution) -> Array:
         return x
     slopes = objective.penalised(np.ones(len(x))) > 0
     shorter = np.asarray(x - free @ np.linalg.lstsq(free[slopes], x[slopes])[0])
-    # Directions of almost no curvature, as near an infinite answer, are not free: there the value tells.
+    # Directions of tiny curvature, as for a diverging solution, are not free: the value decides.
     value = objective(shorter, 1).value
     sums, _ = objective.state.last()
     return shorter if value <= solution.value + 1e-12 * abs(solution.value) + 1e-14 * sums.weight else x
@@ -113,7 +113,7 @@ def _shortest(objective: Objective, solution: Solution) -> Array:
 
 
 def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Array, Factor | None]:
-    """A point near the answer and the factor of a rough Hessian (None: there is none), from the leading rows."""
+    """Return a starting point and the factor of an approximate Hessian (or None), from the leading rows."""
     p = int(problem.intercept) + run.source.n_features
     q = p * problem.outputs
     fewer = min(rows // _LEVEL, int(_LEADING_VALUES / max(run.source.width, 1.0)))
@@ -147,7 +147,7 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
 
 
 def representative(few: Run, problem: GlmProblem) -> bool:
-    """Whether leading rows can tell: every class is among them, and the targets vary."""
+    """Whether the leading rows are representative: they contain all classes, and the targets vary."""
     chunk = few.source.chunk(0, few.source.n_rows)
     values = chunk.target if chunk.weight is None else chunk.target[chunk.weight > 0]
     classes = problem.outputs if problem.outputs > 1 else 2
@@ -158,7 +158,7 @@ def representative(few: Run, problem: GlmProblem) -> bool:
 
 
 def first_guess(run: Run, problem: GlmProblem, rows: int) -> Array:
-    """No slopes, and an intercept that fits the mean; through the origin, a least-squares fit of the link of y."""
+    """Return zero slopes and the intercept of the mean; without an intercept, a least-squares fit to the link of y."""
     p = int(problem.intercept) + run.source.n_features
     theta = np.zeros((problem.outputs, p))
     if problem.outputs > 1 or problem.link is None:
@@ -183,7 +183,7 @@ def first_guess(run: Run, problem: GlmProblem, rows: int) -> Array:
 
 
 def _finished(objective: Objective, solution: Solution) -> GlmFit:
-    """Judge the point reached; unpenalised fits get their Hessian there, for inference."""
+    """Bound the suboptimality of the solution; for unpenalised fits compute the Hessian there, for inference."""
     problem, x = objective.problem, solution.x
     fresh = objective.state.curved is not None and np.array_equal(objective.state.curved.x, x)
     if problem.penalty == 0 and not fresh and objective.affordable():

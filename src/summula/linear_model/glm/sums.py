@@ -1,6 +1,6 @@
-"""What a generalised linear fit adds up over the rows: loss, slope and curvature at a point.
+"""Sums over rows for generalised linear models: loss, gradient and Hessian at a point.
 
-Row x_i has the linear predictors eta_i = b + V'(x_i - o) + offset_i, one for each of K outputs (K = 1 but for softmax);
+Row x_i has the linear predictors eta_i = b + V'(x_i - o) + offset_i, one for each of K outputs (K > 1 for softmax);
 o is an origin near the mean, which makes the sums accurate and intercept and slopes nearly independent. With
 z_i = (1, x_i - o), theta = (b; V) and the loss l of `summula.losses`,
 
@@ -8,7 +8,7 @@ z_i = (1, x_i - o), theta = (b; V) and the loss l of `summula.losses`,
     dL/dtheta = sum_i w_i z_i s_i',       s_i = dl/deta                                                        (2)
     H         = sum_i w_i C_i (x) z_i z_i',   C_i = d2l/deta2 (K x K), or its expectation over y                (3)
 
-All three come from one pass over a block of rows while it is in cache. H is laid out output by output.
+All three are computed in one pass over a block of rows while it is in cache. H is ordered output by output.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_WIDE_ROWS = 512  # of softmax: so many rows at once, each as wide as all parameters
+_WIDE_ROWS = 512  # rows per block for softmax, each as wide as all parameters
 
 
 class At(NamedTuple):
-    """The point where a pass sums, and how.
+    """Point of evaluation and options of a pass.
 
-    theta has shape (1 + d, K) with an intercept, else (d, K). `order` 1 asks for (1) and (2), 2 also for (3).
-    `expected` takes the expectation of C (Fisher's information), which is never negative and what inference uses.
-    `class_weight` multiplies the weight of a row by that of its class; `support` is a family that checks y on the way;
-    `extent` asks for the largest values of the columns.
+    theta has shape (1 + d, K) with an intercept, else (d, K). `order` 1 requests (1) and (2), 2 also (3).
+    `expected` uses the expectation of C (Fisher information), which is non-negative and used for inference.
+    `class_weight` multiplies the weight of a row by that of its class; `support` is a family that checks y;
+    `extent` requests the largest absolute values of the columns.
     """
 
     loss: Loss
@@ -68,7 +68,7 @@ class At(NamedTuple):
 
 
 def row_weights(chunk: Chunk, class_weight: Array | None) -> Array | None:
-    """Weights of the rows, times those of their classes; None when all are 1."""
+    """Return the weights of the rows times those of their classes; None if all are 1."""
     if class_weight is None:
         return chunk.weight
     assert chunk.codes is not None
@@ -77,7 +77,7 @@ def row_weights(chunk: Chunk, class_weight: Array | None) -> Array | None:
 
 
 def weighted_rows(chunk: Chunk, class_weight: Array | None) -> tuple[Chunk, Array | None]:
-    """The rows that have a weight, and their weights: at the others a loss may be infinite, and 0 times that is NaN."""
+    """Return the rows with positive weight and their weights; at others an infinite loss times 0 would be NaN."""
     w = row_weights(chunk, class_weight)
     if w is None or w.all():
         return chunk, w
@@ -86,7 +86,7 @@ def weighted_rows(chunk: Chunk, class_weight: Array | None) -> tuple[Chunk, Arra
 
 
 def block_of(chunk: Chunk, origin: Array, intercept: bool, use: str | None = None) -> Array:
-    """The rows z_i, dense; without the indicators of factors. `use` names a scratch block to write them into."""
+    """Return the dense rows z_i, without the indicators of factors; `use` is the name of a scratch block."""
     first = int(intercept)
     if chunk.has_factors:
         chunk = replace(chunk, rows=chunk.rows.dense)
@@ -109,7 +109,7 @@ def _sparse_predictor(chunk: Chunk, point: At) -> Array:
 
 
 def moved_to_origin(chunk: Chunk, point: At) -> tuple[Chunk, At]:
-    """Sparse rows about the origin, once for all sums of a pass; nothing to do where it is 0."""
+    """Return sparse rows about the origin, computed once for all sums of a pass."""
     if not chunk.is_sparse or not point.origin.any():
         return chunk, point
     return replace(chunk, rows=chunk.rows.about(point.origin)), point._replace(origin=np.zeros_like(point.origin))
@@ -150,9 +150,9 @@ class Slopes(Sum):
     slope : ndarray of shape (p, K)
     hessian : ndarray of shape (p K, p K), or None
     inner : ndarray of shape (K, K)
-        The block of H that belongs to the intercepts: sum of w C.
+        Block of H of the intercepts: sum of w C.
     largest : ndarray of shape (d,)
-        The largest |x_j - o_j|; empty unless asked for.
+        Largest |x_j - o_j|; empty unless requested.
     weight : float
     """
 
@@ -186,18 +186,18 @@ class Slopes(Sum):
 
 
 def _check_support(chunk: Chunk, family: Any) -> None:
-    """Raise for the first target with a weight that the family cannot have; missing ones are named elsewhere."""
+    """Raise for the first target with positive weight outside the support; missing targets are reported elsewhere."""
     assert chunk.y is not None
-    looked_at = np.isfinite(chunk.y[:, 0])
+    checked = np.isfinite(chunk.y[:, 0])
     if chunk.weight is not None:
-        looked_at &= chunk.weight > 0
-    rows = np.flatnonzero(looked_at)
+        checked &= chunk.weight > 0
+    rows = np.flatnonzero(checked)
     bad = family.find_unsupported(chunk.y[rows, 0])
     if bad is not None:
         row, words = int(rows[bad[0]]), bad[1]
         raise DataError(
             "Some value(s) of y are out of the valid range of the loss: "
-            f"y is {chunk.y[row, 0]:g} at row {chunk.start + row}, and {words}."
+            f"y is {chunk.y[row, 0]:g} at row {chunk.start + row}, but {words}."
         )
 
 
@@ -208,12 +208,12 @@ class _Softmax(NamedTuple):
     p: Array
 
 
-# Losses whose curvature does not depend on y, so that it is its own expectation.
+# Losses whose curvature does not depend on y, so that observed and expected curvature agree.
 CANONICAL = (Squared, Logistic, PoissonLog, Multinomial)
 
 
 def derivatives_at(point: At, y: Array, eta: Array, w: Array | None) -> tuple[float, Array, Any]:
-    """The weighted value, and the weighted slope (n, K) and curvature (n,) of each row (`_Softmax` for K > 1)."""
+    """Return the weighted value, and the weighted slope (n, K) and curvature (n,) of each row (`_Softmax` if K > 1)."""
     loss = point.loss
     if isinstance(loss, Multinomial):
         value, slope, _ = loss.derivatives(y, eta)
@@ -237,7 +237,7 @@ def _total(value: Array, w: Array | None) -> float:
 
 
 def inner_of(curvature: Any) -> Array:
-    """The block of H that belongs to the intercepts."""
+    """Return the block of H of the intercepts."""
     if isinstance(curvature, _Softmax):
         weighted = curvature.p * curvature.weight[:, None]
         return np.diag(weighted.sum(axis=0)) - product(aligned(weighted).T, curvature.p)
@@ -245,7 +245,7 @@ def inner_of(curvature: Any) -> Array:
 
 
 def _pairs(curvature: Any, outputs: int) -> Any:
-    """The weights of z z' in each block (k, l), k <= l, of H."""
+    """Yield the weights of z z' in each block (k, l), k <= l, of H."""
     if not isinstance(curvature, _Softmax):
         yield 0, 0, curvature
         return
@@ -256,7 +256,7 @@ def _pairs(curvature: Any, outputs: int) -> Any:
 
 
 def dense_sums(block: Array, slope: Array, curvature: Any, point: At) -> tuple[Array, Array | None, Array]:
-    """Slope, Hessian and largest values of the columns of a block of rows, which order 2 scales in place."""
+    """Return gradient, Hessian and largest absolute values of a block of rows, which is scaled in place for order 2."""
     outputs = slope.shape[1]
     gradient = product(block.T, slope.astype(block.dtype)).astype(np.float64, copy=False)
     largest = np.zeros(0)
@@ -266,7 +266,7 @@ def dense_sums(block: Array, slope: Array, curvature: Any, point: At) -> tuple[A
     if point.order < 2:
         return gradient, None, largest
     if outputs == 1 and not isinstance(curvature, _Softmax):
-        # NumPy sees a matrix times its own transpose and computes one half (syrk), outside the GIL.
+        # NumPy recognises a matrix times its own transpose and computes one triangle (syrk), without the GIL.
         block *= np.sqrt(np.maximum(curvature, 0.0)).astype(block.dtype)[:, None]
         return gradient, (block.T @ block).astype(np.float64, copy=False), largest
     return gradient, _softmax_hessian(block, curvature), largest
@@ -275,11 +275,11 @@ def dense_sums(block: Array, slope: Array, curvature: Any, point: At) -> tuple[A
 def _factor_sums(
     chunk: Chunk, block: Array, slope: Array, curvature: Any, point: At
 ) -> tuple[Array, Array | None, Array]:
-    """Dense columns as they are; the rest of slope and Hessian by the codes of the factors."""
+    """Compute the sums of dense columns by products, and those of factors by their codes."""
     from summula.linear_model.glm.kernels import add_by_level, add_level_products
 
     rows, first, width, outputs = chunk.rows, int(point.intercept), block.shape[1], slope.shape[1]
-    if outputs > 1:  # softmax: written out, a few rows at a time
+    if outputs > 1:  # softmax: as dense rows, a few at a time
         plain = replace(chunk, rows=chunk.dense(chunk.dtype))
         return dense_sums(block_of(plain, point.origin, point.intercept), slope, curvature, point)
     p = first + chunk.n_features
@@ -305,7 +305,7 @@ def _factor_sums(
 
 
 def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
-    """Sum of w (diag(p) - p p') (x) z z': K Gram matrices less that of the rows p (x) z."""
+    """Compute the sum of w (diag(p) - p p') (x) z z': K Gram matrices minus that of the rows p (x) z."""
     w, p = curvature
     n, width, outputs = len(block), block.shape[1], p.shape[1]
     blocks = np.zeros((outputs, width, outputs, width))
@@ -349,7 +349,7 @@ def _sparse_sums(chunk: Chunk, slope: Array, curvature: Any, point: At) -> tuple
             H[m, :, k] = Hkm
     largest = np.zeros(d if point.extent else 0)
     if point.extent:
-        if not X.has_canonical_format:  # entries of one place add up
+        if not X.has_canonical_format:  # duplicate entries are added
             X = X.copy()
             X.sum_duplicates()
         np.maximum.at(largest, X.indices, np.abs(X.data))
@@ -358,7 +358,7 @@ def _sparse_sums(chunk: Chunk, slope: Array, curvature: Any, point: At) -> tuple
 
 @dataclass(frozen=True)
 class Diagonal(Sum):
-    """The diagonal of H, of shape (p, K): how a solver scales its variables when H itself is too large."""
+    """The diagonal of H, of shape (p, K), used to scale variables if H itself is too large."""
 
     diagonal: Array
 
@@ -388,7 +388,7 @@ class Diagonal(Sum):
 
 @dataclass(frozen=True)
 class ClassTotals(Sum):
-    """The weight of each class; `params` is how many classes there are."""
+    """The total weight of each class; `params` is the number of classes."""
 
     totals: Array
 

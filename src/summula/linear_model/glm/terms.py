@@ -34,7 +34,7 @@ Array = NDArray[Any]
 
 
 def terms_of(model: DiagnosedGlm) -> dict[str, Array]:
-    """The places of each term's coefficients: numeric columns first, then factors."""
+    """Return the indices of each term's coefficients: numeric columns first, then factors."""
     names = getattr(model, "feature_names_in_", None)
     inputs = [f"x{j}" for j in range(model.n_features_in_)] if names is None else [str(name) for name in names]
     levels = getattr(model, "factor_levels_", {})
@@ -48,14 +48,14 @@ def terms_of(model: DiagnosedGlm) -> dict[str, Array]:
 
 
 def tested_terms(model: DiagnosedGlm, kind: str, given: tuple[Any, ...] | None) -> TermTests:
-    """The tests of every term; (2) refits the model without each, on the training data `given`."""
+    """Compute the tests of all terms; (2) refits the model without each, on the training data `given`."""
     terms = terms_of(model)
     statistic = np.array(
         [_wald(model, at) for at in terms.values()]
         if kind == "wald"
         else [_ratio(model, name, j, given) for j, name in _inputs(model)]
     )
-    if kind != "wald":  # in the order of the columns: put in that of the terms
+    if kind != "wald":  # reorder from columns to terms
         order = [name for _, name in _inputs(model)]
         statistic = statistic[[order.index(name) for name in terms]]
     df = np.array([len(at) for at in terms.values()])
@@ -84,20 +84,20 @@ def _ratio(model: DiagnosedGlm, name: str, j: int, given: tuple[Any, ...] | None
     from sklearn.base import clone
 
     if given is None:
-        raise DataError("Likelihood-ratio tests refit the model, which needs the training data again: give X and y.")
+        raise DataError("Likelihood-ratio tests refit the model, which needs the training data: pass X and y.")
     X, y, *rest = given
     smaller = clone(model).fit(_without(X, name, j), y, *rest)
     return float((smaller.deviance_ - model.deviance_) / model.dispersion_)
 
 
 def _without(X: Any, name: str, j: int) -> Any:
-    """The features without one column."""
+    """Return the features without one column."""
     if isinstance(X, Scan):
         return X.select([column for column in X.columns if column != name])
     if collection_reader(X) is not None:
         if not hasattr(X, "columns"):
             raise DataError(
-                "Likelihood-ratio tests on a Dask array are not there; use a Dask dataframe, or Wald tests."
+                "Likelihood-ratio tests are not supported for Dask arrays; use a Dask dataframe, or Wald tests."
             )
         return X.drop(columns=[name])
     if is_frame(X):
