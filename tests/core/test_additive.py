@@ -275,7 +275,7 @@ def test_weights_of_one_of_two_models_are_weights_of_both() -> None:
 def test_robust_errors_need_the_rows_again() -> None:
     X, y, _ = data()
     model = LinearRegression().fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
-    with pytest.raises(summula.DataError, match="needs the training rows again"):
+    with pytest.raises(summula.DataError, match="needs the training rows"):
         model.summary(cov="HC3")
     expected = LinearRegression().fit(X, y).summary(cov="HC3").std_error
     np.testing.assert_allclose(model.summary(X, y, cov="HC3").std_error, expected, rtol=1e-9)
@@ -383,7 +383,7 @@ def test_nearly_dependent_columns_are_warned_of(how: str) -> None:
     with pytest.warns(summula.AccuracyWarning) as caught:
         acts[how]()
     said = one_sentence(str(caught[0].message), "LinearRegression", "digits", "condition", "fit on all rows at once")
-    assert any(f"about {digits} digits" in said for digits in (2, 3, 4)), said
+    assert any(f"about {digits} accurate digits" in said for digits in (2, 3, 4)), said
 
 
 def test_a_warning_is_no_exaggeration() -> None:

@@ -227,7 +227,7 @@ def test_what_a_parameter_cannot_be_is_said(options, words):
 def test_targets_that_cannot_be_are_said():
     X, y = rows()
     for loss, target, words in (
-        ("squared_error", 1e200 * y, "divide it by a constant"),
+        ("squared_error", 1e200 * y, "rescale it"),
         ("squared_error", np.where(y > 1, np.inf, y), "infinite value"),
         ("squared_error", np.where(y > 1, np.nan, y), "missing value"),
         ("poisson", y, "non-negative y and sum(y) > 0"),

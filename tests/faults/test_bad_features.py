@@ -272,7 +272,7 @@ def test_values_whose_squares_overflow_are_named() -> None:
     X = np.random.default_rng(0).normal(size=(30, 4))
     X[:, 2] *= 1e200
     for model in (StandardScaler(), PolynomialRegression()):
-        refused("Column 2 holds values so large", "divide it by a constant", by=model, X=X, y=X[:, 0])
+        refused("Column 2 contains values so large", "rescale it", by=model, X=X, y=X[:, 0])
     np.testing.assert_allclose(StandardScaler(with_std=False).fit(X).mean_, X.mean(axis=0))
 
 
@@ -395,7 +395,7 @@ def test_constant_columns_are_named_once_at_the_users_line(X: Any, names: str) -
     with pytest.warns(summula.CollinearityWarning) as caught:
         model = LinearRegression().fit(X, y)
     assert len(caught) == 1
-    one_sentence(str(caught[0].message), names, "constant or a combination", "drop columns or use Ridge")
+    one_sentence(str(caught[0].message), names, "constant or a linear combination", "drop columns or use Ridge")
     assert caught[0].filename == __file__
     assert np.isfinite(model.predict(X)).all()
     assert np.all(model.coef_[X.std(axis=0) == 0] == 0)

@@ -139,7 +139,7 @@ def test_an_offset_may_be_a_column(constructor: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"exposure": np.r_[np.ones(29), 0.0]}, ["exposure is 0 at row 29", "above 0"]),
+    ({"exposure": np.r_[np.ones(29), 0.0]}, ["exposure is 0 at row 29", "must be positive"]),
     ({"offset": np.r_[np.nan, np.zeros(29)]}, ["offset is nan at row 0"]),
     ({"offset": np.zeros(7)}, ["offset has shape (7,)", "30 rows"]),
     ({"offset": "o"}, ["offset='o' is a column name"]),

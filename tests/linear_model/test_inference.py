@@ -341,7 +341,7 @@ def test_a_row_that_fits_itself_does_not_break_hc3():
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [(Ridge(1.0), "alpha=1.0 pulls"), (Ridge([0.0, 1.0]), "unpenalised"), (Ridge(0.0, positive=True), "positive=True"),
+    [(Ridge(1.0), "alpha=1.0 biases"), (Ridge([0.0, 1.0]), "unpenalised"), (Ridge(0.0, positive=True), "positive=True"),
      (LinearRegression(positive=True), "positive=True")],
 )  # fmt: skip
 def test_penalised_and_constrained_fits_refuse_and_say_why(model, words):
@@ -405,7 +405,7 @@ class TestRowsAgain:
         model = kind().fit(X, y)
         model.summary(cov="HC1")  # the caller still has them
         del X
-        with pytest.raises(DataError, match="training rows again"):
+        with pytest.raises(DataError, match="needs the training rows"):
             model.summary(cov="HC1")
 
     def test_columns_by_name(self, kind, constructor):

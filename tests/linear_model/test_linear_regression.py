@@ -616,7 +616,7 @@ def test_a_column_whose_coefficient_would_be_infinite_is_refused(rows, dtype, si
     X, y = data(rows)
     X = (X * [1.0, size, 1.0]).astype(dtype)
     for positive in (False, True):
-        with pytest.raises(DataError, match=rf"Column 1 holds values so small.*exceeds the largest {dtype}; multiply"):
+        with pytest.raises(DataError, match=rf"Column 1 has values so small.*overflows {dtype}; rescale"):
             LinearRegression(positive=positive).fit(X, y.astype(dtype))
     assert np.isfinite(Ridge().fit(X, y.astype(dtype)).coef_).all()
 

@@ -230,7 +230,7 @@ def test_the_risk_at_zero_is_zero_and_its_slope_is_not() -> None:
 
 
 def test_the_risk_wants_signs() -> None:
-    with pytest.raises(ValueError, match="labels of -1 and 1"):
+    with pytest.raises(ValueError, match="labels -1 and 1"):
         perceptron_risk(np.zeros(2), CORNERS, [0, 1, 1, 0])
     with pytest.raises(ValueError, match="one weight per column"):
         perceptron_risk(np.zeros(3), CORNERS, [1, 1, 1, 1])

@@ -57,5 +57,5 @@ def test_what_cannot_be_meant() -> None:
         erm([3], X, Y)
     with pytest.raises(DataError, match=r"A hypothesis returned predictions of shape \(1,\) for 5 rows"):
         empirical_risk(lambda X: np.zeros(1), X, Y)
-    with pytest.raises(DataError, match="There are no rows"):
+    with pytest.raises(DataError, match="X has no rows"):
         empirical_risk(stump(0.0), X[:0], Y[:0])

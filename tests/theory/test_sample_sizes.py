@@ -95,7 +95,7 @@ def test_inequalities_are_true_and_ordered() -> None:
         ({"epsilon": 0.1}, "Pass exactly one of hypotheses, bits and vc"),
         ({"epsilon": 0.1, "hypotheses": 3, "bits": 3}, "Pass exactly one of hypotheses, bits and vc"),
         ({"epsilon": 0.1, "hypotheses": 3, "vc": 3}, "Pass exactly one of hypotheses, bits and vc"),
-        ({"epsilon": 0, "vc": 3}, "epsilon must lie between 0 and 1"),
+        ({"epsilon": 0, "vc": 3}, "epsilon must be in the range"),
         ({"epsilon": 0.1, "vc": -1}, "vc must be an int >= 0"),
         ({"epsilon": 0.1, "vc": 1.5}, "vc must be an int >= 0"),
         ({"epsilon": 0.1, "hypotheses": 0}, "hypotheses must be at least 1"),

@@ -1,6 +1,6 @@
-"""The certificate of a least-squares fit, checked from the data by orthogonal factors, whatever the solver did.
+"""The certificate of a least-squares fit, verified from the data by an orthogonal factorisation.
 
-At the stated point (v, b) the objective is summed from residuals. Lower bounds: equation (6) or (7) of
+At the stated point (v, b) the objective is computed from residuals. Lower bounds: equation (6) or (7) of
 `least_squares/solver.py` with H applied through a triangular factor of the rows; for sparse data too wide for that,
 
     P(v) - min P <= ||g||^2 / alpha                                                     (alpha > 0, P strongly convex)
@@ -39,10 +39,10 @@ Array = NDArray[np.float64]
 )
 @dataclass(frozen=True)
 class LeastSquaresCertificate(SummedCertificate):
-    """How far a least-squares fit is from the smallest sum of squares (plus penalty).
+    """Bound on the suboptimality of a least-squares fit.
 
-    `coef` (n_features, n_targets), `intercept`, `alpha` (one a target) and `positive` say which point of which
-    problem; `scale` is the variation of y, against which rounding is judged.
+    `coef` (n_features, n_targets), `intercept`, `alpha` (one per target) and `positive` define the point and the
+    problem; `scale` is the total sum of squares of y, to which rounding errors are relative.
     """
 
     coef: Array
@@ -56,7 +56,7 @@ class LeastSquaresCertificate(SummedCertificate):
     _supervised = True
 
     def confirms(self, value: float, gap: float) -> bool:
-        """Whether these are what is stated, up to rounding."""
+        """Whether the values agree with the stated ones, up to rounding."""
         rounding = self.unit * (self.scale + self.primal)
         same = value == self.primal or abs(value - self.primal) <= rounding + 1e-9 * self.primal
         return bool(same and gap <= self.gap * (1 + 1e-6) + rounding)
@@ -69,25 +69,25 @@ class LeastSquaresCertificate(SummedCertificate):
 
 @np.errstate(over="ignore", invalid="ignore")
 def objective_and_gap(run: Run, problem: Problem, coef: Array, intercept: Array) -> tuple[float, float]:
-    """P at a point, summed from residuals, and the bound on P minus its minimum."""
+    """Return P at a point, computed from residuals, and the bound on P minus its minimum."""
     d = run.source.n_features
     origin = run.origin() if problem.fit_intercept else np.zeros(d + run.source.n_targets)
-    # Where it is cheap residuals are summed in extended precision: the check should not be the less exact of the two.
+    # Use extended precision if it is cheap, so that the check is at least as accurate as the fit.
     cheap = run.source.n_rows * d <= EXTENDED_ELEMENTS and not run.source.is_sparse
     number: Any = np.longdouble if cheap else np.float64
     about = leads(coef.T, origin[:d], intercept, -origin[d:]).astype(number)
     residuals = run.sum(Residuals, Point(origin, coef, about, number))
     primal = float(residuals.squares.sum()) + penalty(problem, coef)
-    # Optimise the intercept exactly first: what it can still give is known in closed form.
+    # The decrease by optimising the intercept has a closed form.
     by_intercept = float((residuals.total**2).sum() / residuals.weight) if problem.fit_intercept else 0.0
     if problem.positive and (coef < 0).any():
-        gap = np.inf  # no point of the problem at all
+        gap = np.inf  # infeasible
     elif run.source.is_sparse and d > SPARSE_GRAM_COLUMNS:
         gap = _wide_gap(run, problem, residuals, origin, coef)
     else:
         gap = _factor_gap(run, problem, residuals, origin, coef)
     whole = float(gap + by_intercept)
-    return primal, whole if whole >= 0 else np.inf  # (not a number: squares overflow)
+    return primal, whole if whole >= 0 else np.inf  # NaN if squares overflow
 
 
 def _factor_gap(run: Run, problem: Problem, residuals: Residuals, origin: Array, coef: Array) -> float:

@@ -1,4 +1,4 @@
-"""Standard errors of least squares, from the factor the fit kept.
+"""Standard errors of least squares, from the factor stored by the fit.
 
 With centred rows xc = x - xbar, F F' = (Xc'W Xc)^+ and total weight W, the coordinates u = (1/sqrt(W), F'xc) make the
 design orthonormal; intercept and slopes are T gamma with
@@ -10,7 +10,7 @@ design orthonormal; intercept and slopes are T gamma with
     HC0..HC3    K = c sum_i m_i u_i u_i',   m_i = r_i^2 / (1 - h_i)^k,   h_i = u_i'u_i                          (3)
                 HC0: c = 1, k = 0.  HC1: c = N/(N - p), k = 0.  HC2: k = 1.  HC3: k = 2.
 
-Weights as frequencies (a weight of 3 is the row three times): N = W and m_i counts w_i times. As precisions
+Weights as frequencies (a weight of 3 repeats the row three times): N = W and m_i counts w_i times. As precisions
 (variance sigma^2 / w_i): N is the number of rows, r_i and u_i are multiplied by sqrt(w_i).
 References: White (1980); MacKinnon and White (1985); Greene, Econometric Analysis, ch. 4.
 """
@@ -42,14 +42,14 @@ WEIGHTS = ("frequency", "precision")
 
 @dataclass(frozen=True)
 class Meat(Sum):
-    """The sum in (3), one matrix a target, and what shows whether the rows are those of the fit."""
+    """The sum in (3), one matrix per target, and the residual sum of squares, to check that the rows are the same."""
 
     meat: Array
     squares: Array
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Fit, bool, int, bool]) -> Self:
-        """`params`: the fit, whether there is an intercept, the exponent k, whether weights are precisions."""
+        """Return the sums of a chunk; `params`: fit, intercept, exponent k, and whether weights are precisions."""
         fit, intercept, power, precision = params
         assert chunk.y is not None
         assert fit.half_inverse is not None
@@ -60,7 +60,7 @@ class Meat(Sum):
         if intercept:
             u = np.column_stack([np.full(len(chunk), fit.weight**-0.5), u])
         leverage = (u * u).sum(axis=1) * (w if precision else 1.0)
-        # A row of leverage 1 fits itself: its residual is 0 whatever its error, and it says nothing of K.
+        # The residual of a row with leverage 1 is always 0, so it contributes nothing to K.
         room = np.where(leverage < 1 - 1e-10, 1 - leverage, np.inf)
         share = (w**2 if precision else w)[:, None] * residual**2 / room[:, None] ** power
         meat = np.stack([(u * m[:, None]).T @ u for m in share.T])
@@ -69,7 +69,7 @@ class Meat(Sum):
 
 @dataclass(frozen=True)
 class Names:
-    """What the rows of the table are called."""
+    """Names in the coefficient table."""
 
     model: str
     terms: tuple[str, ...]
@@ -89,10 +89,10 @@ def summarise(
     run: Run | None = None,
     basis: Array | None = None,
 ) -> Summary:
-    """The coefficient table of an unpenalised fit.
+    """Return the coefficient table of an unpenalised fit.
 
-    `run` reads the training rows again (HC0..HC3 need them); `basis` maps (intercept, slopes) of the fitted columns to
-    those reported, when the two differ.
+    `run` reads the training rows (needed for HC0 to HC3); `basis` maps (intercept, slopes) of the fitted columns to the
+    reported ones, if they differ.
     """
     assert fit.half_inverse is not None
     N = fit.weight if weights == "frequency" else float(fit.count)
@@ -101,7 +101,7 @@ def summarise(
     if weighted and weights == "frequency" and df <= 0 < fit.count - p:
         raise DataError(
             f"The weights sum to {fit.weight:g}, too few rows for {p} terms if they are frequencies; "
-            'if they are precisions, ask for summary(weights="precision").'
+            'if they are precisions, use summary(weights="precision").'
         )
     T = _coordinates(fit, intercept)
     beta = np.vstack([fit.intercept, fit.coef]) if intercept else fit.coef
@@ -116,7 +116,7 @@ def summarise(
     t = len(fit.rss)
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = beta / error
-        # An exact fit has no error: 0/0 for a zero coefficient is no evidence of anything.
+        # For an exact fit the errors are 0, and 0/0 for a zero coefficient is NaN.
         p_value = 2 * special.stdtr(max(df, 1), -np.abs(statistic))
     half = special.stdtrit(max(df, 1), 0.5 + level / 2) * error
     terms = (("intercept",) if intercept else ()) + names.terms
@@ -139,7 +139,7 @@ def summarise(
 
 
 def _coordinates(fit: Fit, intercept: bool) -> Array:
-    """T of equation (1)."""
+    """Return T of equation (1)."""
     F = fit.half_inverse
     assert F is not None
     if not intercept:
@@ -156,9 +156,9 @@ def _sigma(fit: Fit, df: float) -> Array:
 
 
 def standard_errors(T: Array, k: Array | None, sigma: float) -> Array:
-    """Roots of the diagonal of T K T'; K is sigma^2 I when it is None."""
+    """Return the square roots of the diagonal of T K T'; K is sigma^2 I if it is None."""
     largest = np.abs(T).max(axis=1, initial=0.0)
-    size = np.where(largest > 0, largest, 1.0)  # taken out, lest squares overflow or vanish
+    size = np.where(largest > 0, largest, 1.0)  # factored out so that squares do not overflow or underflow
     unit = T / size[:, None]
     if k is None:
         return np.asarray(sigma * size * np.sqrt((unit * unit).sum(axis=1)))
@@ -166,7 +166,7 @@ def standard_errors(T: Array, k: Array | None, sigma: float) -> Array:
 
 
 def _middle(fit: Fit, intercept: bool, cov: str, weights: str, N: float, df: float, run: Run | None) -> list[Any]:
-    """K of (2) or (3), one a target; None stands for sigma^2 I."""
+    """Return K of (2) or (3), one per target; None means sigma^2 I."""
     if cov == "classical" or df <= 0:
         return [None] * len(fit.rss)
     assert run is not None
@@ -174,13 +174,13 @@ def _middle(fit: Fit, intercept: bool, cov: str, weights: str, N: float, df: flo
     if not np.allclose(meat.squares, fit.rss, rtol=1e-5, atol=1e-9 * float(fit.tss.max(initial=0.0))):
         raise DataError(
             "These are not the rows the model was fitted on: the residual sum of squares differs; "
-            f'give the training data: summary(X, y, cov="{cov}").'
+            f'pass the training data: summary(X, y, cov="{cov}").'
         )
     return list(meat.meat * (N / df if cov == "HC1" else 1.0))
 
 
 def _undetermined_rows(fit: Fit, intercept: bool, basis: Array | None, n: int) -> NDArray[np.bool_]:
-    """Terms whose value the data do not determine."""
+    """Return a mask of the terms that the data do not determine."""
     rows = np.zeros(n, bool)
     if len(fit.undetermined):
         rows[fit.undetermined + int(intercept)] = True
@@ -219,7 +219,7 @@ def _facts(
 
 
 def _f_statistic(fit: Fit, intercept: bool, slopes: int, df: float, K: list[Any]) -> Array:
-    """Wald test that every slope is 0, in the orthonormal coordinates."""
+    """Return the Wald test statistic that all slopes are 0, in the orthonormal coordinates."""
     F, first = fit.half_inverse, int(intercept)
     assert F is not None
     if not slopes or df <= 0:
@@ -235,7 +235,7 @@ def _f_statistic(fit: Fit, intercept: bool, slopes: int, df: float, K: list[Any]
 
 
 def whole(value: float) -> float | int:
-    """A count as an integer where it is one."""
+    """Return a count as an int if it is an integer."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -243,7 +243,7 @@ def _notes(fit: Fit, cov: str, weights: str, weighted: bool, df: float, names: N
     notes = [f"Standard errors: {cov}; t with {whole(df):g} degrees of freedom."]
     if weighted:
         meant = (
-            "frequencies: a weight of 3 is the row three times"
+            "frequencies: a weight of 3 is equivalent to repeating the row three times"
             if weights == "frequency"
             else "precisions: Var(y) = sigma^2 / weight"
         )

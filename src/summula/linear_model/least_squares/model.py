@@ -1,4 +1,4 @@
-"""What LinearRegression, Ridge and PolynomialRegression share: naming the answer, predicting, summarising."""
+"""Base class of LinearRegression, Ridge and PolynomialRegression: fitted attributes, updates and summaries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["LeastSquaresModel"]
 
 Array = NDArray[Any]
 
-# Rounding of the products, and the relative error of coefficients from which a fit by sums alone is warned of.
+# Rounding error of the products, and the relative error of coefficients above which updates from sums warn.
 _ACCURACY = {"float64": (1e-16, 1e-6), "float32": (6e-8, 1e-3)}
 
 
@@ -40,7 +40,7 @@ _ACCURACY = {"float64": (1e-16, 1e-6), "float32": (6e-8, 1e-3)}
     target_names=schema.Items(schema.Text(), "n_targets") | None,
 )
 class Given(NamedTuple):
-    """What the training data were like."""
+    """Properties of the training data."""
 
     dtype: str
     one_target: bool
@@ -51,7 +51,7 @@ class Given(NamedTuple):
 def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
     expected = model._term_count(sizes["n_features"])
     if sizes["n_terms"] != expected:
-        return f"coef_ has {sizes['n_terms']} terms, and {sizes['n_features']} features make {expected}"
+        return f"coef_ has {sizes['n_terms']} terms, but {sizes['n_features']} features give {expected}"
     return None
 
 
@@ -68,7 +68,7 @@ def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
     _squares=schema.Maybe(schema.Array("float64", "n_terms")),
 )
 class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
-    """A linear prediction fitted by least squares."""
+    """Base class of linear models fitted by least squares."""
 
     _fit: Fit
 
@@ -76,17 +76,17 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         return self._given.target_names
 
     def _term_count(self, n_features: int) -> int:
-        """How many coefficients a target has."""
+        """Return the number of coefficients per target."""
         return n_features
 
     # ------------------------------------------------------------------------------------------------------- naming
 
     def _problem(self, n_targets: int) -> Problem:
-        """Which least-squares problem the parameters mean."""
+        """Return the least-squares problem defined by the parameters."""
         return Problem(self.fit_intercept, np.zeros(n_targets), getattr(self, "positive", False))
 
     def _solved(self, run: Run, X: Any, y: Any, sample_weight: Any) -> None:
-        """Solve the problem on the rows of a run and name the answer."""
+        """Solve the problem on the rows of a run and set the fitted attributes."""
         source = run.source
         given = Given(source.dtype.name, source.one_target, source.weighted, source.target_names)
         problem = self._problem(source.n_targets)._replace(dtype=self._returned_in(source.dtype))
@@ -99,20 +99,20 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
             self._warn_of_collinear(run, fit)
 
     def _returned_in(self, dtype: Any) -> Any:
-        """The dtype of the coefficients that predict."""
+        """Return the dtype of the coefficients used for prediction."""
         return dtype
 
     def _check_finite(self, run: Run, fit: Fit) -> None:
-        """Raise where a column is so small that its coefficient overflows."""
+        """Raise if a column is so small that its coefficient overflows."""
         bad = np.flatnonzero(~np.isfinite(fit.coef).all(axis=1))
         if len(bad):
             raise DataError(
-                f"{run.source.column(int(bad[0]))} holds values so small, beside the target, that its coefficient "
-                f"exceeds the largest {run.source.dtype.name}; multiply the column by a constant first."
+                f"{run.source.column(int(bad[0]))} has values so small, relative to the target, that its coefficient "
+                f"overflows {run.source.dtype.name}; rescale the column first."
             )
 
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
-        """Give the answer scikit-learn's names; shapes and dtype follow y and X."""
+        """Set the fitted attributes; shapes and dtype follow y and X."""
         coef, intercept = fit.coef.T.astype(given.dtype), fit.intercept_in(given.dtype).astype(given.dtype)
         self.coef_ = coef[0] if given.one_target else coef
         self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
@@ -135,12 +135,12 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         _check_targets(self._given.target_names, len(self._fit.rss), run.source.target_names, run.source.n_targets)
         sums = run.sum(Gram, kept.origin)
         if not sums.is_finite():
-            raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
+            raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
         return sums
 
     def _sums_not_kept(self) -> str:
         return (
-            f"the sums of all pairs of columns, which {type(self).__name__} does not keep for {self.n_features_in_} "
+            f"the sums of products of columns, which {type(self).__name__} does not store for {self.n_features_in_} "
             "columns of such values"
         )
 
@@ -154,7 +154,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
     def _use_sums(self, sums: Gram, weighted: bool) -> None:
         problem = self._problem(len(self._fit.rss))._replace(dtype=self._returned_in(np.dtype(self._given.dtype)))
         d, before = len(self._fit.coef), self._fit.sums
-        # What was ever subtracted has left its rounding behind, in proportion to the largest squares there were.
+        # Subtracted rows leave rounding errors, in proportion to the largest sums of squares so far.
         assert before is not None
         squares = np.maximum(self.__dict__.get("_squares", 0.0), np.diag(before.products)[:d])
         with solving(d):
@@ -162,8 +162,8 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         unit, bar = _ACCURACY[self._given.dtype]
         if kappa**2 * unit > bar:
             warn(
-                f"From sums alone the coefficients of {type(self).__name__} have about "
-                f"{max(0, int(-np.log10(min(kappa**2 * unit, 1.0))))} digits (condition {kappa:.0e}); "
+                f"The updated coefficients of {type(self).__name__} have only about "
+                f"{max(0, int(-np.log10(min(kappa**2 * unit, 1.0))))} accurate digits (condition {kappa:.0e}); "
                 "fit on all rows at once for more.",
                 AccuracyWarning,
             )
@@ -180,9 +180,9 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         one = len(names) == 1
         warn(
-            f"{'Column' if one else 'Columns'} {listed} {'is' if one else 'are'} constant or a combination of the "
-            f"other columns, so the data leave some coefficients free; {type(self).__name__} took the shortest "
-            "answer: drop columns or use Ridge to choose otherwise.",
+            f"{'Column' if one else 'Columns'} {listed} {'is' if one else 'are'} constant or a linear combination of "
+            f"other columns, so the data do not determine all coefficients; {type(self).__name__} returned the "
+            "solution of minimum norm: drop columns or use Ridge.",
             CollinearityWarning,
         )
 
@@ -190,7 +190,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         return run.source.column(j).removeprefix("Column ")
 
     def _keep_training(self, run: Run, X: Any, y: Any, sample_weight: Any) -> None:
-        """Remember small training data, and large ones for as long as the caller keeps them."""
+        """Store small training data, and a weak reference to large ones."""
         self._frame_library = frame_library(X) if is_frame(X) else None
         self._training = keep_training(run, X, y, sample_weight)
 
@@ -206,25 +206,25 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         weights: str = "frequency",
         level: float = 0.95,
     ) -> Summary:
-        """Standard errors, tests and intervals of the coefficients.
+        """Compute standard errors, tests and confidence intervals of the coefficients.
 
         Parameters
         ----------
         X, y, sample_weight : optional
-            The training data; needed for HC0 to HC3 when the model no longer has them (it keeps small data, and
-            large data as long as the caller does; a loaded or unpickled model has none).
+            Training data, needed for HC0 to HC3 if the model no longer has access to them (it keeps small data, and a
+            reference to large data while the caller keeps them; loaded models have none).
         cov : {"classical", "HC0", "HC1", "HC2", "HC3"}
-            How the variance of the coefficients is estimated: one variance for all rows, or White's estimator that
-            allows each row its own, plain (HC0) or with a small-sample correction.
+            Covariance estimator: classical, with one variance for all rows, or White's heteroscedasticity-robust
+            estimator, without (HC0) or with a small-sample correction.
         weights : {"frequency", "precision"}
-            What a `sample_weight` means: so many rows, or the inverse variance of one.
+            Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
         level : float
-            Confidence of the intervals.
+            Confidence level of the intervals.
 
         Returns
         -------
         Summary
-            Prints as a table; `to_frame()` gives it as data.
+            Prints as a table; `to_frame()` converts it to a data frame.
         """
         _check_choice("cov", cov, tuple(COVARIANCES))
         _check_choice("weights", weights, WEIGHTS)
@@ -245,28 +245,28 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         )
 
     def _refuse_summary(self) -> None:
-        """Raise when the textbook standard errors do not apply to this fit."""
+        """Raise if the classical standard errors do not apply to this fit."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
         if getattr(self, "positive", False):
             raise ParameterError(
-                "summary() needs an unconstrained fit: with positive=True estimates pile up at 0 and have no "
-                "normal distribution; fit with positive=False, or bootstrap."
+                "summary() needs an unconstrained fit: with positive=True estimates are not normally distributed; "
+                "fit with positive=False, or bootstrap."
             )
         if np.any(np.asarray(getattr(self, "alpha", 0.0)) != 0):
             raise ParameterError(
-                f"summary() needs an unpenalised fit: alpha={self.alpha} pulls the coefficients towards 0, so the "
-                "usual standard errors do not cover the truth; use LinearRegression (or alpha=0), or bootstrap."
+                f"summary() needs an unpenalised fit: alpha={self.alpha} biases the coefficients towards 0, so the "
+                "usual standard errors are not valid; use LinearRegression (or alpha=0), or bootstrap."
             )
         if self._fit.half_inverse is None:
             raise ParameterError(
-                f"summary() needs the inverse of a {self.n_features_in_} x {self.n_features_in_} matrix, which a fit "
-                "to such wide sparse data never forms; select fewer columns first."
+                f"summary() needs the inverse of a {self.n_features_in_} x {self.n_features_in_} matrix, which is not "
+                "computed for wide sparse data; select fewer columns first."
             )
 
     def _basis(self) -> NDArray[np.float64] | None:
-        """How the reported coefficients follow from the fitted ones; None when they are the same."""
+        """Return the matrix from fitted to reported coefficients, or None if they are the same."""
         return None
 
     def _names(self) -> Names:
@@ -280,7 +280,7 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         if X is None:
             kept = recalled(getattr(self, "_training", None))
             if kept is None:
-                raise DataError(f'cov="{cov}" needs the training rows again: summary(X, y, cov="{cov}").')
+                raise DataError(f'cov="{cov}" needs the training rows: summary(X, y, cov="{cov}").')
             X, y, sample_weight = kept
         return self._second_run(X, y, sample_weight)
 
@@ -290,11 +290,11 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
 
 def _check_targets(names: tuple[str, ...] | None, n: int, others: tuple[str, ...] | None, m: int) -> None:
-    """Raise a sentence when rows to be added are about other targets."""
+    """Raise if rows to be added have other targets."""
     if n != m:
-        raise DataError(f"The model has {n} target{'s' if n > 1 else ''} and the other rows have {m}.")
+        raise DataError(f"The model has {n} target{'s' if n > 1 else ''} but the other rows have {m}.")
     if names is not None and others is not None and names != others:
-        raise DataError(f"The model is about {', '.join(names)} and the other rows are about {', '.join(others)}.")
+        raise DataError(f"The model has the targets {', '.join(names)} but the other rows have {', '.join(others)}.")
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -304,7 +304,7 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _certificate(fit: Fit, problem: Problem, dtype: str) -> LeastSquaresCertificate:
-    """Judge the point that is returned: its intercept may have lost digits of the optimal one."""
+    """Return the certificate of the returned point, whose intercept may have lost digits."""
     shift = fit.shift_in(problem.dtype) if problem.fit_intercept else np.zeros(1)
     by_intercept = fit.weight * float((shift**2).sum())
     primal = float(fit.rss.sum()) + penalty(problem, fit.coef) + by_intercept

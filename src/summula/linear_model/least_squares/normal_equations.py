@@ -38,12 +38,12 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SINGULAR = 1e7  # condition from which the sums alone leave no more than two digits
-_OFF_CENTRE = 1e2  # products about the origin over products about the mean from which sums are taken again
+_SINGULAR = 1e7  # condition number above which the sums give no more than two digits
+_OFF_CENTRE = 1e2  # ratio of products about the origin and about the mean above which sums are recomputed
 
 
 def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
-    """Sum again about the mean when the pilot origin was so far from it that centring loses digits."""
+    """Recompute the sums about the mean if the pilot origin was so far from it that centring loses digits."""
     if not problem.fit_intercept or run.source.is_sparse:
         return gram
     return run.sum(Gram, gram.mean, "Gram matrix, re-centred") if off_centre(gram) else gram
@@ -56,9 +56,9 @@ def off_centre(gram: Gram) -> bool:
 
 
 def live_columns(gram: Gram, S: Array, fit_intercept: bool, d: int, squares: Array | None = None) -> NDArray[np.bool_]:
-    """Columns that vary: S, about the mean, holds more of them than products about the origin lose to rounding.
+    """Return a mask of the columns that vary: their products about the mean exceed the rounding errors.
 
-    `squares` are those of the columns at their largest, where something was subtracted since.
+    `squares` are the largest sums of squares so far, if rows were subtracted.
     """
     if squares is None:
         squares = np.diag(gram.products)[:d] if fit_intercept else np.zeros(d)
@@ -66,16 +66,16 @@ def live_columns(gram: Gram, S: Array, fit_intercept: bool, d: int, squares: Arr
 
 
 def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None) -> tuple[Fit | None, float]:
-    """Equation (3) and the condition number; no fit when the scaled matrix is not numerically positive definite."""
+    """Solve (3) and return the condition number; no fit if the scaled matrix is not numerically positive definite."""
     S = gram.centred() if problem.fit_intercept else gram.products
     alive = live_columns(gram, S, problem.fit_intercept, d, squares)
     if ((np.diag(gram.products)[:d] == 0) & (gram.total[:d] != 0)).any():
-        return None, np.inf  # squares so small that they vanish
+        return None, np.inf  # squares underflow
     if not alive.any():
         return None, np.inf
     Sxx, Sxy, Syy = S[:d, :d][np.ix_(alive, alive)], S[:d, d:][alive], np.diag(S)[d:]
     coef, gap, kappa = np.empty_like(Sxy), np.empty(len(Syy)), 1.0
-    # Centring multiplies the rounding of the products by this, as a larger condition number would.
+    # Centring amplifies the rounding errors of the products by this factor.
     loss = float(((np.diag(gram.products)[:d] if squares is None else squares)[alive] / np.diag(Sxx)).max())
     factor = None
     for alpha in np.unique(problem.alpha):
@@ -84,8 +84,8 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
         if factor is None:
             return None, np.inf
         kappa = max(kappa, factor.kappa)
-        ways = factor.nonnegative if problem.positive else factor.solve
-        coef[:, mine] = problem.held(ways(Sxy[:, mine]))
+        solve = factor.nonnegative if problem.positive else factor.solve
+        coef[:, mine] = problem.as_returned(solve(Sxy[:, mine]))
         slope = Sxy[:, mine] - Sxx @ coef[:, mine] - alpha * coef[:, mine]
         gap[mine] = quadratic_gap(slope, coef[:, mine], factor.solve, problem.positive)
     rss = Syy - ((Sxy + (Sxy - Sxx @ coef)) * coef).sum(axis=0)
@@ -117,15 +117,15 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
 
 
 def _noise(kappa: float, tss: Array, problem: Problem) -> float:
-    """What rounding may hide of the gap, and what it leaves unknown of a residual sum of squares from the sums."""
+    """Return the rounding error of the gap and of a residual sum of squares computed from the sums."""
     unit = float(np.finfo(problem.dtype).eps)
     return hidden(kappa, tss, unit) + 4 * unit * float(tss.sum())
 
 
 def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
-    """The fit the sums alone give, and the condition number its digits depend on (error about kappa^2 eps).
+    """Return the fit from sums alone, and the condition number kappa (the error is about kappa^2 eps).
 
-    `squares` are the largest the columns had in these sums before anything was subtracted.
+    `squares` are the largest sums of squares of the columns before rows were subtracted.
     """
     squares = np.maximum(squares, np.diag(gram.products)[:d])
     fit, kappa = from_gram(gram, problem, d, squares)
@@ -136,12 +136,12 @@ def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit
 
 
 def _most_rank(gram: Gram, problem: Problem) -> int:
-    """The rank that so many rows can have at most."""
+    """Return the largest possible rank for this number of rows."""
     return max(gram.count - int(problem.fit_intercept), 0)
 
 
 def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit, float]:
-    """The same for a singular Gram matrix: a factor A with A'A = S from the eigenvalues that are more than rounding."""
+    """Solve for a singular Gram matrix, with a factor A, A'A = S, from the eigenvalues above rounding error."""
     S = gram.centred() if problem.fit_intercept else gram.products
     mean = gram.mean if problem.fit_intercept else np.zeros(len(gram.origin))
     alive = live_columns(gram, S, problem.fit_intercept, d, squares)
@@ -164,7 +164,7 @@ def _from_eigenvalues(gram: Gram, problem: Problem, d: int, squares: Array) -> t
 
 
 def _spread(rows: Array, alive: NDArray[np.bool_]) -> Array:
-    """Rows for the live columns, zeros for the others."""
+    """Return the rows of varying columns, and zeros for the others."""
     if alive.all():
         return rows
     whole = np.zeros((len(alive), rows.shape[1]))
@@ -196,7 +196,7 @@ class ScaledCholesky(NamedTuple):
 
 
 def scaled_cholesky(S: Array, alpha: float) -> ScaledCholesky | None:
-    """The factor of S + alpha I; None when that is not numerically positive definite."""
+    """Return the factor of S + alpha I; None if it is not numerically positive definite."""
     H = S.copy()
     H[np.diag_indices_from(H)] += alpha
     scale = np.sqrt(np.maximum(np.diag(H), 0.0))
@@ -213,7 +213,7 @@ def scaled_cholesky(S: Array, alpha: float) -> ScaledCholesky | None:
 
 
 def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:
-    """The true residuals at the Gram solution, one correction, and the residual sum of squares they give."""
+    """Compute the residuals at the Gram solution, one step of refinement, and the residual sum of squares."""
     d = run.source.n_features
     residuals = residual_pass(run, fit)
     S = (gram.centred() if problem.fit_intercept else gram.products)[:d, :d]
@@ -228,12 +228,12 @@ def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:
         g = (slope - problem.alpha * fit.coef)[np.ix_(alive, mine)]
         if not problem.positive:
             before = fit.coef[np.ix_(alive, mine)]
-            step[np.ix_(alive, mine)] = change = problem.held(before + factor.solve(g)) - before
+            step[np.ix_(alive, mine)] = change = problem.as_returned(before + factor.solve(g)) - before
             g = g - S[np.ix_(alive, alive)] @ change - alpha * change
         at = (fit.coef + step)[np.ix_(alive, mine)]
         gap[mine] = quadratic_gap(g, at, factor.solve, problem.positive)
     squares = residuals.squares - (residuals.total**2 / residuals.weight if problem.fit_intercept else 0.0)
     rss = squares - (step * (2 * slope - S @ step)).sum(axis=0)
-    # Residuals and their products are float64; the products of columns only change a small step.
+    # Residuals and their products are float64; the products of columns only affect a small step.
     unit = _EPS + float(np.finfo(problem.dtype).eps) ** 2
     return replace(fit, coef=fit.coef + step, rss=np.maximum(rss, 0.0), gap=gap, noise=hidden(kappa, fit.tss, unit))

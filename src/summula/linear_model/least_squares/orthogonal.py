@@ -30,22 +30,22 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
-_EXTENDED = float(np.finfo(np.longdouble).eps) / _EPS  # 1 where there is no extended precision
+_EXTENDED = float(np.finfo(np.longdouble).eps) / _EPS  # 1 if there is no extended precision
 EXTENDED_ELEMENTS = 1_000_000  # rows x columns up to which residuals are also computed in extended precision
 _MOST_POLISH = 5
-_FACTORED_ROWS = 4_096  # rows factored at once, about: rounding grows with these, not with all rows
-_NOTHING = 1e-7  # share of a column below which it does not take part in a combination
-_FAR = 1e4  # distances of the origin from the mean, over the spread, that cost so many digits that rows are read again
-_ROUNDING = 1e-11  # what rounding may leave of a product of columns that is zero, as a share of their lengths
+_FACTORED_ROWS = 4_096  # approximate number of rows factored at once, on which the rounding error depends
+_NOTHING = 1e-7  # relative coefficient below which a column is not part of a linear combination
+_FAR = 1e4  # distance of the origin from the mean, relative to the spread, above which the pass is repeated
+_ROUNDING = 1e-11  # rounding error of a zero product of columns, relative to their norms
 
 
 def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool = False) -> Fit:
-    """Solve (1) from the triangular factor of the rows; once more about the mean if `origin` was far from it."""
+    """Solve (1) from the triangular factor of the rows; again about the mean if `origin` was far from it."""
     d = run.source.n_features
     factor = run.sum(TriangularFactor, (origin, problem.fit_intercept), "triangular factor")
     with solving(d):
         R = triangle(factor.R)
-        # The constant column leads: its row of R holds the means, the rest is centred.
+        # The constant column comes first: its row of R contains the means, the rest is centred.
         first = int(problem.fit_intercept)
         A, B = R[first:, first : first + d], R[first:, first + d :]
         mean = factor.origin + R[0, 1:] / R[0, 0] if problem.fit_intercept else np.zeros(len(factor.origin))
@@ -59,12 +59,12 @@ def solve_by_factor(run: Run, problem: Problem, origin: Array, *, centred: bool 
         answer.fit(problem, mean, factor, rss, tss), drift=drift, noise=hidden(answer.condition(A), tss, _EPS)
     )
     small = run.source.n_rows * d <= EXTENDED_ELEMENTS and not problem.positive
-    small = small and len(np.unique(problem.alpha)) == 1  # the inverse at hand is that of one alpha
+    small = small and len(np.unique(problem.alpha)) == 1  # the inverse is that of a single alpha
     return _polished(run, problem, fit, answer) if small else fit
 
 
 def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit:
-    """Refinement with residuals in extended precision, while each step is at most half the one before."""
+    """Refine with residuals in extended precision, while each step is at most half the previous one."""
     assert fit.drift is not None
     d, last, F = len(fit.coef), np.full(len(fit.rss), np.inf), answer.half_inverse
     noise = fit.noise * _EXTENDED**2
@@ -75,11 +75,11 @@ def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit
         slope = centred_slope(residuals, fit.drift[:d], problem) - problem.alpha * fit.coef
         half = F.T @ slope
         size = np.sqrt((half**2).sum(axis=0))
-        if not np.isfinite(size).all():  # squares overflow: no yardstick
+        if not np.isfinite(size).all():  # squares overflow
             break
         correction = fit.correction + np.asarray(total / weight, dtype=np.float64)
         fit = replace(fit, rss=squares, gap=size**2, correction=correction, noise=noise)
-        better = problem.held(fit.coef + F @ half * (size <= last / 2))
+        better = problem.as_returned(fit.coef + F @ half * (size <= last / 2))
         if step_number == _MOST_POLISH or (better == fit.coef).all():
             break
         fit, last = replace(fit, coef=better), size
@@ -87,10 +87,10 @@ def _polished(run: Run, problem: Problem, fit: Fit, answer: FactorAnswer) -> Fit
 
 
 class FactorAnswer(NamedTuple):
-    """What the triangular factor gives: F F' = H^+ is `half_inverse`.
+    """Solution from the triangular factor; `half_inverse` is F with F F' = H^+.
 
-    The columns of `null` are combinations of columns that come to nothing; None when there are too many to list.
-    `span` is set for a ridge on fewer rows than columns: outside of what they span H is alpha I, and F says nothing.
+    The columns of `null` span the null space; None if it is too large. `span` is set for ridge regression with fewer
+    rows than columns: outside the span of the rows H is alpha I, which F does not include.
     """
 
     coef: Array
@@ -104,7 +104,7 @@ class FactorAnswer(NamedTuple):
     alpha: float = 0.0
 
     def fit(self, problem: Problem, mean: Array, sums: Gram | TriangularFactor, rss: Array, tss: Array) -> Fit:
-        """The answer with its sums of squares; `mean` is what features and targets were centred at."""
+        """Return the solution with its sums of squares; `mean` is the centre of features and targets."""
         d = len(self.coef)
         return Fit(
             coef=self.coef,
@@ -127,7 +127,7 @@ class FactorAnswer(NamedTuple):
         )
 
     def condition(self, A: Array) -> float:
-        """About the condition number of H for columns of length one."""
+        """Return the approximate condition number for columns of norm one."""
         scaled = self.half_inverse * lengths(A)[:, None]
         return max(float(np.sqrt((scaled**2).sum())), 1.0)
 
@@ -137,17 +137,17 @@ class FactorAnswer(NamedTuple):
         return inside if self.span is None else inside + (g - self.span @ (self.span.T @ g)) / self.alpha
 
     def moves(self, term: Array) -> bool:
-        """Whether term'v differs between answers v that fit equally well."""
+        """Whether term'v differs between equivalent solutions v."""
         if self.null is None:
             return True
         return bool((np.abs(term @ self.null) > _NOTHING * (np.abs(term) @ np.abs(self.null))).any())
 
     def bound(self, A: Array, slope: Array, coef: Array, positive: bool, size: Array) -> Array:
-        """Bounds (6) and (7); `size` is the length of the targets, against which rounding is judged."""
+        """Return the bounds (6) and (7); `size` is the norm of the targets, to which rounding errors are relative."""
         regular = self.rank == A.shape[1] or not len(self.dependent)
         gap = quadratic_gap(slope, coef, self.apply_inverse, positive, regular=regular)
         if positive and not regular:
-            # H has no inverse: (7) holds only if what the multipliers leave of the slope is among its products.
+            # H is singular: (7) holds only if the slope plus multipliers is in the range of H.
             rest = np.maximum(slope, 0.0)
             outside = np.abs(rest - A.T @ (A @ self.apply_inverse(rest)))
             gap[(outside > _ROUNDING * np.outer(lengths(A), size)).any(axis=0)] = np.inf
@@ -155,9 +155,9 @@ class FactorAnswer(NamedTuple):
 
 
 def solve_factor(A: Array, B: Array, problem: Problem, n_rows: int, removed: Array) -> FactorAnswer:
-    """min ||A v - B||^2 + alpha ||v||^2 for each target.
+    """Solve min ||A v - B||^2 + alpha ||v||^2 for each target.
 
-    `removed` is the length of what centring took off each column: values were rounded with it still there.
+    `removed` is the norm of the part of each column removed by centring, which affects the rounding errors.
     """
     coef, gap = np.empty((A.shape[1], B.shape[1])), np.empty(B.shape[1])
     for alpha in np.unique(problem.alpha):
@@ -166,14 +166,14 @@ def solve_factor(A: Array, B: Array, problem: Problem, n_rows: int, removed: Arr
         at = answer.coef
         if problem.positive:
             at = nonnegative_least_squares(*_with_penalty(A, B[:, mine], float(alpha)))
-        at = problem.held(at)
+        at = problem.as_returned(at)
         slope = A.T @ (B[:, mine] - A @ at) - alpha * at
         coef[:, mine], gap[mine] = at, answer.bound(A, slope, at, problem.positive, lengths(B[:, mine]))
     return answer._replace(coef=coef, gap=gap)
 
 
 def _with_penalty(A: Array, B: Array, alpha: float) -> tuple[Array, Array]:
-    """The rows of [A; sqrt(alpha) I] and [B; 0]."""
+    """Return [A; sqrt(alpha) I] and [B; 0]."""
     if alpha == 0:
         return A, B
     d = A.shape[1]
@@ -181,7 +181,7 @@ def _with_penalty(A: Array, B: Array, alpha: float) -> tuple[Array, Array]:
 
 
 def lengths(A: Array) -> Array:
-    """Lengths of columns, without squares that overflow or vanish."""
+    """Return the norms of columns, without overflow or underflow of squares."""
     largest = np.abs(A).max(axis=0, initial=0.0)
     safe = np.where(largest > 0, largest, 1.0)
     return np.asarray(np.linalg.norm(A / safe, axis=0) * safe)
@@ -192,14 +192,14 @@ def _answer(coef: Array, half_inverse: Array, rank: int) -> FactorAnswer:
     return FactorAnswer(coef, half_inverse, rank, none, none, np.empty(0))
 
 
-def _nothing_said(d: int, t: int) -> FactorAnswer:
-    """The answer to data in which no column varies."""
+def _constant_columns(d: int, t: int) -> FactorAnswer:
+    """Return the solution if no column varies."""
     everything = np.arange(d)
     return FactorAnswer(np.zeros((d, t)), np.zeros((d, 0)), 0, everything, everything, np.empty(0))
 
 
 def _penalised(A: Array, B: Array, alpha: float) -> FactorAnswer:
-    """Ridge by QR of [A; sqrt(alpha) I]; with fewer rows than columns, in the space the rows span."""
+    """Solve ridge regression by QR of [A; sqrt(alpha) I]; with fewer rows than columns, in the span of the rows."""
     k, d = A.shape
     if k == 0:
         nothing = np.zeros((d, 0))
@@ -215,10 +215,10 @@ def _penalised(A: Array, B: Array, alpha: float) -> FactorAnswer:
 
 
 def _plain(A: Array, B: Array, n_rows: int, removed: Array) -> FactorAnswer:
-    """Unpenalised least squares: rank from columns of length one, shortest answer in the user's units."""
+    """Solve unpenalised least squares: rank from normalised columns, minimum norm in the original units."""
     k, d = A.shape
     if k == 0:
-        return _nothing_said(d, B.shape[1])
+        return _constant_columns(d, B.shape[1])
     length = lengths(A)
     scale = np.where(length > 0, length, 1.0)
     Q, R, order = linalg.qr(A / scale, mode="economic", pivoting=True, check_finite=False)
@@ -230,17 +230,17 @@ def _plain(A: Array, B: Array, n_rows: int, removed: Array) -> FactorAnswer:
         inverse, _ = linalg.lapack.dtrtri(R)
         return _answer(coef / scale[:, None], np.triu(inverse)[back] / scale[:, None], d)
     if rank == 0:
-        return _nothing_said(d, B.shape[1])
+        return _constant_columns(d, B.shape[1])
     top = np.empty((rank, d))
     top[:, order] = R[:rank]
-    # Back in the user's units columns may differ widely in size; with the large ones first QR is stable for each.
+    # In the original units columns may differ widely in size; QR is row-wise stable if the largest come first.
     large_first = np.argsort(-scale, kind="stable")
     sorted_, L, turn = linalg.qr((top * scale).T[large_first], mode="economic", pivoting=True, check_finite=False)
     rows = sorted_[np.argsort(large_first)]
     half_inverse = rows @ linalg.solve_triangular(L, np.eye(rank)[turn], trans="T", check_finite=False)
     dependent, undetermined, null = np.sort(order[rank:]), np.arange(d), None
     if k >= d:
-        # Columns that enter some exact combination of columns: of their coefficients the data say nothing.
+        # The data do not determine the coefficients of columns that are part of an exact linear combination.
         combination = linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:], check_finite=False)
         null = np.empty((d, d - rank))
         null[order] = np.vstack([-combination, np.eye(d - rank)])
@@ -250,10 +250,10 @@ def _plain(A: Array, B: Array, n_rows: int, removed: Array) -> FactorAnswer:
 
 
 def _rank(R: Array, size: int, noise: Array) -> int:
-    """How many pivots are more than rounding: of the factorisation, and of the values in the columns concerned.
+    """Return the number of pivots above the rounding errors of the factorisation and of the columns' values.
 
-    In columns of length one, rounding the values of column j moves it by `noise[j]` eps, and a combination of columns
-    by as much of each as it takes of them. Pivots come largest first; the last ones are looked at.
+    For normalised columns, rounding the values of column j changes it by `noise[j]` eps, and a linear combination of
+    columns accordingly. Pivots are in decreasing order; the last ones are checked.
     """
     rank = int((np.abs(np.diag(R)) > _EPS * size).sum())
     while rank:

@@ -1,4 +1,4 @@
-"""The least-squares problem, its answer, and the sums that judge a point: shared by every way of solving it.
+"""The least-squares problem, its solution, and residual sums, shared by all solvers.
 
 Equations are numbered in `least_squares/solver.py`.
 """
@@ -40,19 +40,19 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _ONE_THREAD_BELOW = 1_000
-_ROUNDINGS = 16.0  # that add up in a slope, generously: sums are over blocks
+_ROUNDINGS = 16.0  # upper bound on the number of roundings in a slope, which is summed over blocks
 
 
 class Problem(NamedTuple):
-    """Which of the problems (1) to solve."""
+    """Definition of the problem (1)."""
 
     fit_intercept: bool
-    alpha: Array  # one a target
+    alpha: Array  # one per target
     positive: bool
-    dtype: Any = np.float64  # of the coefficients that are returned: those that are judged
+    dtype: Any = np.float64  # of the returned coefficients, which the certificate is about
 
-    def held(self, coef: Array) -> Array:
-        """Coefficients as they are returned, in float64."""
+    def as_returned(self, coef: Array) -> Array:
+        """Round coefficients to the dtype in which they are returned, as float64."""
         if self.dtype == np.float64:
             return coef
         with np.errstate(over="ignore"):
@@ -62,9 +62,9 @@ class Problem(NamedTuple):
 def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
     columns = sizes["n_features"] + sizes["n_targets"]
     if fit.sums is not None and len(fit.sums.origin) != columns:
-        return f"sums are of {len(fit.sums.origin)} columns and there are {columns} features and targets"
+        return f"sums have {len(fit.sums.origin)} columns, but there are {columns} features and targets"
     if sizes.get("n_columns", columns) != columns or (fit.origin is None) != (fit.drift is None):
-        return f"origin and drift are not of the {columns} features and targets"
+        return f"origin and drift do not have {columns} features and targets"
     return None
 
 
@@ -95,13 +95,13 @@ def _counts_columns(fit: Fit, sizes: schema.Sizes) -> str | None:
 )
 @dataclass(frozen=True)
 class Fit:
-    """The answer, and what statistics needs to know about it.
+    """Solution of a least-squares problem, with the quantities needed for statistics.
 
     Attributes
     ----------
     coef : ndarray of shape (n_features, n_targets)
     mean_x, mean_y : ndarray
-        What the columns were centred at (zeros without an intercept).
+        Centre of the columns (zeros without an intercept).
     rss, tss : ndarray of shape (n_targets,)
         Residual and total sum of squares.
     gap : ndarray of shape (n_targets,)
@@ -110,17 +110,17 @@ class Fit:
         F with F F' = (Xc'W Xc)^+; None for penalised, constrained or iterative fits.
     rank : int
     dependent : ndarray of int
-        Columns that are combinations of the others (found last among them).
+        Columns that are linear combinations of others.
     undetermined : ndarray of int
         Columns whose coefficient the data do not determine.
     intercept_free : bool
-        Whether the intercept moves with them.
+        Whether the data do not determine the intercept either.
     sums : Gram, or None
-        The sums the fit can be had from again, with rows added or taken away; None for more than 2,048 columns.
+        Sums from which the fit can be updated when rows are added or removed; None for more than 2,048 columns.
     origin, drift : ndarray of shape (n_features + n_targets,)
-        A point near the means, and how far they are from it: digits that `mean_x` and `mean_y` cannot hold.
+        A point near the means, and the differences of the means to it, with more digits than `mean_x` and `mean_y`.
     noise : float
-        What rounding may hide of the gaps.
+        Rounding error of the gaps.
     """
 
     coef: Array
@@ -148,7 +148,7 @@ class Fit:
 
     @property
     def lead(self) -> Array:
-        """The optimal intercept about the origin."""
+        """Optimal intercept about the origin."""
         assert self.drift is not None
         d = len(self.coef)
         return np.asarray(self.drift[d:] - self.drift[:d] @ self.coef + self.correction)
@@ -159,14 +159,14 @@ class Fit:
         return self.intercept_in(np.float64)
 
     def intercept_in(self, dtype: Any) -> Array:
-        """The intercept as it is returned in a dtype."""
+        """Return the intercept rounded to a dtype."""
         if self.origin is None:  # from a file of version 0.1
             return np.asarray(self.mean_y - self.mean_x @ self.coef + self.correction)
         d = len(self.coef)
         return intercepts(self.coef.T, self.origin[:d], self.lead, self.origin[d:], dtype=dtype)
 
     def shift_in(self, dtype: Any) -> Array:
-        """How far the returned intercept lies above the optimal one."""
+        """Return the difference between the returned and the optimal intercept."""
         if self.origin is None:
             return np.zeros(len(self.rss))
         d = len(self.coef)
@@ -174,7 +174,7 @@ class Fit:
 
 
 class Point(NamedTuple):
-    """Where residuals are computed, and in which numbers (float64, or longdouble where digits are short)."""
+    """Point at which residuals are computed, and their dtype (float64, or longdouble for more digits)."""
 
     origin: Array
     coef: Array
@@ -217,43 +217,43 @@ class Residuals(Sum):
 
 
 def solving(n_features: int) -> AbstractContextManager[None]:
-    """Small solves run on one BLAS thread: faster, and the same bits everywhere."""
+    """Limit small solves to one BLAS thread, which is faster and reproducible."""
     return one_blas_thread() if n_features < _ONE_THREAD_BELOW else nullcontext()
 
 
 def quadratic_gap(
     slope: Array, coef: Array, solve_h: Callable[[Array], Array], positive: bool, *, regular: bool = True
 ) -> Array:
-    """Bounds (6) and (7), one a target: `slope` is g, `solve_h` applies H^+, an inverse where H is `regular`."""
+    """Return the bounds (6) and (7), one per target: `slope` is g, `solve_h` applies H^+, the inverse if `regular`."""
     if not positive:
         return np.asarray((slope * solve_h(slope)).sum(axis=0))
     everywhere = np.maximum(-slope, 0.0)  # m / 2
-    # Any m >= 0 will do. At the optimum coefficients that are not zero have none, which costs second orders only.
+    # Any m >= 0 is valid. At the optimum m is 0 for nonzero coefficients, so setting it to 0 has a second-order effect.
     choices = (everywhere, np.where(coef == 0, everywhere, 0.0)) if regular else (everywhere,)
     found = [2 * (m * coef).sum(axis=0) + ((slope + m) * solve_h(slope + m)).sum(axis=0) for m in choices]
     return np.asarray(np.min(found, axis=0))
 
 
 def hidden(kappa: float, tss: Array, unit: float) -> float:
-    """What rounding of relative size `unit` may hide of (6): slopes are wrong by as much of the variation of y."""
+    """Return the error of (6) due to rounding errors of relative size `unit` in the slopes."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float((_ROUNDINGS * unit * kappa) ** 2 * tss.sum())
 
 
 def penalty(problem: Problem, coef: Array) -> float:
-    """alpha ||v||^2, summed over the targets."""
+    """Return alpha ||v||^2, summed over the targets."""
     mine = problem.alpha > 0
     return float((problem.alpha[mine] * (coef[:, mine] ** 2).sum(axis=0)).sum())
 
 
 def residual_pass(run: Run, fit: Fit, number: Any = np.float64) -> Residuals:
-    """One pass that sums the residuals of a fit about its origin."""
+    """Compute the residual sums of a fit about its origin in one pass."""
     assert fit.origin is not None
     return run.sum(Residuals, Point(fit.origin, fit.coef, fit.lead.astype(number), number), "residuals")
 
 
 def centred_slope(residuals: Residuals, drift: Array, problem: Problem) -> Array:
-    """Xc'W r of centred residuals, from sums about an origin that the means are `drift` away from."""
+    """Return Xc'W r of centred residuals, from sums about an origin; `drift` is the mean minus the origin."""
     if not problem.fit_intercept:
         return np.asarray(residuals.slope, dtype=np.float64)
     return np.asarray(residuals.slope - np.outer(drift, residuals.total), dtype=np.float64)

@@ -1,23 +1,23 @@
-"""Least squares, with or without a ridge: the one problem behind LinearRegression, Ridge and PolynomialRegression.
+"""Solver for least squares with or without a ridge penalty, used by LinearRegression, Ridge and PolynomialRegression.
 
 The problem.  Rows x_i with weights w_i and targets y_i; find the slope v and the intercept b that minimise
 
     P(v, b) = sum_i w_i (y_i - x_i'v - b)^2 + alpha ||v||^2                                                 (1)
 
-b = ybar - xbar'v is optimal for every v, so with centred columns (Xc, yc; W = diag w) what is left is
+b = ybar - xbar'v is optimal for every v, so with centred columns (Xc, yc; W = diag w) the problem reduces to
 
     (Xc'W Xc + alpha I) v = Xc'W yc                                                                         (2)
 
-1. One pass gives the Gram matrix of [X, Y] about a pilot origin; centring gives S = Xc'W Xc, s = Xc'W yc.
+1. One pass computes the Gram matrix of [X, Y] about a pilot origin; centring gives S = Xc'W Xc, s = Xc'W yc.
 2. With D = diag(S + alpha I)^(1/2) solve C z = D^-1 s, C = D^-1 (S + alpha I) D^-1, v = D^-1 z, by Cholesky;  (3)
    the reciprocal condition number of C is kappa^-2, kappa that of the scaled columns.
-3. kappa small: done. Middling: one pass for the true residual r = yc - Xc v and one step v += (3) of Xc'W r.   (4)
+3. kappa small: done. Medium: one pass for the true residual r = yc - Xc v and one step v += (3) of Xc'W r.     (4)
    Large, or fewer rows than columns: one pass for the triangular factor R of the rows (TSQR), and       (5)
    min ||R v - c||^2 + alpha ||v||^2 by orthogonal transformations. The error is then kappa eps, not kappa^2 eps.
-4. Rank is read off the pivoted QR of the factor with columns scaled to length one; when it is short the answer is
-   the shortest of all minimisers in the user's units.
+4. The rank is determined by a pivoted QR factorisation with normalised columns; if it is deficient, the solution is the
+   minimiser of minimum norm in the original units.
 
-How good.  For any v, with the gradient g = Xc'W (yc - Xc v) - alpha v and H = S + alpha I,
+Suboptimality.  For any v, with the gradient g = Xc'W (yc - Xc v) - alpha v and H = S + alpha I,
 
     P(v) - min P = g' H^+ g                                                                                 (6)
 
@@ -43,31 +43,31 @@ if TYPE_CHECKING:
 __all__ = ["SPARSE_GRAM_COLUMNS", "TINY_FACTOR", "solve"]
 
 SPARSE_GRAM_COLUMNS = 2_048  # sparse data with more columns are solved by conjugate gradients
-TINY_FACTOR = 1e6  # rows x columns^2 up to which the Gram matrix would save nothing: textbook tables get all digits
-_CHEAP_FACTOR = 2e8  # rows x columns^2 up to which a second, orthogonal pass costs next to nothing
+TINY_FACTOR = 1e6  # rows x columns^2 up to which the orthogonal factorisation is used directly, for full accuracy
+_CHEAP_FACTOR = 2e8  # rows x columns^2 up to which a second, orthogonal pass is cheap
 
 
 class Limits(NamedTuple):
-    """Condition numbers from which the Gram solution is refined, and from which it is not used."""
+    """Condition numbers above which the Gram solution is refined, and above which it is not used."""
 
     refine: float
     orthogonal: float
-    residual: float  # share of the variation below which the residual sum of squares is computed from residuals
+    residual: float  # rss / tss below which the residual sum of squares is computed from residuals
 
 
 _LIMITS = {
     np.dtype(np.float64): Limits(refine=1e3, orthogonal=1e6, residual=1e-6),
-    # Products in float32 carry errors of about 1e-7; the same reasoning with that unit.
+    # Products in float32 have relative errors of about 1e-7.
     np.dtype(np.float32): Limits(refine=10.0, orthogonal=1e3, residual=1e-3),
 }
 
 
-@np.errstate(over="ignore", invalid="ignore")  # squares of huge values are infinite; the answer is found without them
+@np.errstate(over="ignore", invalid="ignore")  # if squares overflow, the solution is computed without them
 def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram | None = None) -> Fit:
-    """Solve (1) on the rows of a run by the cheapest way that is accurate enough.
+    """Solve (1) on the rows of a run by the cheapest method that is accurate enough.
 
-    `offer` is told of fits that a later pass would only polish: what to keep if that pass is cut short.
-    `gram` is the Gram matrix of the rows, when it has been summed already.
+    `offer` is called with fits that a later pass only refines, to be kept if that pass is interrupted. `gram` is the
+    Gram matrix of the rows, if it has already been computed.
     """
     source = run.source
     if source.is_sparse and source.n_features > SPARSE_GRAM_COLUMNS:
@@ -81,7 +81,7 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
         return replace(answer, sums=run.sum(Gram, origin, "Gram matrix")) if kept else answer
     gram = run.sum(Gram, origin, "Gram matrix") if gram is None else gram
     if not gram.is_finite():
-        # All values are finite, so it is their squares that overflow; orthogonal steps do not square.
+        # The squares of finite values overflow; orthogonal transformations do not square them.
         return solve_by_factor(run, problem, origin)
     gram = well_centred(run, problem, gram)
     sums = gram if source.n_features <= SPARSE_GRAM_COLUMNS else None

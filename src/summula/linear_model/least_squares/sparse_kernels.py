@@ -1,4 +1,4 @@
-"""Compiled sums over CSR rows. Each is a loop over rows and their stored values, without the GIL."""
+"""Compiled sums over CSR rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["column_sums", "normal_product", "residual_sums", "warmup"]
 Array = NDArray[Any]
 
 
-# Rows come as the `indptr` of some rows and the `indices` and `data` of the whole matrix; columns are indexed with
-# unsigned integers, which spares a test for negative ones at every access.
+# Rows are given by the `indptr` of some rows and the `indices` and `data` of the whole matrix; columns are indexed with
+# unsigned integers, which avoids a test for negative indices at every access.
 
 
 @kernel
 def normal_product(indptr: Array, indices: Array, data: Array, weight: Array, v: Array, out: Array) -> None:
-    """out += X'W X v. The row is still in cache when its inner product with v is spread back over it."""
+    """out += X'W X v, with each row used twice while it is in cache."""
     weighted = len(weight) > 0
     for i in range(len(indptr) - 1):
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
@@ -50,7 +50,7 @@ def column_sums(indptr: Array, indices: Array, data: Array, weight: Array, Y: Ar
 
 @kernel
 def residual_sums(indptr: Array, indices: Array, data: Array, weight: Array, Y: Array, V: Array, slope: Array) -> None:
-    """Y becomes the residual Y - X V, and slope += X'W (Y - X V)."""
+    """Replace Y by the residual Y - X V, and slope += X'W (Y - X V)."""
     weighted = len(weight) > 0
     for i in range(len(indptr) - 1):
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
@@ -65,7 +65,7 @@ def residual_sums(indptr: Array, indices: Array, data: Array, weight: Array, Y: 
 
 
 def warmup() -> None:
-    """Compile the kernels for the types people use."""
+    """Compile the kernels for the common argument types."""
     none, y, one = np.empty(0), np.ones((1, 1)), np.ones(1)
     for dtype in (np.float64, np.float32):
         for index in (np.int32, np.int64):

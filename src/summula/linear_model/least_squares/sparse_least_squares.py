@@ -1,13 +1,13 @@
-"""Least squares on wide sparse data: conjugate gradients on equation (2) of `least_squares/solver.py`, one pass a step.
+"""Least squares on wide sparse data: conjugate gradients on equation (2) of `least_squares/solver.py`.
 
-Nothing of size d x d is formed and nothing is centred (but columns far from 0 are moved to an origin near their mean):
-with total weight W, mean xbar and raw products,
+Each step takes one pass over the data. No d x d matrix is formed and columns are not centred (except that columns far
+from 0 are shifted to an origin near their mean): with total weight W, mean xbar and raw products,
 
     H v = X'W X v - W xbar (xbar'v) + alpha v,          diag H = sum w x^2 - W xbar^2 + alpha                    (1)
 
-A ridge is solved in columns scaled by diag(H)^(1/2). So is plain least squares when columns differ widely in size;
-when they do not it is solved as it stands, which leads to the shortest of all answers.
-The true gradient g at the end is summed from residuals; with alpha > 0,
+Ridge regression is solved with columns scaled by diag(H)^(1/2). So is plain least squares if columns differ widely in
+size; otherwise it is solved without scaling, which gives the solution of minimum norm.
+The final gradient g is computed from residuals; with alpha > 0,
 
     P(v) - min P <= ||g||^2 / alpha                                                                            (2)
 """
@@ -36,14 +36,14 @@ __all__ = ["ColumnSums", "NormalProduct", "solve_sparse", "sparse_gap"]
 
 Array = NDArray[np.float64]
 
-_SIMILAR = 1e3  # columns whose lengths differ by less are left as they are in plain least squares
+_SIMILAR = 1e3  # columns whose norms differ by less are not scaled in plain least squares
 _ROUNDS = 3  # restarts from the true gradient
 _MAX_STEPS = 5_000
 
 
 @dataclass(frozen=True)
 class ColumnSums(Sum):
-    """Sums over sparse rows: weight, and of each column total, squares and products with the shifted targets."""
+    """Sums over sparse rows: weight, and for each column total, squares and products with the shifted targets."""
 
     count: int
     weight: float
@@ -79,7 +79,7 @@ class NormalProduct(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Array, Array]) -> Self:
-        """The product of one chunk, about an origin, with a vector."""
+        """Return the product of one chunk, about an origin, with a vector."""
         from summula.linear_model.least_squares.sparse_kernels import normal_product
 
         origin, v = params
@@ -139,7 +139,7 @@ class _Solver:
         return raw - self.weight * self.mean * float(self.mean @ v) + alpha * v
 
     def scale(self, alpha: float) -> Array:
-        """The diagonal of H, or 1 where plain least squares is left in the user's units."""
+        """Return the diagonal of H, or ones if plain least squares is solved without scaling."""
         diagonal = self.spread + alpha
         positive = diagonal > 1e-14 * diagonal.max(initial=0.0)
         lengths = np.sqrt(diagonal[positive])
@@ -153,7 +153,7 @@ class _Solver:
         return max(1e-10 * float(getattr(self.run.estimator, "tol", default)) / default, 1e-14)
 
     def descend(self, right: Array) -> Fit:
-        """Conjugate gradients for each target, then the true gradient, then again from there if it is not small."""
+        """Run conjugate gradients for each target, restarting from the true gradient while it is not small."""
         tolerance, most = self.tolerance(), getattr(self.run.estimator, "max_iter", None) or _MAX_STEPS
         fit, slope, steps = self.fit, right, 0
         trace: list[float] = []
@@ -186,8 +186,8 @@ class _Solver:
         now = max((self._size(slope[:, j], j) / size[j] for j in range(len(size)) if size[j]), default=0.0)
         if now > 1e4 * tolerance:
             self._warn(fit, now, tolerance, most)
-        held = self.problem.held(fit.coef)
-        return fit if held is fit.coef else self._judged(replace(fit, coef=held))[0]
+        rounded = self.problem.as_returned(fit.coef)
+        return fit if rounded is fit.coef else self._judged(replace(fit, coef=rounded))[0]
 
     def _size(self, g: Array, j: int) -> float:
         return float(np.sqrt((g * g / self.scale(float(self.problem.alpha[j]))).sum()))
@@ -195,7 +195,7 @@ class _Solver:
     def _on_step(
         self, fit: Fit, coef: Array, slope: Array, primal: Array, trace: list[float], j: int
     ) -> Callable[[Array, Array], bool]:
-        """Offer the point reached, judged by the recurrences: P(v + x) = P(v) - x'(b + r), b and r the gradients."""
+        """Return a callback that offers each iterate: P(v + x) = P(v) - x'(b + r), with b and r the gradients."""
         b, alpha = slope[:, j], self.problem.alpha
         gaps, start, taken = _gaps(slope, coef, self.problem), self._size(b, j), list(trace)
 
@@ -240,20 +240,20 @@ class _Solver:
                 objective, np.zeros(len(root)), jac=True, method="L-BFGS-B", bounds=bounds, options=options
             )
             coef[:, j], steps = answer.x / root, steps + int(answer.nit)
-        fit, _ = self._judged(replace(self.fit, coef=self.problem.held(coef), n_iter=steps))
+        fit, _ = self._judged(replace(self.fit, coef=self.problem.as_returned(coef), n_iter=steps))
         return fit
 
     def _warn(self, fit: Fit, now: float, tolerance: float, most: int) -> None:
         warn(
             f"{type(self.run.estimator).__name__} stopped after {fit.n_iter} steps with a relative gradient of "
             f"{now:.1e} (tolerance {tolerance:.1e}), at most {fit.gap.sum():.3g} above the best objective; "
-            f"raise max_iter ({most}), or use Ridge with a larger alpha.",
+            f"increase max_iter ({most}), or use Ridge with a larger alpha.",
             ConvergenceWarning,
         )
 
 
 def _gaps(slope: Array, coef: Array, problem: Problem) -> Array:
-    """Equation (2), one a target; with v >= 0 multipliers m/2 = max(-g, 0) take up what they can."""
+    """Return the bound (2) for each target; with v >= 0, multipliers m/2 = max(-g, 0) absorb negative gradients."""
     multiplier = np.maximum(-slope, 0.0) if problem.positive else np.zeros_like(slope)
     rest = ((slope + multiplier) ** 2).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
