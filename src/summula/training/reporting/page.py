@@ -19,12 +19,12 @@ __all__ = ["content_of"]
 
 def content_of(result: TrainingResult) -> Content:
     """The content of the report of a training run."""
-    predicted = np.asarray(result.model.predict(result._holdout.X))
-    classes = result._task.kind == "classes"
     explanation = Explanation(result)
+    predicted, p = explanation.predictions()
+    held_out = of_classes(result, predicted, p) if result._task.kind == "classes" else of_numbers(result, predicted)
     sections: list[tuple[str, list[Item]]] = [
         ("Candidates", _leaderboard(result)),
-        ("On the rows held out", of_classes(result, predicted) if classes else of_numbers(result, predicted)),
+        ("On the rows held out", held_out),
         ("What the model depends on", explanation.figures() + coefficients(result)),
         ("The data", data_figures(result, explanation.leading)),
         ("Settings and provenance", [*settings(result), _provenance(result)]),
