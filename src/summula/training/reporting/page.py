@@ -82,7 +82,9 @@ def _leaderboard(result: TrainingResult) -> list[Item]:
         [row["highest fold"] for row in ranked],
         f"{metric} of each candidate",
     )
-    folds = f"Mean over the same {result._board.rounds} cross-validation folds, with the lowest and the highest fold."
+    rounds = result._board.rounds
+    folds = f"Mean over the same {rounds} cross-validation folds, with the lowest and the highest fold."
+    folds = folds if rounds > 1 else "Of one cross-validation fold; there was no time for more."
     items: list[Item] = [Figure(f"Compared by {metric} ({better} is better)", drawing, folds)]
     held = [row for row in rows if row["2.5 %"] == row["2.5 %"]]
     if held:
