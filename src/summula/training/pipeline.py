@@ -440,6 +440,8 @@ class _Constant:
 
     def __init__(self, table: TableModel) -> None:
         self.model = table.model
+        if hasattr(table.model, "classes_"):
+            self.classes_ = table.model.classes_
         width = len(table.encoder.get_feature_names_out())
         self._value = table._predicted(np.zeros((1, width)))
 
