@@ -13,6 +13,7 @@ FAMILIES = (
     "sparse_models",
     "trees",
     "boosting",
+    "forests",
     "features",
     "clusters",
     "mixtures",

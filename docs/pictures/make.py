@@ -372,6 +372,23 @@ def factor_loadings(ax: Any) -> None:
     loadings(FactorAnalysis(n_components=2, rotation="varimax").fit(_six_marks()), ax=ax)
 
 
+def forest_importances(ax: Any) -> None:
+    """Importances of a column of two values that matters, and of one of noise."""
+    from summula.ensemble import RandomForestClassifier
+    from summula.plotting.style import colour, dress
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, 500), rng.normal(size=500)])
+    y = np.where(rng.random(500) < 0.25, 1 - X[:, 0], X[:, 0])
+    model = RandomForestClassifier(max_features=1, random_state=0).fit(X, y)
+    found, places = model.oob_importances(X, y), np.arange(2)
+    ax.bar(places - 0.18, model.feature_importances_, 0.32, color=colour(1), label="decrease of impurity (share)")
+    ax.bar(places + 0.18, found.importances_mean, 0.32, color=colour(0), label="shuffled out of bag (error)")
+    ax.set_xticks(places, ["matters, two values", "noise, many values"])
+    ax.legend(frameon=False)
+    dress(ax, "", "importance")
+
+
 def iris_tree(ax: Any) -> None:
     """A tree of depth two, with the record of every node."""
     from sklearn.datasets import load_iris
@@ -487,6 +504,7 @@ def gda_against_logistic(ax: Any) -> None:
 
 
 PICTURES = {
+    "forest-importances": forest_importances,
     "iris-tree": iris_tree,
     "scree": scree_plot,
     "loadings": factor_loadings,

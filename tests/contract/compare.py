@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from summula.cluster.certificate import KMeansCertificate
 from summula.core.numerics.certificate import Certificate
@@ -64,7 +65,7 @@ def assert_close(a: Any, b: Any, *, rounding: float = ROUNDING, where: str = "va
         if a.dtype.kind not in "fiub":
             assert a.tolist() == b.tolist(), where
             return
-        largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
+        largest = max(np.abs(c[np.isfinite(c)]).max(initial=0.0) for c in (a, b))
         np.testing.assert_allclose(a, b, rtol=0, atol=rounding * largest, err_msg=where)
     elif inner := _parts(a):
         theirs = _parts(b)
@@ -101,6 +102,8 @@ def _parts(value: Any) -> dict[Any, Any]:
         return dict(value)
     if isinstance(value, list | tuple):
         return dict(enumerate(value))
+    if isinstance(value, BaseEstimator):  # one that a model holds
+        return dict(vars(value))
     return {}
 
 

@@ -12,7 +12,14 @@ import pytest
 from summula.cluster import KMeans, MiniBatchKMeans
 from summula.decomposition import PCA, FactorAnalysis
 from summula.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from summula.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from summula.features import PolynomialLift
 from summula.linear_model import (
     BayesianLogisticRegression,
@@ -79,6 +86,19 @@ EXACT_TREE: dict[str, Any] = {
     "finite": False,
     "single": False,
     "grid": {"max_depth": [1, 3]},
+}
+# Rows and columns are drawn by their numbers.
+FOREST: dict[str, Any] = {
+    **BOOSTED,
+    "changes": {
+        "bootstrap": (False, True),
+        "class_weight": ("balanced_subsample",),
+        "max_samples": (With(20, bootstrap=True),),
+        "n_estimators": (2,),
+        "oob_score": (With(True, bootstrap=True, n_estimators=30),),
+        "splits": ("exact",),
+    },
+    "idle": ("verbose",),
 }
 SCALER: dict[str, Any] = {"numbers": (), "scale_free": True, "additive": True}
 NAIVE_BAYES: dict[str, Any] = {
@@ -286,6 +306,23 @@ CASES = [
         "classifier",
         target="three classes",
         **BOOSTED,
+    ),
+    Case(RandomForestRegressor(4, min_samples_leaf=3, random_state=0), "regressor", **FOREST),
+    Case(RandomForestClassifier(4, random_state=0), "classifier", target="words", one_class=True, **FOREST),
+    Case(
+        RandomForestClassifier(20, oob_score=True, max_samples=25, max_leaf_nodes=6, max_features=None, random_state=0),
+        "classifier",
+        target="three classes",
+        one_class=True,
+        **FOREST,
+    ),
+    Case(ExtraTreesRegressor(3, min_samples_leaf=3, random_state=0), "regressor", **FOREST),
+    Case(
+        ExtraTreesClassifier(3, min_samples_leaf=3, random_state=0),
+        "classifier",
+        target="three classes",
+        one_class=True,
+        **FOREST,
     ),
     Case(StandardScaler(), "transformer", **SCALER, centres=True),
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),

@@ -24,6 +24,7 @@ import summula.linear_model
 import summula.preprocessing
 from summula.cluster import KMeans
 from summula.discriminant_analysis import QuadraticDiscriminantAnalysis
+from summula.ensemble import RandomForestClassifier, RandomForestRegressor
 from summula.naive_bayes import CategoricalNB
 from summula.tree import ID3Classifier
 from tests.contract import storage
@@ -103,8 +104,9 @@ def _asks_for_no_order(estimator: Any, check: str) -> bool:
 
 
 def _asks_for_no_draws(estimator: Any, check: str) -> bool:
-    """Other rows are drawn as first centres where a row is repeated; scikit-learn's own class fails this, too."""
-    return isinstance(estimator, KMeans) and check.startswith("check_sample_weight_equivalence")
+    """Other rows are drawn, as first centres or for trees, where a row is repeated; scikit-learn's classes fail, too."""
+    draws = KMeans | RandomForestClassifier | RandomForestRegressor
+    return isinstance(estimator, draws) and check.startswith("check_sample_weight_equivalence")
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(scikit_learn_checks()))

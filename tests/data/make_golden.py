@@ -108,7 +108,14 @@ def _more_models(
 ) -> Iterator[Golden]:
     """The estimators that were added later."""
     from summula.decomposition import PCA, FactorAnalysis
-    from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from summula.ensemble import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
     from summula.linear_model import (
         BayesianLogisticRegression,
         ElasticNet,
@@ -135,6 +142,15 @@ def _more_models(
     yield Golden(
         "HistGradientBoostingClassifier", HistGradientBoostingClassifier(**few).fit(X, words), "predict_proba", new
     )
+    drawn_trees: dict[str, Any] = {"n_estimators": 3, "max_depth": 3, "random_state": 0}
+    forest = RandomForestRegressor(categorical_features=[1], **drawn_trees).fit(levels, chosen)
+    yield Golden("RandomForestRegressor", forest, "predict", levels[:5])
+    for name, forest in (
+        ("RandomForestClassifier", RandomForestClassifier(**drawn_trees)),
+        ("ExtraTreesClassifier", ExtraTreesClassifier(splits="exact", **drawn_trees)),
+    ):
+        yield Golden(name, forest.fit(X, words), "predict_proba", new)
+    yield Golden("ExtraTreesRegressor", ExtraTreesRegressor(**drawn_trees).fit(X, y), "predict", new)
     yield Golden("Lasso", Lasso(0.1).fit(X, y), "predict", new)
     yield Golden("ElasticNet", ElasticNet(0.1).fit(X, Y), "predict", new)
     yield Golden("LassoCV", LassoCV(cv=3, alphas=4).fit(X, y), "predict", new)

@@ -11,7 +11,14 @@ import pandas as pd
 
 from summula.decomposition import PCA, FactorAnalysis
 from summula.dummy import BaselineClassifier, BaselineRegressor, DummyClassifier, DummyRegressor
-from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from summula.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from summula.kernel_ridge import KernelLMS, KernelRidge
@@ -226,6 +233,16 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
         lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 2),
         lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 3),
     ],
+    "RandomForestRegressor": [
+        lambda: _with_names(RandomForestRegressor(2, max_depth=3, random_state=0)),
+        lambda: _boosted(RandomForestRegressor(2, max_depth=3, splits="exact", random_state=0)),
+    ],
+    "RandomForestClassifier": [
+        lambda: _arrays(RandomForestClassifier(30, max_depth=2, oob_score=True, random_state=0), "words"),
+        lambda: _boosted(RandomForestClassifier(2, max_depth=3, max_features=None, random_state=0), 3),
+    ],
+    "ExtraTreesRegressor": [lambda: _arrays(ExtraTreesRegressor(2, max_depth=3, random_state=0))],
+    "ExtraTreesClassifier": [lambda: _boosted(ExtraTreesClassifier(2, max_depth=3, random_state=0), 3)],
     "DecisionTreeRegressor": [
         lambda: _with_names(DecisionTreeRegressor(max_depth=3)),
         lambda: _boosted(DecisionTreeRegressor(max_depth=3)),

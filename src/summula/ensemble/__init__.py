@@ -7,7 +7,18 @@
 array([0., 1.])
 """
 
+from summula.ensemble.extra_trees_classifier import ExtraTreesClassifier
+from summula.ensemble.extra_trees_regressor import ExtraTreesRegressor
 from summula.ensemble.hist_gradient_boosting_classifier import HistGradientBoostingClassifier
 from summula.ensemble.hist_gradient_boosting_regressor import HistGradientBoostingRegressor
+from summula.ensemble.random_forest_classifier import RandomForestClassifier
+from summula.ensemble.random_forest_regressor import RandomForestRegressor
 
-__all__ = ["HistGradientBoostingClassifier", "HistGradientBoostingRegressor"]
+__all__ = [
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+]

@@ -143,7 +143,7 @@ def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array
 def _binned(bins: BinMap, part: Part) -> Array:
     out: Array | None = None
     for chunk in part.chunks():
-        X = chunk.X
+        X = chunk.dense(chunk.dtype)
         if out is None:
             out = np.empty((len(part), X.shape[1]), np.uint8)
         bins.write(X, out[chunk.start - part.start : chunk.stop - part.start])

@@ -14,7 +14,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import Allowed, array_like, integer, mapping, none, one_of, random_state, real
+from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
@@ -25,6 +25,7 @@ from summula.tree.categorical_columns import CategoricalColumns
 from summula.tree.columns import monotone_signs
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
+from summula.tree.limits import LIMITS, number_of_features, tree_limits
 from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import find_leaves
 
@@ -35,26 +36,7 @@ __all__ = ["SHARED_PARAMETERS", "DecisionTree", "leaf_values"]
 
 Array = NDArray[Any]
 
-_share = Allowed(
-    lambda v: isinstance(v, float | np.floating) and bool(0.0 < v <= 1.0), "a float in the range (0.0, 1.0]"
-)
-_half = Allowed(lambda v: isinstance(v, float | np.floating) and bool(0.0 < v < 1.0), "a float in the range (0.0, 1.0)")
-
-SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
-    "splitter": (one_of("best", "random"),),
-    "max_depth": (integer(1), none),
-    "min_samples_split": (integer(2), _share),
-    "min_samples_leaf": (integer(1), _half),
-    "min_weight_fraction_leaf": (real(0.0, 0.5),),
-    "max_features": (integer(1), _share, one_of("sqrt", "log2"), none),
-    "random_state": (random_state,),
-    "max_leaf_nodes": (integer(2), none),
-    "min_impurity_decrease": (real(0.0),),
-    "ccp_alpha": (real(0.0),),
-    "monotonic_cst": (array_like, mapping, none),
-    "categorical_features": (one_of("from_dtype"), array_like, none),
-    "max_time": (none, real(0.0)),
-}
+SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {"splitter": (one_of("best", "random"),), **LIMITS}
 
 
 def leaf_values(nodes: Nodes, bins: BinMap, values: Array, chunk: Chunk) -> Array:
@@ -150,24 +132,10 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
 
     def _exact_parameters(self, n: int, d: int, weight: float) -> ExactParameters:
         """Return the limits in numbers of rows and columns."""
-
-        def rows(value: Any, least: int) -> int:
-            return int(value) if isinstance(value, int | np.integer) else max(int(np.ceil(value * n)), least)
-
-        self.max_features_ = _number_of_features(self.max_features, d)
-        leaf = rows(self.min_samples_leaf, 1)
-        return ExactParameters(
-            criterion=self.criterion,
-            max_depth=self.max_depth,
-            max_leaf_nodes=self.max_leaf_nodes,
-            min_samples_split=max(rows(self.min_samples_split, 2), 2 * leaf),
-            min_samples_leaf=leaf,
-            min_weight_leaf=float(self.min_weight_fraction_leaf) * weight,
-            min_impurity_decrease=float(self.min_impurity_decrease),
-            max_features=self.max_features_,
-            random_threshold=self.splitter == "random",
-            key=stream_key(draw_seed(self.random_state), (0,)),
-        )
+        key = stream_key(draw_seed(self.random_state), (0,))
+        found = tree_limits(self, n, d, weight, key, random_threshold=self.splitter == "random")
+        self.max_features_ = number_of_features(self.max_features, d)
+        return found
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> PruningPath:
         """Compute the penalties per leaf at which the best subtree of the unpruned tree changes.
@@ -330,16 +298,3 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         if width == 1:
             values, base = values[:, :, 0], base[:, 0]
         return Explanation(values, base, names)
-
-
-def _number_of_features(given: Any, d: int) -> int:
-    """Return the number of columns tried at each node."""
-    if given is None:
-        return d
-    if given in ("sqrt", "log2"):
-        return max(1, int(np.sqrt(d) if given == "sqrt" else np.log2(d)))
-    if isinstance(given, int | np.integer):
-        if given > d:
-            raise ParameterError(f"max_features={given} is larger than the number of columns, {d}; give at most {d}.")
-        return int(given)
-    return max(1, int(given * d))

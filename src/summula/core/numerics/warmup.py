@@ -35,6 +35,8 @@ _KERNELS = (
     "summula.stats.bounds_kernels",
     "summula.svm.linear.coordinate_kernels",
     "summula.svm.smo_kernels",
+    "summula.tree.binned.grower",
+    "summula.tree.binned.walk_kernels",
     "summula.tree.binning_kernels",
     "summula.tree.exact.grower",
     "summula.tree.growing",
@@ -45,7 +47,12 @@ _KERNELS = (
 )
 
 # The slowest to compile; each process starts with one of them.
-_LONGEST = ("summula.tree.growing", "summula.linear_model.sgd.kernels", "summula.tree.exact.grower")
+_LONGEST = (
+    "summula.tree.growing",
+    "summula.linear_model.sgd.kernels",
+    "summula.tree.exact.grower",
+    "summula.tree.binned.grower",
+)
 
 _log = logging.getLogger(__name__)
 

@@ -28,11 +28,12 @@ _RESAMPLES, _RESAMPLED_ROWS = 200, 20_000
 # -------------------------------------------------------------------------------------------------------------- classes
 
 
-def of_classes(result: TrainingResult, predicted: Array, p: Array | None) -> list[Item]:
+def of_classes(result: TrainingResult, predicted: Array) -> list[Item]:
     """ROC and precision-recall curves, calibration, the confusion matrix, and metrics by class."""
     labels, answers = np.asarray(result.model.classes_), result._holdout.y
     items: list[Item] = []
-    if p is not None:
+    if hasattr(result.model, "predict_proba"):
+        p = np.asarray(result.model.predict_proba(result._holdout.X))
         items += _curves(labels, answers, p)
         if len(labels) == 2:
             items += _by_threshold(result, answers == labels[1], p[:, 1])

@@ -13,8 +13,9 @@ import numpy as np
 from summula.core.engine.random_kernels import random_bits
 from summula.core.numerics.compile import internal_kernel, kernel, non_allocating_kernel
 from summula.core.numerics.late_binding import KernelSignature
-from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, GINI, POISSON, SQUARED, example_inputs
+from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, SQUARED, example_inputs
 from summula.tree.exact.scan_kernels import find_threshold
+from summula.tree.node_sums import add_row, impurity
 
 __all__ = ["find_categories", "grow", "keep_rows"]
 
@@ -22,44 +23,7 @@ _MISSING = 255  # the category of missing values
 _EPSILON = 2.0**-52
 
 
-# ---------------------------------------------------------------------------------------------------------- node sums
-
-
-@internal_kernel
-def _add_row(sums: Any, y: float, w: float, criterion: int) -> None:
-    """Add a row to the sums of a node: the weight of each class, or of w y and w y^2 (Poisson: w y log y); last w."""
-    last = len(sums) - 1
-    if criterion <= ENTROPY:
-        sums[np.int64(y)] += w
-    else:
-        sums[0] += w * y
-        if criterion == POISSON:
-            sums[1] += w * y * np.log(y) if y > 0.0 else 0.0
-        else:
-            sums[1] += w * y * y
-    sums[last] += w
-
-
-@internal_kernel
-def _impurity(sums: Any, criterion: int) -> float:
-    """Return the impurity of a node from its sums; that of absolute error is not a function of sums."""
-    weight, impurity = sums[len(sums) - 1], 0.0
-    if criterion == GINI:
-        impurity = 1.0
-        for k in range(len(sums) - 1):
-            impurity -= (sums[k] / weight) ** 2
-    elif criterion == ENTROPY:
-        for k in range(len(sums) - 1):
-            share = sums[k] / weight
-            if share > 0.0:
-                impurity -= share * np.log2(share)
-    else:
-        mean = sums[0] / weight
-        if criterion == SQUARED:
-            impurity = sums[1] / weight - mean * mean
-        elif mean > 0.0:
-            impurity = sums[1] / weight - mean * np.log(mean)
-    return max(impurity, 0.0)
+# ---------------------------------------------------------------------------------------------------- absolute error
 
 
 @internal_kernel
@@ -265,13 +229,13 @@ def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, f
     left[:], right[:] = 0.0, 0.0
     for i in range(node.start, node.stop):
         row = order[i]
-        _add_row(left if scratch.flags[row] else right, data.y[row], data.weight[row], criterion)
+        add_row(left if scratch.flags[row] else right, data.y[row], data.weight[row], criterion)
     if criterion == ABSOLUTE:
         inside = node.impurity * node.weight + node.split.score  # the score is minus the loss of both sides
     else:
         last = len(left) - 1
         inside = node.impurity * node.weight
-        inside -= _impurity(left, criterion) * left[last] + _impurity(right, criterion) * right[last]
+        inside -= impurity(left, criterion) * left[last] + impurity(right, criterion) * right[last]
     node.improvement = inside / parameters.weight
     return bool(0 < n_left < n and node.improvement + _EPSILON >= parameters.min_improvement)
 
@@ -282,12 +246,12 @@ def _start_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any) 
     node, total, order, criterion = nodes[number], sums[number], data.orders[len(data.orders) - 1], parameters.criterion
     total[:] = 0.0
     for i in range(node.start, node.stop):
-        _add_row(total, data.y[order[i]], data.weight[order[i]], criterion)
+        add_row(total, data.y[order[i]], data.weight[order[i]], criterion)
     node.weight, node.left_child, node.improvement = total[len(total) - 1], 0, 0.0
     if criterion == ABSOLUTE:
         node.impurity = _median_impurity(data, order, node.start, node.stop, node.weight, total)
     else:
-        node.impurity = _impurity(total, criterion)
+        node.impurity = impurity(total, criterion)
 
 
 @internal_kernel

@@ -15,7 +15,7 @@ from summula.tree.exact.records import ABSOLUTE, CRITERIA, ENTROPY, NODE, PARAME
 from summula.tree.exact.scan_kernels import scan_address
 from summula.tree.predictor import Nodes
 
-__all__ = ["ExactGrower", "ExactParameters", "ExactTree", "warmup"]
+__all__ = ["ExactGrower", "ExactParameters", "ExactTree", "parameter_record", "warmup"]
 
 Array = NDArray[Any]
 
@@ -128,7 +128,9 @@ class ExactGrower:
         has_categories = bool(self._is_categorical.any())
         flags = np.zeros((most if has_categories else 1, 256), np.uint8)
         scratch = self._scratch(n, d, n_sums, has_categories, criterion == ABSOLUTE)
-        state = _state(parameters, d, has_categories=has_categories)
+        state = parameter_record(parameters, d)
+        state["scan"] = scan_address(criterion)
+        state["find_categories"] = find_categories.address() if has_categories else 0
         while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
             self._check()
         nodes = nodes[: int(state[0]["n_nodes"])]
@@ -176,11 +178,10 @@ def _most_nodes(parameters: ExactParameters, n: int) -> int:
     return 2 * leaves - 1
 
 
-def _state(parameters: ExactParameters, d: int, *, has_categories: bool) -> Array:
+def parameter_record(parameters: ExactParameters, d: int) -> Array:
+    """Return the limits of a tree as kernels take them, and the state of one without nodes."""
     state = np.zeros(1, PARAMETERS)
     state["criterion"] = CRITERIA[parameters.criterion]
-    state["scan"] = scan_address(CRITERIA[parameters.criterion])
-    state["find_categories"] = find_categories.address() if has_categories else 0
     state["max_depth"] = _UNLIMITED if parameters.max_depth is None else parameters.max_depth
     state["max_leaves"] = parameters.max_leaf_nodes or _UNLIMITED
     state["best_first"] = parameters.max_leaf_nodes is not None

@@ -1,0 +1,88 @@
+"""Random forests, judged by rows held out; scikit-learn-intelex takes part where it is installed."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from benchmarks.threads import THREADS
+from benchmarks.trees import Rows, minus_area, numbers, squared_error, two_classes
+from benchmarks.workload import Contender, FitWorkload, Quality
+
+TREES = 50
+LEAF = 2
+LIBRARIES = (("summula", "summula.ensemble"), ("scikit-learn", "sklearn.ensemble"), ("intelex", "sklearnex.ensemble"))
+
+
+def _model(module: str, kind: str) -> Any:
+    found = getattr(import_module(module), f"RandomForest{kind}")
+    return found(TREES, min_samples_leaf=LEAF, random_state=0, n_jobs=THREADS)
+
+
+def _fit(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
+    def load() -> Callable[[Rows], Any]:
+        _model(module, kind)
+
+        def work(data: Rows) -> Any:
+            return _model(module, kind).fit(data.X, data.y)
+
+        return work
+
+    return load
+
+
+def _predict(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
+    fitted: list[Any] = []
+
+    def load() -> Callable[[Rows], Any]:
+        _model(module, kind)
+
+        def work(data: Rows) -> Any:
+            if not fitted:
+                fitted.append(_model(module, kind).fit(data.X_test, data.y_test))
+            return fitted[0].predict(data.X)
+
+        return work
+
+    return load
+
+
+def mean_error(data: Rows, predicted: np.ndarray) -> float:
+    """The mean squared error of the predictions."""
+    return float(np.mean((data.y - predicted) ** 2))
+
+
+def _contenders(make: Any, kind: str) -> tuple[Contender, ...]:
+    return tuple(Contender(name, make(module, kind)) for name, module in LIBRARIES)
+
+
+WORKLOADS = (
+    FitWorkload(
+        name="forest-classes",
+        title=f"RandomForestClassifier, two classes, {TREES} trees, at least {LEAF} rows per leaf",
+        shape=(50_000, 30),
+        quick_shape=(2_000, 12),
+        make_data=two_classes,
+        contenders=_contenders(_fit, "Classifier"),
+        quality=Quality(minus_area, "objective", tolerance=3e-3),
+    ),
+    FitWorkload(
+        name="forest-regression",
+        title=f"RandomForestRegressor, {TREES} trees, at least {LEAF} rows per leaf",
+        shape=(100_000, 20),
+        quick_shape=(2_000, 12),
+        make_data=numbers,
+        contenders=_contenders(_fit, "Regressor"),
+        quality=Quality(squared_error, "objective", tolerance=1e-2),
+    ),
+    FitWorkload(
+        name="forest-predict",
+        title=f"RandomForestRegressor of {TREES} trees, fitted to 20,000 rows: predict",
+        shape=(1_000_000, 20),
+        quick_shape=(5_000, 12),
+        make_data=numbers,
+        contenders=_contenders(_predict, "Regressor"),
+        quality=Quality(mean_error, "objective", tolerance=1e-2),
+    ),
+)

@@ -1,0 +1,411 @@
+"""What the forests share: reading, growing, and what follows from the trees."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.sources import Source
+from summula.core.engine.random import draw_seed
+from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
+from summula.core.estimator.regressor import check_one_target
+from summula.core.estimator.rows import RowwiseEstimator
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.ensemble.boosting_rows import Survey, binned, survey
+from summula.ensemble.forest.bootstrap import Bootstrap
+from summula.ensemble.forest.growing import ForestRows, bin_centres, grow_trees
+from summula.ensemble.forest.out_of_bag import OutOfBagImportances, oob_means, permutation_importances
+from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
+from summula.tree.binned.packed import PackedTrees
+from summula.tree.binned.records import BinnedTable
+from summula.tree.binning import BinMap, learn_bins
+from summula.tree.categorical_columns import CategoricalColumns
+from summula.tree.columns import monotone_signs
+from summula.tree.limits import LIMITS, number_of_features
+
+if TYPE_CHECKING:
+    from summula.stats.bounds import Bounds
+
+__all__ = ["FOREST_PARAMETERS", "Forest"]
+
+Array = NDArray[Any]
+
+_MOST_COLUMNS = 2**16 - 1
+_callable = Allowed(callable, "a callable")
+_part = Allowed(
+    lambda v: isinstance(v, float | np.floating) and bool(0.0 < v < np.inf), "a float in the range (0.0, inf)"
+)
+
+FOREST_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "n_estimators": (integer(1),),
+    **LIMITS,
+    "bootstrap": (boolean,),
+    "oob_score": (boolean, _callable),
+    "n_jobs": (none, integer()),
+    "verbose": (integer(0), boolean),
+    "warm_start": (boolean,),
+    "max_samples": (none, integer(1), _part),
+    "splits": (one_of("bins", "exact"),),
+    "max_bins": (integer(2, 255),),
+}
+
+
+def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: there is a tree, and categories are asked of columns that hold some."""
+    if sizes["n_trees"] < 1:
+        return "there are no trees"
+    trees = model._trees
+    is_set = trees.flags & 2 > 0
+    if not model._bins.categorical[trees.column[is_set]].all() or model._bins.categorical[trees.column[~is_set]].any():
+        return "a node asks for the category of a column of numbers, or the number of one of categories"
+    return None
+
+
+@schema.state(
+    _trees_fit_the_columns,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
+    is_categorical_=schema.Array("bool", "n_features") | None,
+    oob_score_=schema.Maybe(schema.Real()),
+    _bins=schema.Object(BinMap, n_features="n_features"),
+    _trees=schema.Object(
+        PackedTrees, n_features="n_features", n_trees="n_trees", n_values="n_values", n_weights="n_weights"
+    ),
+    _seed=schema.Integer(0, 2**32),
+    _n_rows=schema.Integer(1),
+    _draws_by_weight=schema.Flag(),
+)
+class Forest(CategoricalColumns, RowwiseEstimator):
+    """Trees of resampled rows."""
+
+    _allows_nan = True
+    _random_threshold: ClassVar[bool] = False
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = FOREST_PARAMETERS
+
+    criterion: str
+    n_features_in_: int
+    oob_score_: float
+    _bins: BinMap
+    _trees: PackedTrees
+    _seed: int
+    _n_rows: int
+    _draws_by_weight: bool
+
+    # ---------------------------------------------------------------------------------- what subclasses say of targets
+
+    def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
+        """Return weights of rows, with those of classes."""
+        return weight
+
+    def _check_targets(self, y: Array) -> None:
+        """Raise an error for targets that the criterion cannot have."""
+
+    def _n_classes(self) -> int:
+        """Return the number of classes; 0 for regression."""
+        return 0
+
+    def _set_out_of_bag(self, means: Array, y: Array) -> None:
+        """Name the predictions of rows out of bag, and their score."""
+        raise NotImplementedError
+
+    # -------------------------------------------------------------------------------------------------------- fitting
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a fit adds trees to those there are."""
+        return bool(self.warm_start) and hasattr(self, "_trees")
+
+    @property
+    def _is_exact(self) -> bool:
+        return bool(self.splits == "exact" or self.criterion == "absolute_error")
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        warm, before = self._goes_on, getattr(self, "classes_", None)
+        with self._fitting(X, y, sample_weight) as run:
+            if warm and before is not None and not np.array_equal(before, self.classes_):
+                raise DataError(
+                    f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
+                    "warm_start=True goes on from; give the same classes, or set warm_start=False."
+                )
+            check_one_target(run, y)
+            self._check_together(run.source)
+            self._grow_forest(run, warm=warm)
+        return self
+
+    def _check_together(self, source: Source) -> None:
+        """Raise an error for parameters that do not go together, or with the data."""
+        if not self.bootstrap and self.max_samples is not None:
+            raise ParameterError(
+                "`max_samples` cannot be set if `bootstrap=False`: either switch to `bootstrap=True` or set "
+                "`max_samples=None`."
+            )
+        if not self.bootstrap and self.oob_score:
+            raise ParameterError("Out of bag estimation only available if bootstrap=True")
+        if source.streams and self._is_exact:
+            why = "splits='exact'" if self.splits == "exact" else "criterion='absolute_error'"
+            raise DataError(
+                f"{type(self).__name__} with {why} needs its rows in memory, and X is in files or a Dask collection: "
+                f"use {'splits=' + repr('bins') if self.splits == 'exact' else 'criterion=' + repr('squared_error')}, "
+                "or give an array of some of the rows."
+            )
+        if source.n_features > _MOST_COLUMNS:
+            raise DataError(
+                f"X has {source.n_features} columns, and {type(self).__name__} takes at most {_MOST_COLUMNS}: choose "
+                "among them first."
+            )
+
+    def _grow_forest(self, run: Run, *, warm: bool) -> None:
+        seed = self._seed if warm else draw_seed(self.random_state)
+        first = self._trees.n_trees if warm else 0
+        if first > self.n_estimators:
+            raise ParameterError(
+                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={first} when "
+                "warm_start==True"
+            )
+        if warm and first == self.n_estimators:
+            warn("Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning)
+        data, bins = self._rows_of(run, seed)
+        trees = [self._trees] if warm else []
+
+        def assign() -> None:
+            self._bins, self._seed, self._n_rows = bins, seed, len(data.rows)
+            self._draws_by_weight = data.bootstrap.weight is not None
+            self._trees = PackedTrees.joined(trees)
+
+        with closing(grow_trees(self, data, first, int(self.n_estimators))) as grown:
+            for one in grown:
+                trees.append(one)
+                run.offer(assign)
+                if run.step("tree"):
+                    break
+        assign()
+        if self.oob_score:
+            means, counts = oob_means(self._trees, bins, data, self.n_jobs)
+            if (counts == 0).any():
+                warn(
+                    "Some inputs do not have OOB scores. This probably means too few trees were used to compute any "
+                    "reliable OOB estimates.",
+                    UserWarning,
+                )
+            self._set_out_of_bag(means, data.y)
+
+    def _rows_of(self, run: Run, seed: int) -> tuple[ForestRows, BinMap]:
+        """Read the rows: targets, weights and bin edges in one pass, bins in another."""
+        d, names = run.source.n_features, run.source.names
+        number_of_features(self.max_features, d)
+        is_categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
+        monotone = monotone_signs(self.monotonic_cst, d, names, is_categorical, type(self).__name__)
+        if monotone.any() and (self._n_classes() > 2 or self._is_exact):
+            raise ParameterError(
+                "Monotonicity constraints are not supported with multiclass classification."
+                if self._n_classes() > 2
+                else "monotonic_cst needs thresholds from bins: set splits='bins' and another criterion."
+            )
+        found = survey(run, is_categorical, seed)
+        self._check_targets(found.y)
+        weight = self._row_weights(found.y, found.weight)
+        bins = self._bins if self._goes_on else self._learn_bins(found, weight)
+        bootstrap = Bootstrap(run.source.n_rows, self._sample_size(run.source.n_rows, weight), weight, seed)
+        shared: dict[str, Any] = {"y": found.y, "n_classes": self._n_classes(), "is_categorical": is_categorical}
+        if self._is_exact:
+            rows = bins.with_bins(dense_rows(run.source.chunk(0, run.source.n_rows)))
+            return ForestRows(rows=rows, table=None, **shared, bootstrap=bootstrap), bins
+        centres = bin_centres(found.rows, bins) if self._random_threshold else bins.edges
+        del found
+        rows = binned(run, bins)[0]
+        by_column = np.ascontiguousarray(rows.T)
+        table = BinnedTable(by_column, bins.edges, centres, is_categorical.astype(np.uint8), monotone)
+        return ForestRows(rows=rows, table=table, **shared, bootstrap=bootstrap), bins
+
+    def _learn_bins(self, found: Survey, weight: Array | None) -> BinMap:
+        if self._is_exact:
+            return learn_bins(found.rows[:0], None, found.categories, 255)
+        some = None if weight is None else weight[found.numbers]
+        return learn_bins(found.rows, some, found.categories, int(self.max_bins))
+
+    def _sample_size(self, n: int, weight: Array | None) -> int | None:
+        """Return the number of draws per tree."""
+        if not self.bootstrap:
+            return None
+        if self.max_samples is None:
+            return n
+        if isinstance(self.max_samples, int | np.integer):
+            return int(self.max_samples)
+        total = n if weight is None else float(weight.sum())
+        size = max(int(self.max_samples * total), 1)
+        if size < max(10, n ** (1 / 3)):
+            what = "the number of samples" if weight is None else "the total sum of sample weights"
+            warn(
+                f"Using the fractional value max_samples={self.max_samples} when {what} is {total} results in a low "
+                f"number ({size}) of bootstrap samples. We recommend passing `max_samples` as an integer instead.",
+                UserWarning,
+            )
+        return size
+
+    # ------------------------------------------------------------------------------------------------------ the trees
+
+    def _score_function(self) -> Any:
+        return functools.partial(mean_values, self._trees, self._bins)
+
+    def _view_of(self, tree: int) -> Any:
+        """Return one of the trees as an estimator."""
+        raise NotImplementedError
+
+    def _as_tree(self, cls: Any, tree: int, **attributes: Any) -> Any:
+        known = cls().get_params().keys() - {"class_weight", "max_time", "random_state"}
+        view = cls(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
+        view.set_params(splitter="random" if self._random_threshold else "best")
+        one = self._trees.only(tree)
+        view._nodes, view._values, view._impurity = one.nodes(self._bins, self.criterion)
+        view._bins, view.max_features_ = self._bins, number_of_features(self.max_features, self.n_features_in_)
+        for name in ("n_features_in_", "category_levels_", "is_categorical_"):
+            setattr(view, name, getattr(self, name))
+        vars(view).update(attributes)
+        return view
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The trees, as decision trees made when asked for; changing them does not change the forest."""
+        check_is_fitted(self, "_trees")
+        return [self._view_of(tree) for tree in range(self._trees.n_trees)]
+
+    @property
+    def estimators_samples_(self) -> list[Array]:
+        """The rows drawn for each tree; not known to a forest whose rows were drawn by their weights."""
+        check_is_fitted(self, "_trees")
+        if self.bootstrap and self._draws_by_weight:
+            raise AttributeError("The rows of the trees were drawn by weights, which the forest does not keep.")
+        size = self._sample_size(self._n_rows, None)
+        bootstrap = Bootstrap(self._n_rows, size, None, self._seed)
+        return [bootstrap.draws(tree) for tree in range(self._trees.n_trees)]
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Decrease of impurity by the splits on each column, the mean over the trees, as shares of all.
+
+        It favours columns with many values; `oob_importances` does not.
+        """
+        check_is_fitted(self)
+        mean = self._trees.importances(self.n_features_in_).mean(axis=0)
+        return np.asarray(mean / mean.sum() if mean.sum() > 0 else mean)
+
+    def apply(self, X: Any) -> Any:
+        """Return the number of the leaf that each row ends in, in every tree.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators); batches for a scan
+        """
+        check_is_fitted(self)
+        return self._by_row(X, functools.partial(leaves_of_chunk, self._trees, self._bins))
+
+    def decision_path(self, X: Any) -> Any:
+        """Return which nodes each row passes through.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        indicator : sparse matrix of shape (n_samples, n_nodes), 1 for the nodes on the paths
+        n_nodes_ptr : ndarray of shape (n_estimators + 1,)
+            The columns of tree t are those from n_nodes_ptr[t] up to n_nodes_ptr[t + 1].
+        """
+        leaves, trees = np.asarray(self.apply(X)), self._trees
+        parent, child = np.full(len(trees.is_inner), -1), trees.children()
+        for side in range(2):
+            parent[child[child > 0] + side] = np.flatnonzero(child)
+        at, which = (leaves + trees.roots[:-1]).reshape(-1), np.repeat(np.arange(len(leaves)), trees.n_trees)
+        rows, columns = [], []
+        while len(at):
+            rows.append(which)
+            columns.append(at)
+            above = parent[at]
+            at, which = above[above >= 0], which[above >= 0]
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        shape = (len(leaves), len(parent))
+        return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), shape), trees.roots.copy()
+
+    def infinite_forest_interval(self, X: Any, *, confidence: float = 0.95) -> Bounds:
+        """Compute, for each row, an interval for the prediction of a forest of infinitely many trees.
+
+        It says how far the prediction may still move when trees are added; it is no interval for the target.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        confidence : float, default=0.95
+            Probability, over the random numbers of the trees, that the interval of a row holds.
+
+        Returns
+        -------
+        Bounds
+            `lower` and `upper`, in the shape of the prediction; of classifiers, of the probabilities.
+        """
+        source = self._in_memory(X, "infinite_forest_interval")
+        if not 0.0 < confidence < 1.0:
+            raise ParameterError(f"confidence must be between 0 and 1, both excluded; got {confidence!r}.")
+        values = functools.partial(tree_values, self._trees, self._bins)
+        return self._interval(self._map_rows(values, source), 1.0 - confidence)
+
+    def _interval(self, values: Array, delta: float) -> Bounds:
+        """Return bounds from the values of rows in every tree, shape (rows, trees, values per leaf)."""
+        raise NotImplementedError
+
+    def oob_importances(self, X: Any, y: Any, sample_weight: Any = None) -> OutOfBagImportances:
+        """Compute how much worse each tree becomes, on rows it was not grown from, when a column is shuffled.
+
+        Unlike `feature_importances_`, it does not favour columns of many values and is 0 on average for a column that
+        says nothing.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the training data, as given to `fit`
+            Which rows each tree was not grown from is drawn again, so the rows have to be the same, in the same order.
+
+        Returns
+        -------
+        OutOfBagImportances
+            `importances_mean`, its standard error `importances_std`, and `importances` of every tree.
+        """
+        check_is_fitted(self)
+        if not self.bootstrap:
+            raise ParameterError("oob_importances needs rows that trees have not seen: set bootstrap=True.")
+        source = self._source(X, y, sample_weight)
+        try:
+            if source.n_rows != self._n_rows:
+                raise DataError(
+                    f"X has {source.n_rows} rows, and the forest was fitted to {self._n_rows}: give the training data."
+                )
+            run = Run(self, source, quiet=True)
+            found = survey(run, np.zeros(source.n_features, bool), 0)
+            weight = self._row_weights(found.y, found.weight)
+            if self._trees.is_exact:
+                rows = self._bins.with_bins(dense_rows(source.chunk(0, source.n_rows)))
+            else:
+                rows = binned(run, self._bins)[0]
+        finally:
+            source.release()
+        bootstrap = Bootstrap(len(rows), self._sample_size(len(rows), weight), weight, self._seed)
+        data = ForestRows(rows, None, found.y, self._n_classes(), np.zeros(0, bool), bootstrap)
+        return permutation_importances(self._trees, self._bins, data, self.n_jobs)
+
+    def _in_memory(self, X: Any, what: str) -> Source:
+        check_is_fitted(self)
+        source = self._reading(X)
+        if source.streams:
+            raise DataError(f"{what} keeps its rows in memory: give an array or a frame of some of them.")
+        return source

@@ -1,0 +1,99 @@
+"""What trees say of rows that they were not grown from.
+
+A row is out of bag in about 37 % of the trees. The mean of their values is a prediction as honest as one for new rows,
+of a forest of as many trees (Breiman 2001, section 3.1). The importance of a column is what the loss of a tree rises by
+when the column is shuffled among the rows out of its bag (section 10): unlike the decrease of impurity it does not
+favour columns of many values, and it is 0 on average for a column that says nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.engine.engine import local_engine
+from summula.core.engine.random import permutation, stream_key
+from summula.ensemble.forest.growing import ForestRows
+from summula.ensemble.forest.walking import find_leaf_numbers
+from summula.tree.binned.packed import PackedTrees
+from summula.tree.binning import BinMap
+
+__all__ = ["OutOfBagImportances", "oob_means", "permutation_importances"]
+
+Array = NDArray[Any]
+
+_SHUFFLES = 3  # stream of random numbers
+
+
+class OutOfBagImportances(NamedTuple):
+    """How much worse trees become on rows out of their bag when a column is shuffled.
+
+    Attributes
+    ----------
+    importances_mean : ndarray of shape (n_features,)
+        Mean rise of the loss over the trees: error rate of classifiers, squared error of regressors.
+    importances_std : ndarray of shape (n_features,)
+        Standard error of that mean.
+    importances : ndarray of shape (n_features, n_trees)
+        The rise in every tree; NaN where no row is out of the bag.
+    """
+
+    importances_mean: Array
+    importances_std: Array
+    importances: Array
+
+
+def oob_means(trees: PackedTrees, bins: BinMap, data: ForestRows, n_jobs: int | None) -> tuple[Array, Array]:
+    """Return the mean value of each row over the trees that do not have it, and how many these are."""
+    sums, counts = np.zeros((len(data.rows), trees.values.shape[1])), np.zeros(len(data.rows), np.int64)
+    of_tree = functools.partial(_values_of_tree, trees, bins, data)
+    with closing(local_engine().map_ordered(of_tree, range(trees.n_trees), n_jobs=n_jobs)) as found:
+        for rows, values in found:
+            sums[rows] += values
+            counts[rows] += 1
+    return sums / np.maximum(counts, 1)[:, None], counts
+
+
+def _values_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> tuple[Array, Array]:
+    one, rows = trees.only(tree), data.bootstrap.out_of_bag(tree)
+    return rows, one.leaf_values[find_leaf_numbers(one, bins, data.rows[rows])[:, 0]]
+
+
+def permutation_importances(
+    trees: PackedTrees, bins: BinMap, data: ForestRows, n_jobs: int | None
+) -> OutOfBagImportances:
+    """Return the importances of all columns."""
+    of_tree = functools.partial(_rises_of_tree, trees, bins, data)
+    with closing(local_engine().map_ordered(of_tree, range(trees.n_trees), n_jobs=n_jobs)) as found:
+        rises = np.array(list(found)).T
+    there = ~np.isnan(rises[0])
+    n, kept = int(there.sum()), rises[:, there]
+    mean = kept.mean(axis=1) if n else np.full(len(rises), np.nan)
+    error = kept.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(rises), np.nan)
+    return OutOfBagImportances(mean, error, rises)
+
+
+def _rises_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> Array:
+    """Return the rise of the loss of one tree by shuffling each column; columns it does not ask for have none."""
+    one, which = trees.only(tree), data.bootstrap.out_of_bag(tree)
+    d = data.rows.shape[1]
+    if not len(which):
+        return np.full(d, np.nan)
+    rows, y, rises = np.ascontiguousarray(data.rows[which]), data.y[which], np.zeros(d)
+
+    def loss() -> float:
+        values = one.leaf_values[find_leaf_numbers(one, bins, rows)[:, 0]]
+        wrong = values.argmax(axis=1) != y if data.n_classes else (values[:, 0] - y) ** 2
+        return float(wrong.mean())
+
+    before = loss()
+    for j in np.unique(one.column).tolist():
+        kept = rows[:, j].copy()
+        rows[:, j] = kept[permutation(stream_key(data.bootstrap.seed, (tree, _SHUFFLES, j)), len(kept))]
+        rises[j] = loss() - before
+        rows[:, j] = kept
+    return rises

@@ -1,0 +1,191 @@
+"""A whole tree on bins in one kernel.
+
+The rows of every node are consecutive. A node looks at as many columns as it may, each in one pass over its rows, and
+is divided in two, stably. Random numbers of a node are a function of its path from the root, so that the tree does not
+depend on the order in which nodes are split.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.engine.random_kernels import random_bits
+from summula.core.numerics.compile import internal_kernel, non_allocating_kernel
+from summula.tree.binned.records import MISSING
+from summula.tree.binned.scan_kernels import find_split, score_sides
+from summula.tree.exact.records import ENTROPY
+from summula.tree.node_sums import add_row, impurity
+
+__all__ = ["grow"]
+
+_EPSILON = 2.0**-52
+_CHILD = 1 << 40  # counters of the keys of children
+
+
+@internal_kernel
+def _is_pure(tree: Any, node: Any, criterion: int) -> bool:
+    """Whether a node needs no split: its impurity is 0, or its targets are equal."""
+    if criterion <= ENTROPY:
+        return node.impurity <= _EPSILON  # type: ignore[no-any-return]
+    for i in range(node.start + 1, node.stop):
+        if tree.y[i] != tree.y[node.start]:
+            return False
+    node.impurity = 0.0
+    return True
+
+
+@internal_kernel
+def _search(table: Any, tree: Any, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any) -> None:
+    """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant."""
+    features, d, visited, useful = scratch.features, len(table.bins), 0, 0
+    for f in range(d):
+        features[f] = f
+    node.score, node.feature = -np.inf, -1
+    while visited < d and (visited < parameters.max_features or useful == 0):
+        if parameters.max_features < d or parameters.random_threshold:
+            random = random_bits(node.key, 2 * visited) >> np.uint64(11)
+            other = visited + np.int64(np.float64(random) * 2.0**-53 * (d - visited))
+            features[visited], features[other] = features[other], features[visited]
+        f = features[visited]
+        useful += find_split(table, f, tree, 2 * visited + 1, node, total, parameters, goes_left, scratch)
+        visited += 1
+
+
+@internal_kernel
+def _open_node(
+    table: Any, tree: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any
+) -> bool:
+    """Return whether a new node may be split, after searching for its best split."""
+    node, total = nodes[number], sums[number]
+    n = node.stop - node.start
+    if (
+        node.depth >= parameters.max_depth
+        or n < parameters.min_samples_split
+        or n < 2 * parameters.min_samples_leaf
+        or node.weight < 2 * parameters.min_weight_leaf
+        or _is_pure(tree, node, parameters.criterion)
+    ):
+        return False
+    goes_left = flags[number if len(flags) > 1 else 0]
+    _search(table, tree, node, total, parameters, goes_left, scratch)
+    if node.feature < 0:
+        return False
+    gained = node.score - score_sides(total, total, parameters.criterion)
+    if parameters.criterion == ENTROPY:
+        gained /= np.log(2.0)
+    node.improvement = max(gained, 0.0) / parameters.weight
+    return bool(node.improvement + _EPSILON >= parameters.min_improvement)
+
+
+@internal_kernel
+def _start_node(tree: Any, number: int, nodes: Any, sums: Any, parameters: Any) -> None:
+    """Compute sums and impurity of a node from its rows."""
+    node, total, criterion = nodes[number], sums[number], parameters.criterion
+    total[:] = 0.0
+    for i in range(node.start, node.stop):
+        add_row(total, tree.y[i], tree.weight[i], criterion)
+    node.weight, node.left_child, node.improvement = total[len(total) - 1], 0, 0.0
+    node.impurity = impurity(total, criterion)
+
+
+@internal_kernel
+def _partition(column: Any, tree: Any, node: Any, goes_left: Any, scratch: Any) -> int:
+    """Divide the rows of a node in two, stably; return where the right side starts."""
+    rows, y, weight = tree.rows, tree.y, tree.weight
+    left, right, last = np.int64(node.start), np.int64(0), node.bin
+    for i in range(node.start, node.stop):
+        row, target, w = rows[i], y[i], weight[i]
+        b = np.int64(column[row])
+        if node.is_categorical:
+            goes = np.int64(goes_left[b])
+        else:
+            goes = np.int64((b <= last) | ((b == MISSING) & (node.missing_left == 1)))
+        rows[left], y[left], weight[left] = row, target, w  # overwritten by the next one if this one goes right
+        scratch.rows[right], scratch.y[right], scratch.weight[right] = row, target, w
+        left += goes
+        right += 1 - goes
+    for i in range(right):
+        rows[left + i], y[left + i], weight[left + i] = scratch.rows[i], scratch.y[i], scratch.weight[i]
+    return left  # type: ignore[return-value]
+
+
+@internal_kernel
+def _divide(table: Any, tree: Any, number: int, child: int, nodes: Any, flags: Any, scratch: Any) -> None:
+    """Split a node: set where the rows of its children are, their keys and bounds."""
+    node = nodes[number]
+    middle = _partition(table.bins[node.feature], tree, node, flags[number if len(flags) > 1 else 0], scratch)
+    if node.missing_left < 0:  # missing values of later rows go with most of these
+        node.missing_left = 2 * (middle - node.start) > node.stop - node.start
+        if node.is_categorical:
+            flags[number, MISSING] = node.missing_left
+    node.left_child = child
+    sign = table.monotone[node.feature]
+    for side in range(2):
+        to = nodes[child + side]
+        to.start, to.stop = (node.start, middle) if side == 0 else (middle, node.stop)
+        to.depth = node.depth + 1
+        to.key = np.int64(random_bits(node.key, _CHILD + side) >> np.uint64(1))
+        to.lower, to.upper = node.lower, node.upper
+        if sign != 0:
+            if (sign > 0) == (side == 0):
+                to.upper = node.middle
+            else:
+                to.lower = node.middle
+
+
+@internal_kernel
+def _next_open(nodes: Any, open_nodes: Any, parameters: Any) -> int:
+    """Take the node to split next off the list: the last one, or that of the largest improvement."""
+    at = parameters.n_open - 1
+    if parameters.best_first:
+        for k in range(parameters.n_open):
+            ahead = nodes[open_nodes[k]].improvement - nodes[open_nodes[at]].improvement
+            if ahead > 0.0 or (ahead == 0.0 and open_nodes[k] < open_nodes[at]):
+                at = k
+    number = open_nodes[at]
+    parameters.n_open -= 1
+    open_nodes[at] = open_nodes[parameters.n_open]
+    return number  # type: ignore[no-any-return]
+
+
+@internal_kernel
+def _plant(table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any) -> None:
+    """Make the root."""
+    parameters, root = state[0], nodes[0]
+    root.start, root.stop, root.depth, root.key = 0, len(tree.rows), 0, parameters.key
+    root.lower, root.upper = -np.inf, np.inf
+    _start_node(tree, 0, nodes, sums, parameters)
+    parameters.n_nodes, parameters.n_leaves, parameters.n_open, parameters.weight = 1, 1, 0, root.weight
+    if _open_node(table, tree, 0, nodes, sums, parameters, flags, scratch):
+        open_nodes[0], parameters.n_open = 0, 1
+
+
+@non_allocating_kernel
+def grow(
+    table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any, budget: int
+) -> bool:
+    """Split nodes until no more may be, or about `budget` bins have been read; return whether it is done.
+
+    flags : (nodes, 256): bins of categories that go left at a node; one row where there are no categories.
+    state : one record of `exact.records.PARAMETERS`; without nodes, the root is made first.
+    """
+    parameters = state[0]
+    if parameters.n_nodes == 0:
+        _plant(table, tree, nodes, sums, open_nodes, flags, state, scratch)
+    while parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves:
+        if budget <= 0:
+            return False
+        number, child = _next_open(nodes, open_nodes, parameters), parameters.n_nodes
+        budget -= (nodes[number].stop - nodes[number].start) * (parameters.max_features + 1)
+        _divide(table, tree, number, child, nodes, flags, scratch)
+        parameters.n_nodes += 2
+        parameters.n_leaves += 1
+        for side in range(2):
+            _start_node(tree, child + side, nodes, sums, parameters)
+        for side in range(1, -1, -1):  # the left one is split first
+            if _open_node(table, tree, child + side, nodes, sums, parameters, flags, scratch):
+                open_nodes[parameters.n_open] = child + side
+                parameters.n_open += 1
+    return True

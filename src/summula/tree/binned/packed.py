@@ -1,0 +1,287 @@
+"""All trees of a forest in little memory.
+
+The nodes of a tree are numbered level by level, from left to right. The children of its k-th inner node are then the
+nodes 2k + 1 and 2k + 2, so that they need not be stored: a byte per node says which nodes are inner ones. Inner nodes
+have a column and a bin, leaves have values; whatever else there is to know of inner nodes is a sum over their leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from summula.core.model_files import schema
+from summula.tree.binned.grower import GrownTree
+from summula.tree.binned.walk_kernels import IS_LEAF, IS_SET, WALK_NODE, add_up
+from summula.tree.binning import BinMap
+from summula.tree.predictor import Nodes
+
+__all__ = ["PackedTrees", "Walk"]
+
+Array = NDArray[Any]
+
+
+def _trees_are_sound(trees: PackedTrees, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: every tree is a binary tree numbered level by level.
+
+    Node j > 0 is a child of the inner node (j - 1) // 2 of its tree, which has to come before it.
+    """
+    roots, n_nodes = trees.roots, sizes["n_nodes"]
+    if roots[0] != 0 or roots[-1] != n_nodes or (np.diff(roots) % 2 == 0).any():
+        return f"roots does not divide the {n_nodes} nodes into trees of an odd number each"
+    before = np.concatenate([[0], np.cumsum(trees.is_inner, dtype=np.int64)])  # inner nodes before a node, and in all
+    if before[-1] != sizes["n_inner"] or n_nodes - before[-1] != sizes["n_leaves"]:
+        return "is_inner does not have as many inner nodes and leaves as there are"
+    tree = np.repeat(np.arange(len(roots) - 1), np.diff(roots))
+    place, above = np.arange(n_nodes) - roots[tree], before[:-1] - before[roots[tree]]
+    if ((place > 0) & (above <= (place - 1) // 2)).any():
+        return "is_inner has a node without a parent"
+    if (2 * np.diff(before[roots]) + 1 != np.diff(roots)).any():
+        return "is_inner has an inner node without children"
+    if int((trees.flags & IS_SET > 0).sum()) != sizes["n_sets"]:
+        return "flags does not have as many nodes that ask for a category as there are sets"
+    if len(trees.threshold) not in (0, sizes["n_inner"]) or len(trees.weight) not in (0, sizes["n_leaves"]):
+        return "threshold and weight have to be there for all nodes or for none"
+    return None
+
+
+@schema.saved(
+    _trees_are_sound,
+    roots=schema.Array("int64", "n_trees + 1", low=0, ascending=True),
+    is_inner=schema.Array("uint8", "n_nodes", high=1),
+    column=schema.Array("uint16", "n_inner", below="n_features"),
+    bin=schema.Array("uint8", "n_inner"),
+    flags=schema.Array("uint8", "n_inner", high=3),
+    threshold=schema.Array("float64", "n_thresholds", finite=False),
+    gain=schema.Array("float32", "n_inner", low=0.0),
+    sets=schema.Array("uint8", "n_sets", 32, row_major=True),
+    values=schema.Array("float", "n_leaves", "n_values", row_major=True),
+    rows=schema.Array("uint32", "n_leaves", low=1),
+    weight=schema.Array("float32", "n_weights", low=0.0),
+    impurity=schema.Array("float32", "n_weights", low=0.0),
+)
+@dataclass(frozen=True, eq=False)
+class PackedTrees:
+    """The trees of a forest.
+
+    Attributes
+    ----------
+    roots : the root of each tree, and the number of all nodes
+    is_inner : of nodes
+    column, bin : of inner nodes: what they ask for, and the last bin that goes left
+    flags : of inner nodes: MISSING_LEFT, and IS_SET where they ask for a category
+    threshold : of inner nodes, the largest value that goes left; none where it is the edge of the bin
+    gain : of inner nodes, decrease of the weighted impurity
+    sets : of nodes that ask for a category, the bins that go left, as bits
+    values : of leaves: weights of classes, or the value predicted
+    rows : of leaves
+    weight, impurity : of leaves; none for classes, whose weights say both
+    """
+
+    roots: Array
+    is_inner: Array
+    column: Array
+    bin: Array
+    flags: Array
+    threshold: Array
+    gain: Array
+    sets: Array
+    values: Array
+    rows: Array
+    weight: Array
+    impurity: Array
+
+    @classmethod
+    def of(cls, tree: GrownTree, *, is_exact: bool, has_classes: bool) -> PackedTrees:
+        """Return one tree, numbered level by level."""
+        order = _by_level(tree.child)
+        is_inner = tree.child[order] > 0
+        inner, leaves = order[is_inner], order[~is_inner]
+        is_set = tree.is_set[inner]
+        numbers = np.cumsum(tree.is_set) - 1  # of nodes that ask for a category
+        values = tree.values[leaves].astype(np.float32 if has_classes else np.float64)
+        beside = leaves[:0] if has_classes else leaves
+        return cls(
+            roots=np.array([0, len(order)]),
+            is_inner=is_inner.astype(np.uint8),
+            column=tree.column[inner].astype(np.uint16),
+            bin=tree.bin[inner].astype(np.uint8),
+            flags=(tree.missing_left[inner] + IS_SET * is_set).astype(np.uint8),
+            threshold=tree.threshold[inner] if is_exact else np.empty(0),
+            gain=tree.gain[inner].astype(np.float32),
+            sets=np.packbits(tree.goes_left[numbers[inner[is_set]]], axis=1),
+            values=np.ascontiguousarray(values),
+            rows=tree.rows[leaves].astype(np.uint32),
+            weight=tree.weight[beside].astype(np.float32),
+            impurity=tree.impurity[beside].astype(np.float32),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[PackedTrees]) -> PackedTrees:
+        """Return the trees of several tables, one after the other."""
+        ends = np.cumsum([0] + [len(part.is_inner) for part in parts])
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in (field.name for field in fields(cls))
+        }
+        roots = [part.roots[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
+        columns["roots"] = np.concatenate([*roots, ends[-1:]])
+        return cls(**columns)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.roots) - 1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether thresholds are not edges of bins."""
+        return len(self.threshold) > 0 or not len(self.column)
+
+    def only(self, tree: int) -> PackedTrees:
+        """Return one of the trees."""
+        a, b = int(self.roots[tree]), int(self.roots[tree + 1])
+        before, inside = int(self.is_inner[:a].sum(dtype=np.int64)), int(self.is_inner[a:b].sum(dtype=np.int64))
+        inner, leaves = slice(before, before + inside), slice(a - before, b - before - inside)
+        asked = int((self.flags[:before] & IS_SET > 0).sum())
+        sets = slice(asked, asked + int((self.flags[inner] & IS_SET > 0).sum()))
+        parts: dict[str, Any] = {name: getattr(self, name)[inner] for name in ("column", "bin", "flags", "gain")}
+        parts |= {name: getattr(self, name)[leaves] for name in ("values", "rows", "weight", "impurity")}
+        return PackedTrees(
+            **parts,
+            roots=np.array([0, b - a]),
+            is_inner=self.is_inner[a:b],
+            threshold=self.threshold[inner],
+            sets=self.sets[sets],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    # ------------------------------------------------------------------------------------------------- what follows
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The trees as rows of bins go down them."""
+        return Walk.of(self)
+
+    @cached_property
+    def leaf_values(self) -> Array:
+        """What leaves predict: shares of classes, or a number."""
+        values = self.values.astype(np.float64)
+        return values if len(self.weight) else values / values.sum(axis=1, keepdims=True)
+
+    def children(self) -> Array:
+        """Return the left child of each node, 0 for leaves."""
+        child = np.zeros(len(self.is_inner), np.int64)
+        inner = np.flatnonzero(self.is_inner)
+        tree = np.searchsorted(self.roots, inner, side="right") - 1
+        first = np.concatenate([[0], np.cumsum(self.is_inner, dtype=np.int64)])[self.roots[tree]]
+        child[inner] = self.roots[tree] + 2 * (np.arange(len(inner)) - first) + 1
+        return child
+
+    def table(self, bins: BinMap) -> Nodes:
+        """Return the trees as a table of nodes with thresholds."""
+        return self._table if self.is_exact else self.nodes(bins)[0]
+
+    @cached_property
+    def _table(self) -> Nodes:
+        """The table of trees whose thresholds are not those of bins."""
+        return self.nodes(None)[0]
+
+    def importances(self, n_features: int) -> Array:
+        """Return the decrease of impurity by each column in every tree, as shares of all; shape (trees, features)."""
+        tree = np.searchsorted(self.roots, np.flatnonzero(self.is_inner), side="right") - 1
+        places = tree * n_features + self.column
+        gains = np.bincount(places, self.gain, self.n_trees * n_features).astype(np.float64)
+        gains = gains.reshape(self.n_trees, n_features)
+        total = gains.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(gains, total, out=np.zeros_like(gains), where=total > 0))
+
+    def nodes(self, bins: BinMap | None, criterion: str = "") -> tuple[Nodes, Array, Array]:
+        """Return the trees as a table of nodes, and the values and impurities of these (0 without a criterion)."""
+        child, is_inner, has_classes = self.children(), self.is_inner > 0, not len(self.weight)
+        n, inner, is_set = len(child), np.flatnonzero(is_inner), self.flags & IS_SET > 0
+        weight = self.values.sum(axis=1, dtype=np.float64) if has_classes else self.weight.astype(np.float64)
+        sums = np.zeros((n, self.values.shape[1] + 2))  # values times weight, weight, rows
+        sums[~is_inner, :-2] = self.values if has_classes else self.values * weight[:, None]
+        sums[~is_inner, -2], sums[~is_inner, -1] = weight, self.rows
+        add_up(child, sums)
+        values = sums[:, :-2] / sums[:, -2:-1]
+        threshold = self.threshold if bins is None or self.is_exact else bins.edges[self.column, self.bin]
+        table = Nodes(
+            column=_at(n, inner, self.column, np.int32, -1),
+            threshold=_at(n, inner, np.where(is_set, 0.0, threshold), np.float64, 0.0),
+            bin=_at(n, inner, self.bin, np.uint8, 0),
+            category=_at(n, inner[is_set], np.arange(is_set.sum()), np.int32, -1),
+            missing_left=_at(n, inner, self.flags & 1, np.uint8, 0),
+            child=child.astype(np.int32),
+            value=np.zeros(n) if has_classes else np.ascontiguousarray(values[:, 0]),
+            gain=_at(n, inner, self.gain, np.float64, 0.0),
+            rows=sums[:, -1].astype(np.int64),
+            weight=np.ascontiguousarray(sums[:, -2]),
+            lefts=np.unpackbits(self.sets, axis=1),
+            roots=self.roots,
+        )
+        return table, values, self._impurities(table, values, criterion)
+
+    def _impurities(self, table: Nodes, values: Array, criterion: str) -> Array:
+        """Return the impurity of every node: of inner ones, what their leaves have left and their splits took away."""
+        if criterion == "gini":
+            return np.asarray(1.0 - (values**2).sum(axis=1))
+        if criterion in ("entropy", "log_loss"):
+            return np.asarray(special.entr(values).sum(axis=1) / np.log(2.0))
+        found = np.zeros((len(values), 1))
+        if criterion:
+            tree = np.repeat(np.arange(self.n_trees), np.diff(self.roots))
+            found[self.is_inner == 0, 0] = self.impurity * table.weight[self.is_inner == 0]
+            found[:, 0] += table.gain * table.weight[self.roots[tree]]
+            add_up(table.child.astype(np.int64), found)
+        return found[:, 0] / table.weight
+
+
+def _at(n: int, places: Array, values: Array, dtype: Any, other: Any) -> Array:
+    out = np.full(n, other, dtype)
+    out[places] = values
+    return out
+
+
+def _by_level(child: Array) -> Array:
+    """Return the nodes of a tree level by level."""
+    levels = [np.zeros(1, np.int64)]
+    while True:
+        inner = levels[-1][child[levels[-1]] > 0]
+        if not len(inner):
+            return np.concatenate(levels)
+        levels.append((child[inner][:, None] + np.arange(2)).reshape(-1))
+
+
+class Walk(NamedTuple):
+    """Trees as rows of bins go down them (see `walk_kernels`)."""
+
+    nodes: Array
+    sets: Array
+    set_number: Array
+
+    @classmethod
+    def of(cls, trees: PackedTrees) -> Walk:
+        """Return the trees in this form."""
+        is_inner = trees.is_inner > 0
+        nodes, inner = np.zeros(len(is_inner), WALK_NODE), np.flatnonzero(is_inner)
+        nodes["child"] = trees.children()
+        nodes["child"][~is_inner] = np.arange(len(is_inner) - len(inner))
+        nodes["column"][inner], nodes["bin"][inner] = trees.column, trees.bin
+        nodes["flags"] = IS_LEAF
+        nodes["flags"][inner] = trees.flags
+        is_set = trees.flags & IS_SET > 0
+        numbers = _at(len(is_inner), inner[is_set], np.arange(is_set.sum()), np.int32, -1) if is_set.any() else None
+        return cls(nodes, np.unpackbits(trees.sets, axis=1), np.empty(0, np.int32) if numbers is None else numbers)

@@ -1,0 +1,87 @@
+"""What a tree on bins is grown from and with."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BINS", "MISSING", "NODE", "BinnedTable", "Scratch", "TreeRows"]
+
+Array = NDArray[Any]
+
+BINS = 256
+MISSING = 255  # the bin of missing values
+
+_INT, _FLOAT = np.int64, np.float64
+
+NODE = np.dtype(
+    [
+        ("start", _INT),  # its rows are those of `TreeRows` from start up to stop
+        ("stop", _INT),
+        ("depth", _INT),
+        ("key", _INT),  # of its random numbers: a function of the path from the root
+        ("left_child", _INT),  # the right one comes next; 0 for a leaf
+        ("weight", _FLOAT),
+        ("impurity", _FLOAT),
+        ("lower", _FLOAT),  # bounds of its value, set by monotonic constraints
+        ("upper", _FLOAT),
+        ("improvement", _FLOAT),  # of its split
+        ("score", _FLOAT),  # of the best split so far, larger is better; -inf where there is none
+        ("feature", _INT),
+        ("bin", _INT),  # the last one on the left
+        ("is_categorical", _INT),
+        ("missing_left", _INT),  # -1 where the node has no missing values
+        ("middle", _FLOAT),  # between the values of both sides, for monotonic constraints
+    ]
+)
+
+
+class BinnedTable(NamedTuple):
+    """The columns, shared by all trees."""
+
+    bins: Any  # (features, rows) of uint8
+    edges: Any  # (features, 256): upper edges of the bins
+    centres: Any  # (features, 256): values that stand for the bins, from which random thresholds are drawn
+    is_categorical: Any  # (features,) of uint8
+    monotone: Any  # (features,) of int64: 1 increasing, -1 decreasing, 0 no constraint
+
+
+class TreeRows(NamedTuple):
+    """The rows of a tree; those of a node are consecutive, in ascending order."""
+
+    rows: Any  # uint32: row of the table
+    y: Any  # targets, or codes of classes as float64
+    weight: Any
+
+
+class Scratch(NamedTuple):
+    """Memory of the kernels."""
+
+    left: Any  # sums of the left side of a split
+    cells: Any  # (256 * width,): weights of classes, or w y, 0 and w, then the rows of a bin; zero between two uses
+    occupied: Any  # (4,) of uint64: one bit per bin
+    order: Any  # (256,): occupied bins in the order in which they are scanned
+    keys: Any  # (256,): what categories are sorted by
+    features: Any  # (features,), to be drawn from
+    candidate: Any  # (256,): bins that go left in the split of categories looked at
+    rows: Any  # (rows,), as in `TreeRows`
+    y: Any
+    weight: Any
+
+    @classmethod
+    def of(cls, n: int, d: int, n_classes: int) -> Scratch:
+        """Allocate for n rows of d columns; n_classes is 0 for regression."""
+        return cls(
+            np.zeros(n_classes + 1 if n_classes else 3),
+            np.zeros(BINS * (n_classes + 1 if n_classes else 4)),
+            np.zeros(4, np.uint64),
+            np.zeros(BINS, np.int64),
+            np.zeros(BINS),
+            np.zeros(d, np.int64),
+            np.zeros(BINS, np.uint8),
+            np.empty(n, np.uint32),
+            np.empty(n),
+            np.empty(n),
+        )

@@ -1,0 +1,286 @@
+"""The best split of one column of a node, from the sums of its bins.
+
+Splits are scored by the equations (1) to (4) of `tree.exact.scan_kernels`. The bins that occur are scanned in ascending
+order; categories in the order of their mean (of two classes, of the share of the second), of which some leading part is
+the best of all sets (Fisher 1958); with more classes the order by the share of each is tried. Missing values are tried
+on either side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.engine.random_kernels import random_bits
+from summula.core.numerics.compile import inlined, internal_kernel
+from summula.tree.binned.records import BINS, MISSING
+from summula.tree.exact.records import ENTROPY, GINI, SQUARED
+
+__all__ = ["find_split", "score_sides"]
+
+_FEW = 256  # rows, below which only the bins that occur are looked at
+
+
+# ---------------------------------------------------------------------------------------------------------- histograms
+
+
+@internal_kernel
+def _add_classes(column: Any, tree: Any, start: int, stop: int, width: int, scratch: Any) -> None:
+    """Sum the rows of a node by bin and class."""
+    cells, rows, y, w, last = scratch.cells, tree.rows, tree.y, tree.weight, np.uint64(width - 1)
+    for i in range(start, stop):
+        at = np.uint64(column[rows[i]]) * np.uint64(width)
+        cells[at + np.uint64(y[i])] += w[i]
+        cells[at + last] += 1.0
+
+
+@internal_kernel
+def _add_numbers(column: Any, tree: Any, start: int, stop: int, scratch: Any) -> None:
+    """Sum w y, w and 1 over the rows of a node, by bin."""
+    cells, rows, y, w = scratch.cells, tree.rows, tree.y, tree.weight
+    for i in range(start, stop):
+        at = np.uint64(column[rows[i]]) * np.uint64(4)
+        cells[at] += w[i] * y[i]
+        cells[at + np.uint64(2)] += w[i]
+        cells[at + np.uint64(3)] += 1.0
+
+
+@internal_kernel
+def _list_bins(column: Any, tree: Any, start: int, stop: int, width: int, scratch: Any) -> int:
+    """Write the bins that occur to `scratch.order`, ascending; return how many, that of missing values left out."""
+    order, cells, found = scratch.order, scratch.cells, 0
+    if stop - start >= _FEW:
+        for b in range(MISSING):
+            if cells[b * width + width - 1] > 0.0:
+                order[found] = b
+                found += 1
+        return found
+    occupied, one, rows = scratch.occupied, np.uint64(1), tree.rows
+    occupied[:] = np.uint64(0)
+    for i in range(start, stop):
+        place = np.uint64(column[rows[i]])
+        occupied[place >> np.uint64(6)] |= one << (place & np.uint64(63))
+    for part in range(4):
+        bits = occupied[part]
+        while bits != np.uint64(0):
+            lowest = bits & (~bits + one)
+            b = 64 * part + _bit_number(lowest)
+            if b < MISSING:
+                order[found] = b
+                found += 1
+            bits ^= lowest
+    return found
+
+
+@inlined
+def _bit_number(bit: Any) -> int:
+    """Return the place of the only bit that is set: the exponent of its value as a number."""
+    number = np.float64(bit)
+    return np.int64((number.view(np.uint64) >> np.uint64(52)) - np.uint64(1023))  # type: ignore[return-value]
+
+
+@internal_kernel
+def _clear(n_bins: int, width: int, scratch: Any) -> None:
+    """Set the sums of the bins listed, and of missing values, to zero."""
+    for k in range(n_bins + 1):
+        at = (scratch.order[k] if k < n_bins else MISSING) * width
+        for s in range(width):
+            scratch.cells[at + s] = 0.0
+
+
+# ------------------------------------------------------------------------------------------------------------ scoring
+
+
+@internal_kernel
+def score_sides(left: Any, total: Any, criterion: int) -> float:
+    """Return the score of a split from the sums of its left side and of the node; -inf where it cannot be made.
+
+    `left` may be `total`: the score of the node before it is split, to which that of the empty side adds nothing.
+    """
+    last, score = len(total) - 1, 0.0
+    wl, wr = left[last], total[last] - left[last]
+    if criterion == GINI:
+        for_left, for_right = 0.0, 0.0
+        for k in range(last):
+            rest = total[k] - left[k]
+            for_left += left[k] * left[k]
+            for_right += rest * rest
+        score = for_left / wl + (for_right / wr if wr > 0.0 else 0.0)
+    elif criterion == ENTROPY:
+        for k in range(last):
+            rest = total[k] - left[k]
+            score += left[k] * np.log(left[k]) if left[k] > 0.0 else 0.0
+            score += rest * np.log(rest) if rest > 0.0 else 0.0
+        score -= wl * np.log(wl) + (wr * np.log(wr) if wr > 0.0 else 0.0)
+    else:
+        here, rest = left[0], total[0] - left[0]
+        if criterion == SQUARED:
+            score = here * here / wl + (rest * rest / wr if wr > 0.0 else 0.0)
+        elif here <= 0.0 or (wr > 0.0 and rest <= 0.0):
+            score = -np.inf
+        else:
+            score = here * np.log(here / wl) + (rest * np.log(rest / wr) if wr > 0.0 else 0.0)
+    return score
+
+
+@inlined
+def _value(sums: Any, criterion: int) -> float:
+    """Return the mean of y, or the share of the second class."""
+    return (sums[1] if criterion <= ENTROPY else sums[0]) / sums[len(sums) - 1]  # type: ignore[no-any-return]
+
+
+@internal_kernel
+def _keeps_order(left: Any, total: Any, node: Any, sign: int, criterion: int) -> bool:
+    """Whether the values of both sides are within the bounds of the node, and in the order the column demands."""
+    last, k = len(total) - 1, 1 if criterion <= ENTROPY else 0
+    low = left[k] / left[last]
+    high = (total[k] - left[k]) / (total[last] - left[last])
+    if min(low, high) < node.lower or max(low, high) > node.upper:
+        return False
+    return sign == 0 or (high - low) * sign >= 0.0
+
+
+@inlined
+def _add_bin(left: Any, cells: Any, b: int, width: int, criterion: int) -> None:
+    at = b * width
+    if criterion <= ENTROPY:
+        for k in range(width - 1):
+            left[k] += cells[at + k]
+            left[width - 1] += cells[at + k]
+    else:
+        left[0] += cells[at]
+        left[2] += cells[at + 2]
+
+
+@internal_kernel
+def _scan(n_bins: int, drawn: int, sign: int, node: Any, total: Any, parameters: Any, scratch: Any) -> int:
+    """Scan the bins listed; set score and missing_left of the node where a split beats its best one so far.
+
+    drawn : the only place to split after, or -1.
+    Returns the place in the list after which that split is, or -1.
+    """
+    cells, left, order, criterion = scratch.cells, scratch.left, scratch.order, parameters.criterion
+    width = len(cells) // BINS
+    last, n, best = len(total) - 1, node.stop - node.start, -1
+    missing = cells[MISSING * width + width - 1]
+    bounded = sign != 0 or node.lower > -np.inf or node.upper < np.inf
+    least, light = parameters.min_samples_leaf, parameters.min_weight_leaf
+    for missing_left in range(2 if missing > 0.0 else 1):
+        left[:] = 0.0
+        n_left = 0.0
+        if missing_left:
+            _add_bin(left, cells, MISSING, width, criterion)
+            n_left = missing
+        stop = n_bins if missing > 0.0 and not missing_left else n_bins - 1  # the former: only missing values go right
+        for k in range(stop if drawn < 0 else min(drawn + 1, stop)):
+            _add_bin(left, cells, order[k], width, criterion)
+            n_left += cells[order[k] * width + width - 1]
+            if n - n_left < least or total[last] - left[last] < light:
+                break
+            if n_left < least or left[last] < light or (drawn >= 0 and k != drawn):
+                continue
+            score = score_sides(left, total, criterion)
+            if score > node.score and (not bounded or _keeps_order(left, total, node, sign, criterion)):
+                node.score, best = score, k
+                node.missing_left = missing_left if missing > 0.0 else -1
+                node.middle = (_value(left, criterion) + _other_value(left, total, criterion)) / 2
+    return best
+
+
+@inlined
+def _other_value(left: Any, total: Any, criterion: int) -> float:
+    k, last = 1 if criterion <= ENTROPY else 0, len(total) - 1
+    return (total[k] - left[k]) / (total[last] - left[last])  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------------------------------------------ columns
+
+
+@inlined
+def _uniform(key: int, counter: int) -> float:
+    return np.float64(random_bits(key, counter) >> np.uint64(11)) * 2.0**-53
+
+
+@internal_kernel
+def _split_numbers(table: Any, f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, s: Any) -> None:
+    """Find the best bin of a column of numbers; u is a random number for one threshold, or negative."""
+    order, edges, drawn, threshold = s.order, table.edges[f], -1, np.nan
+    if u >= 0.0 and n_bins > 1:
+        low, high = table.centres[f, order[0]], table.centres[f, order[n_bins - 1]]
+        threshold, drawn = low + u * (high - low), 0
+        while drawn < n_bins - 2 and table.centres[f, order[drawn + 1]] <= threshold:
+            drawn += 1
+    at = _scan(n_bins, drawn, table.monotone[f], node, total, parameters, s)
+    if at < 0:
+        return
+    node.feature, node.is_categorical = f, 0
+    if at + 1 == n_bins:
+        node.bin = MISSING - 1
+        return
+    low_bin, high_bin = order[at], order[at + 1]
+    middle = edges[low_bin] / 2 + edges[high_bin - 1] / 2 if drawn < 0 else threshold
+    while low_bin + 1 < high_bin and edges[low_bin + 1] <= middle:  # of edges between the same rows, near the middle
+        low_bin += 1
+    node.bin = low_bin
+
+
+@internal_kernel
+def _sort_categories(n_bins: int, target: int, width: int, scratch: Any) -> None:
+    """Sort the bins listed by the mean of y, or by the share of class `target`."""
+    order, keys, cells = scratch.order, scratch.keys, scratch.cells
+    for i in range(n_bins):
+        b, weight = order[i], 0.0
+        if target < 0:
+            weight = cells[b * width + 2]
+        else:
+            for k in range(width - 1):
+                weight += cells[b * width + k]
+        key, at = cells[b * width + max(target, 0)] / weight, i
+        while at > 0 and (keys[at - 1] > key or (keys[at - 1] == key and order[at - 1] > b)):
+            keys[at], order[at] = keys[at - 1], order[at - 1]
+            at -= 1
+        keys[at], order[at] = key, b
+
+
+@internal_kernel
+def _split_categories(
+    f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, goes_left: Any, s: Any
+) -> None:
+    """Find the best set of categories of a column; its bins are flagged in `goes_left`."""
+    width, criterion = len(s.cells) // BINS, parameters.criterion
+    n_classes = width - 1
+    n_orders = 1 if criterion >= SQUARED or n_classes == 2 else n_classes
+    drawn = np.int64(u * (n_bins - 1)) if u >= 0.0 and n_bins > 1 else -1
+    for k in range(n_orders):
+        _sort_categories(n_bins, -1 if criterion >= SQUARED else (1 if n_classes == 2 else k), width, s)
+        at = _scan(n_bins, drawn, 0, node, total, parameters, s)
+        if at >= 0:
+            node.feature, node.is_categorical, node.bin = f, 1, 0
+            goes_left[:] = 0
+            for i in range(at + 1):
+                goes_left[s.order[i]] = 1
+            goes_left[MISSING] = node.missing_left == 1
+
+
+@internal_kernel
+def find_split(
+    table: Any, f: int, tree: Any, counter: int, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any
+) -> bool:
+    """Find the best split of a column of a node, if it beats the node's best; return whether the column varies."""
+    start, stop, column = node.start, node.stop, table.bins[f]
+    width = len(scratch.cells) // BINS
+    if parameters.criterion <= ENTROPY:
+        _add_classes(column, tree, start, stop, width, scratch)
+    else:
+        _add_numbers(column, tree, start, stop, scratch)
+    n_bins = _list_bins(column, tree, start, stop, width, scratch)
+    varies = n_bins > 1 or (n_bins == 1 and scratch.cells[MISSING * width + width - 1] > 0.0)
+    if varies:
+        u = _uniform(node.key, counter) if parameters.random_threshold else -1.0
+        if table.is_categorical[f]:
+            _split_categories(f, n_bins, u, node, total, parameters, goes_left, scratch)
+        else:
+            _split_numbers(table, f, n_bins, u, node, total, parameters, scratch)
+    _clear(n_bins, width, scratch)
+    return bool(varies)
