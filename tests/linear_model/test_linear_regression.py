@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
+import summula
 from summula import CollinearityWarning, engine
 from summula.core.errors import DataError
 from summula.linear_model import LinearRegression, Ridge, RidgeCV
@@ -630,3 +632,11 @@ def test_targets_whose_squares_overflow_have_a_certificate_that_knows_nothing(ro
         assert model.certificate_.gap == np.inf
         assert model.certificate_.verify(X, y * size)
         np.testing.assert_allclose(model.coef_ / size, model.fit(X, y).coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_fit_of_fewer_rows_than_columns_is_saved_and_loaded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 50)), rng.normal(size=20)
+    model = LinearRegression().fit(X, y)
+    summula.save(model, tmp_path / "wide.summula")
+    np.testing.assert_array_equal(summula.load(tmp_path / "wide.summula").predict(X), model.predict(X))

@@ -74,7 +74,7 @@ def test_the_longest_step_of_lms_is_two_over_the_square_of_the_row(share: float,
     if converges:
         assert abs(lms.fit(X, y).predict(X)[0] - 1) < 1e-9
     else:
-        with pytest.warns(ConvergenceWarning, match=r"eta0=0\.0846154 is too long a step: .* eta0 below 0\.077"):
+        with pytest.warns(ConvergenceWarning, match=r"eta0=0\.0846154 is too large: .* eta0 below 0\.077"):
             lms.fit(X, y)
 
 
@@ -383,7 +383,7 @@ def test_sparse_coefficients() -> None:
 
 def test_a_step_that_is_too_long_is_an_error_or_a_warning_that_names_a_safe_one() -> None:
     X, y = rows()
-    with pytest.warns(ConvergenceWarning, match=r"diverged: .* eta0=1 is too long a step: .* eta0 below 0\.0"):
+    with pytest.warns(ConvergenceWarning, match=r"diverged: .* eta0=1 is too large: .* eta0 below 0\.0"):
         model = SGDRegressor(learning_rate="constant", eta0=1.0, random_state=0).fit(X, y)
     assert np.isfinite(model.coef_).all()
     safe = 2 / (X**2).sum(axis=1).max() / 1e200

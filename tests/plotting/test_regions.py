@@ -321,9 +321,7 @@ def test_categories_are_held_at_the_most_frequent(constructor):
     columns = {"height": cells[:, 0], "weight": cells[:, 1], "colour": ["blue"] * n, "old": [True] * n}
     share = 2 * model.predict_proba(constructor(columns)).max(axis=1) - 1
     assert np.corrcoef(share, rgba[:, 3])[0, 1] == pytest.approx(1.0)
-    with pytest.raises(
-        DataError, match="Column 'colour' holds string values; decision_regions needs a column of numbe"
-    ):
+    with pytest.raises(DataError, match="Column 'colour' has string values; decision_regions needs a numeric column"):
         decision_regions(model, frame, y, columns=("height", "colour"))
 
 

@@ -111,6 +111,7 @@ def test_a_report_has_coefficients_of_the_best_linear_model_when_boosting_wins(b
     assert '<button type="button">std error</button>' in boosted
     assert "of the unpenalised fit to the same rows" in boosted
     assert "Settings of boosting: HistGradientBoostingClassifier" in boosted
+    assert "summula.train(data, &#39;sick&#39;, time=3600, metric=&#39;auc&#39;, models=[" in boosted
 
 
 def test_a_binary_report_has_its_curves_and_the_map_of_missing_values(boosted: str) -> None:

@@ -432,7 +432,7 @@ class Perceptron(StochasticClassifier):
         plain = self.penalty is None and not self.batch and all(column.from_zero for column in columns)
         return PerceptronCertificate.of(run, problem, coef, intercept, self.classes_, mistakes, plain)
 
-    def _refuse(self) -> None:
+    def _check_result(self) -> None:
         certificate = getattr(self, "certificate_", None)
         if self.require_separation and certificate is not None and not certificate.separated:
             raise DataError(

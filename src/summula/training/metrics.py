@@ -354,7 +354,7 @@ def judged_on_holdout(
     Parameters
     ----------
     model : TableModel
-    baseline : TableModel or None
+    baseline : object with `predict` and the fitted `model`, or None
     X, y
         The held-out rows, as `certify` takes them.
     delta : float

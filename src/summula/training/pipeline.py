@@ -435,13 +435,27 @@ def _key_remark(name: str, sums: Any) -> str:
     return ""
 
 
-def _baseline(board: Leaderboard, model: TableModel, encoder: TableEncoder) -> TableModel | None:
-    """The baseline as a table model that is judged as `model` is; None where it is the model itself."""
+class _Constant:
+    """The baseline on raw rows: one prediction for all of them."""
+
+    def __init__(self, table: TableModel) -> None:
+        self.model = table.model
+        if hasattr(table.model, "classes_"):
+            self.classes_ = table.model.classes_
+        width = len(table.encoder.get_feature_names_out())
+        self._value = table._predicted(np.zeros((1, width)))
+
+    def predict(self, X: Any) -> Array:
+        return np.repeat(self._value, len(X))
+
+
+def _baseline(board: Leaderboard, model: TableModel, encoder: TableEncoder) -> _Constant | None:
+    """The baseline, to be judged as `model` is; None where it is the model itself."""
     fitted = next((one.model for one in board.entries if one.name == "baseline"), None)
     if fitted is None or board.best.name == "baseline":
         return None
     options = {name: getattr(model, name) for name in ("low", "high", "costs", "metric")}
-    return TableModel(encoder, fitted, model.target, **options)
+    return _Constant(TableModel(encoder, fitted, model.target, **options))
 
 
 class _Clipped:

@@ -177,7 +177,7 @@ def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], 
     fold.prepare(candidate)
     reserve = max(budget.last_fit_of(other, n) for other in entries)
     share = max(budget.left - reserve, 0.5) / waiting
-    if not _warm(fold, candidate, share, budget):
+    if budget.left > 0.0 and not _warm(fold, candidate, share, budget):
         entry.note, entry.failed = "no model in time", True
         return
     left = max(budget.left - reserve, 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -94,6 +95,7 @@ def train(
     >>> result.certificate.upper < result.baseline
     True
     """
+    command = _command(locals())
     if not isinstance(target, str):
         raise ParameterError(f"target is {target!r}; give the name of a column of the data.")
     if not time > 0:
@@ -113,11 +115,23 @@ def train(
         class_weight=class_weight,
         drop=(drop,) if isinstance(drop, str) else tuple(drop),
         stream=stream,
-        command="summula.train(...)",
+        command=command,
     )
     listener = _PythonListener(progress)
     table = open_data(data, listener.remark)
     return run(request, check_request(request, table), listener)
+
+
+def _command(given: dict[str, Any]) -> str:
+    """The call that was made, without arguments that have their default values; data and costs by name."""
+    parts = [f"summula.train(data, {given['target']!r}"]
+    for name, parameter in inspect.signature(train).parameters.items():
+        default, value = parameter.default, given[name]
+        plain = isinstance(value, str | int | float | tuple)
+        if default is inspect.Parameter.empty or value is default or (plain and value == default):
+            continue
+        parts.append("costs=costs" if name == "costs" else f"{name}={value!r}")
+    return ", ".join(parts) + ")"
 
 
 class _PythonListener:

@@ -112,7 +112,7 @@ class GlmModel(LinearScores):
         assign(fit)
         found = separation_of_fit(run, problem, fit)
         if found is None:
-            self._comment(run, problem, fit)
+            self._warn_if_unreliable(run, problem, fit)
         else:
             self._separated = (found.kind, *found.columns)
             self._warn_of_separation(run, found)
@@ -129,7 +129,7 @@ class GlmModel(LinearScores):
             return None
         return fit.intercept, fit.coef
 
-    def _comment(self, run: Run, problem: GlmProblem, fit: GlmFit) -> None:
+    def _warn_if_unreliable(self, run: Run, problem: GlmProblem, fit: GlmFit) -> None:
         """Warn if the fit did not converge, or if the data do not determine all coefficients."""
         name = type(self).__name__
         if not fit.settled:

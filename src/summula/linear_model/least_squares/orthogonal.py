@@ -238,7 +238,7 @@ def _plain(A: Array, B: Array, n_rows: int, removed: Array) -> FactorAnswer:
     sorted_, L, turn = linalg.qr((top * scale).T[large_first], mode="economic", pivoting=True, check_finite=False)
     rows = sorted_[np.argsort(large_first)]
     half_inverse = rows @ linalg.solve_triangular(L, np.eye(rank)[turn], trans="T", check_finite=False)
-    dependent, undetermined, null = np.sort(order[rank:]), np.arange(d), None
+    dependent, undetermined, null = np.sort(order[rank:]).astype(np.int64), np.arange(d), None
     if k >= d:
         # The data do not determine the coefficients of columns that are part of an exact linear combination.
         combination = linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:], check_finite=False)

@@ -1,16 +1,16 @@
-"""How far stochastic descent stopped from the best, in one pass over the rows.
+"""Upper bound on the suboptimality of stochastic gradient descent, from one pass over the rows.
 
-For F of `sgd/solver.py` and any slopes theta_i that satisfy sum_i theta_i = 0 (where there is an intercept)
+For F of `sgd/solver.py` and any slopes theta_i with sum_i theta_i = 0 (if an intercept is fitted)
 
     min F >= -1/n sum_i c_i l*(theta_i / c_i) - R*(-X'theta / n)                                                (1)
 
-by Fenchel. All losses here are convex with least value 0, so l*(0) = 0 and l*(f theta) <= f l*(theta) for 0 <= f <= 1:
-slopes may be scaled down, and at the slopes of the fit, theta_i = c_i l'(p_i), the conjugate is known by itself:
+by Fenchel duality. All losses here are convex with minimum 0, so l*(0) = 0 and l*(f theta) <= f l*(theta) for
+0 <= f <= 1: slopes may be scaled down, and at the slopes of the fit, theta_i = c_i l'(p_i), the conjugate is explicit:
 
     c_i l*(theta_i / c_i) = theta_i p_i - c_i l(p_i)                                                            (2)
 
-So positive and negative slopes are scaled to sum to 0, then all of them to where (1) is largest (L2) or defined (L1).
-The bound is never below 0, which is all that is known without a penalty. A sum over rows, like any other.
+So positive and negative slopes are scaled to sum to 0, then all of them so that (1) is largest (L2) or defined (L1).
+The bound is at least 0, and generally no larger without a penalty.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ Array = NDArray[Any]
     outside=schema.Array("float64", "n_scores"),
 )
 class DescentProblem(NamedTuple):
-    """Which objective: the loss and its margin or epsilon, the penalties, the class of each score, class weights.
+    """Definition of the objective: loss, its margin or epsilon, penalties, positive class of each score, class weights.
 
-    `positive` holds the code of the class that a score tells from the rest, -1 where targets are numbers.
+    `positive` contains the code of the positive class of each score, -1 for numeric targets.
     """
 
     loss: str
@@ -65,7 +65,7 @@ class DescentProblem(NamedTuple):
 
 
 def _products(X: Any, theta: Array) -> Array:
-    """X'theta, one row a column of theta."""
+    """Return X'theta, one row per column of theta."""
     if not hasattr(X, "indptr"):
         return np.asarray(product(X.T, theta.astype(X.dtype)), np.float64).T
     from summula.linear_model.sgd.kernels import add_products
@@ -77,7 +77,7 @@ def _products(X: Any, theta: Array) -> Array:
 
 @dataclass(frozen=True)
 class DualSums(Sum):
-    """What (1) and (2) need: the losses of every score; of negative and of positive slopes sum, conjugate, X'theta."""
+    """Sums for (1) and (2): loss of each score; sum, conjugate and X'theta of negative and of positive slopes."""
 
     rows: int
     loss: Array
@@ -87,7 +87,7 @@ class DualSums(Sum):
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[DescentProblem, Array, Array, Array]) -> Self:
-        """The sums of one chunk about an origin, `intercept` being the constant term there."""
+        """Return the sums of one chunk about an origin, with `intercept` the constant term there."""
         problem, coef, intercept, origin = params
         X, y = rows_about(chunk, origin), chunk.target[:, None].astype(np.float64)
         weight = np.ones((len(y), len(coef))) if chunk.weight is None else np.tile(chunk.weight[:, None], len(coef))
@@ -110,7 +110,7 @@ class DualSums(Sum):
         )
 
     def judged(self, problem: DescentProblem, coef: Array) -> tuple[float, float]:
-        """Objective and gap, summed over the scores."""
+        """Return objective and gap, summed over the scores."""
         primal = gap = 0.0
         for k, w in enumerate(np.asarray(coef, np.float64)):
             penalty = problem.l2 * float(w @ w) / 2 + problem.l1 * float(np.abs(w).sum())
@@ -119,7 +119,7 @@ class DualSums(Sum):
         return primal, gap
 
     def _bound(self, problem: DescentProblem, k: int) -> float:
-        """The right side of (1)."""
+        """Return the right side of (1)."""
         scale = np.ones(2)
         if problem.fit_intercept:
             sizes = np.abs(self.total[:, k])
@@ -147,7 +147,7 @@ class DualSums(Sum):
 )
 @dataclass(frozen=True)
 class DescentCertificate(SummedCertificate):
-    """The objective where descent stopped, and an upper bound on how far that is above the least."""
+    """Objective at the final point, and an upper bound on its distance from the minimum."""
 
     coef: Array
     intercept: Array
@@ -159,7 +159,7 @@ class DescentCertificate(SummedCertificate):
 
     @classmethod
     def of(cls, run: Run, problem: DescentProblem, coef: Array, intercept: Array, classes: Array | None) -> Self:
-        """Judge a point in one pass."""
+        """Compute the certificate of a point in one pass."""
         unit = 1e-4 if run.source.dtype == np.float32 else 1e-9
         unknown = cls("global", np.nan, np.nan, coef, intercept, problem, classes, unit)
         primal, gap = unknown.objective(run)

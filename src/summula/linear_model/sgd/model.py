@@ -1,4 +1,4 @@
-"""What the models fitted by stochastic descent share: starting points, epochs, comments, names of the results."""
+"""Base class of models fitted by stochastic gradient descent: starting points, epochs, warnings, fitted attributes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ __all__ = ["SHARED_PARAMETERS", "StochasticModel"]
 
 Array = NDArray[Any]
 
-_LISTED_ROWS = 2**20  # up to so many rows those held out are drawn as scikit-learn does, with a list
-# Descent that ends at so many times the loss at the start has diverged. The first steps of "optimal" are long on
-# purpose, and the later ones make up for them.
+_LISTED_ROWS = 2**20  # up to this number of rows, validation rows are drawn as in scikit-learn
+# Descent has diverged if the final loss exceeds the initial loss by this factor. The first steps of "optimal" are long
+# by design, and later steps correct them.
 _GROWN = {"optimal": 1e6}
-_LOOKED_AT = 1_000  # rows that the loss at the start is known from
+_LOSS_ROWS = 1_000  # rows used to compute the initial and the final loss
 
 
 def _within(kind: Allowed, words: str, *, below: float = np.inf) -> Allowed:
-    """Numbers of a kind that are below a limit."""
+    """Restrict numbers of a kind to finite values below a limit."""
     return Allowed(lambda value: kind.accepts(value) and -np.inf < value < below, words)
 
 
@@ -84,12 +84,12 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     _average_intercept=schema.Maybe(schema.Array("float64", "n_scores")),
 )
 class StochasticModel(SparseCoefficients, Estimator):
-    """A linear score, or one a class, fitted by stochastic descent."""
+    """Base class of linear models fitted by stochastic gradient descent, with one score or one per class."""
 
     coef_: Any
     intercept_: Any
     t_: float
-    # What the fit of a subclass has as fixed settings and others as parameters.
+    # Parameters of some subclasses, constants of the others.
     loss: str
     average: Any = False
     batch_size: int | None = None
@@ -106,9 +106,9 @@ class StochasticModel(SparseCoefficients, Estimator):
     # ------------------------------------------------------------------------------------------------- settings
 
     def _check_settings(self, *, by_parts: bool = False) -> None:
-        """Raise a sentence for parameters that do not go together."""
+        """Raise ParameterError for inconsistent parameters."""
         if self.early_stopping and by_parts:
-            raise ParameterError("early_stopping should be False with partial_fit: it sees some of the rows only.")
+            raise ParameterError("early_stopping should be False with partial_fit, which has only part of the rows.")
         if self.learning_rate == "optimal" and self.alpha == 0:
             raise ParameterError(
                 "alpha must be > 0 since learning_rate is 'optimal', whose steps are 1 / (alpha (t0 + t)); "
@@ -122,14 +122,14 @@ class StochasticModel(SparseCoefficients, Estimator):
 
     @property
     def _penalties(self) -> tuple[float, float]:
-        """Strengths of |w|^2 / 2 and of |w|_1."""
+        """Coefficients of |w|^2 / 2 and of |w|_1."""
         ratio = float(self.l1_ratio) if self.penalty == "elasticnet" else float(self.penalty == "l1")
         strength = 0.0 if self.penalty is None else float(self.alpha)
         return strength * (1.0 - ratio), strength * ratio
 
     @property
     def _bend(self) -> float:
-        """The margin of a hinge, or epsilon."""
+        """Margin of the hinge loss, or epsilon."""
         return {"hinge": 1.0, "perceptron": 0.0}.get(self.loss, float(self.epsilon))
 
     def _problem(self, positive: Array, inside: Array, outside: Array) -> DescentProblem:
@@ -161,7 +161,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         ]
 
     def _seed(self) -> int:
-        """A number from whatever random_state is."""
+        """Return an integer seed from random_state."""
         if isinstance(self.random_state, np.random.Generator):
             return int(self.random_state.integers(2**31))
         if isinstance(self.random_state, int | np.integer) and self.random_state >= 0:
@@ -171,12 +171,12 @@ class StochasticModel(SparseCoefficients, Estimator):
     # ----------------------------------------------------------------------------------------------------- rows
 
     def _survey(self, run: Run, n_classes: int) -> RowSizes:
-        """The first pass, which keeps rows of files decoded."""
+        """Run the first pass, which keeps the decoded rows of files."""
         run.keep_rows(scattered=True)
         return run.sum(RowSizes, n_classes)
 
     def _held_out(self, run: Run) -> HeldOut | None:
-        """Rows to stop by, drawn as scikit-learn draws them unless there are very many."""
+        """Return the validation rows of early stopping, drawn as in scikit-learn up to `_LISTED_ROWS` rows."""
         if not self.early_stopping:
             return None
         n = run.source.n_rows
@@ -192,7 +192,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         except ValueError as error:
             raise DataError(
                 f"Splitting {n} samples with validation_fraction={self.validation_fraction!r} fails ({error}); change "
-                "validation_fraction, give more rows, or set early_stopping=False."
+                "validation_fraction, pass more rows, or set early_stopping=False."
             ) from None
         listed = np.zeros(n, bool)
         listed[out] = True
@@ -201,7 +201,7 @@ class StochasticModel(SparseCoefficients, Estimator):
     # -------------------------------------------------------------------------------------------------- descent
 
     def _start(self, run: Run, K: int, coef_init: Any, intercept_init: Any) -> tuple[Array, Array]:
-        """Where descent begins: given, at the last fit, or at 0."""
+        """Return the starting point: as passed, from the previous fit, or 0."""
         d = run.source.n_features
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
@@ -211,20 +211,20 @@ class StochasticModel(SparseCoefficients, Estimator):
             given = np.asarray(dense(coef_init), np.float64)
             if given.size != K * d or (K > 1 and given.shape != (K, d)):
                 raise DataError(
-                    f"Provided coef_init does not match dataset: it has shape {given.shape}, and {(K, d)} is needed."
+                    f"Provided coef_init does not match dataset: it has shape {given.shape}, expected {(K, d)}."
                 )
             coef = given.reshape(K, d).copy()
         if intercept_init is not None:
             given = np.asarray(intercept_init, np.float64)
             if given.size != K or (K > 1 and given.shape != (K,)):
                 raise DataError(
-                    f"Provided intercept_init does not match dataset: it has shape {given.shape}, and {(K,)} is needed."
+                    f"Provided intercept_init does not match dataset: it has shape {given.shape}, expected {(K,)}."
                 )
             intercept = given.reshape(K).copy()
         return coef, intercept
 
     def _present(self, run: Run, K: int) -> tuple[Array, Array]:
-        """Where the last part left off: not at an average."""
+        """Return the weights after the previous part, without averaging."""
         d = run.source.n_features
         if not hasattr(self, "coef_"):
             return np.zeros((K, d)), np.zeros(K)
@@ -233,7 +233,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         return dense(coef).astype(np.float64).reshape(K, d), np.array(intercept, np.float64).reshape(K)
 
     def _columns(self, problem: DescentProblem, coef: Array, intercept: Array) -> list[Column]:
-        """One column a score, at these weights and the present step."""
+        """Return one column per score, at these weights and the current step."""
         columns = []
         averages = getattr(self, "_average_coef", None)
         for k, rule in enumerate(self._rules(problem)):
@@ -251,7 +251,7 @@ class StochasticModel(SparseCoefficients, Estimator):
     def _descend(
         self, run: Run, problem: DescentProblem, start: tuple[Array, Array], sizes: RowSizes, *, whole: bool
     ) -> None:
-        """Descend from a starting point and name what was found; a whole fit is judged, too."""
+        """Descend from a starting point and set the fitted attributes; a whole fit also gets a certificate."""
         settings, before = self._settings(whole), self.t_
         columns = self._columns(problem, *start)
 
@@ -264,7 +264,7 @@ class StochasticModel(SparseCoefficients, Estimator):
                 self.certificate_ = self._certified(over, problem, columns)
 
         def cut_short() -> None:
-            # The clock is over, or the cluster gone: the last pass has no limit, and may fail.
+            # Time is up, or the cluster is lost: the last pass has no time limit, and may fail.
             with watched(lambda: None), suppress(ClusterError):
                 assign(Run(self, run.source, quiet=True))
 
@@ -276,11 +276,11 @@ class StochasticModel(SparseCoefficients, Estimator):
             assign(run)
         if not np.isfinite(dense(self.coef_)).all() or (whole and not np.isfinite(self.certificate_.primal)):
             raise DataError(self._diverged(columns[0].n_epochs, sizes))
-        self._refuse()
-        self._comment(run, columns, settings, problem, start, sizes)
+        self._check_result()
+        self._warn_if_not_converged(run, columns, settings, problem, start, sizes)
 
-    def _refuse(self) -> None:
-        """Raise when the whole fit is not what was asked for."""
+    def _check_result(self) -> None:
+        """Raise if the fit does not satisfy what the parameters require."""
 
     def _epochs(
         self,
@@ -311,7 +311,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         standard = np.array([column.coef for column in columns]), np.array([column.intercept for column in columns])
         coef, intercept = standard
         self.n_iter_ = max(column.n_epochs for column in columns)
-        # scikit-learn counts rows held out, too.
+        # As in scikit-learn, validation rows are counted.
         self.t_ = before + self.n_iter_ * run.source.n_rows
         if (self.batch_size or 1) > 1:
             self.t_ = max(column.steps for column in columns)
@@ -326,16 +326,16 @@ class StochasticModel(SparseCoefficients, Estimator):
             self.intercept_ = intercept.astype(dtype)
 
     def _shaped(self, coef: Array) -> Array:
-        """The weights in the shape of `coef_`."""
+        """Return the weights in the shape of `coef_`."""
         return coef
 
     def _forget_averages(self) -> None:
         for name in self._averages:
             self.__dict__.pop(name, None)
 
-    # ------------------------------------------------------------------------------------------------- comments
+    # ------------------------------------------------------------------------------------------------- warnings
 
-    def _comment(
+    def _warn_if_not_converged(
         self,
         run: Run,
         columns: list[Column],
@@ -344,7 +344,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         start: tuple[Array, Array],
         sizes: RowSizes,
     ) -> None:
-        """Warn of descent that did not converge, or went the wrong way."""
+        """Warn if descent diverged or did not converge."""
         if self.power_t < 0:
             warn(
                 "Negative values for `power_t` are deprecated in version 1.8 and will raise an error in 1.10. "
@@ -354,7 +354,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         safe = safe_step(self.loss, sizes.largest, bool(self.fit_intercept))
         longest = float(self.alpha) ** -0.25 if self.learning_rate == "optimal" else float(self.eta0)
         if safe is not None and longest > safe:
-            few = run.source.chunk(0, min(_LOOKED_AT, run.source.n_rows))
+            few = run.source.chunk(0, min(_LOSS_ROWS, run.source.n_rows))
             here = np.array([column.coef for column in columns]), np.array([column.intercept for column in columns])
             origin = np.zeros(run.source.n_features)
             then, now = (DualSums.map(few, (problem, *point, origin)).loss / len(few) for point in (start, here))
@@ -376,7 +376,7 @@ class StochasticModel(SparseCoefficients, Estimator):
             )
 
     def _cure(self, safe: float | None) -> str:
-        """Which step would be safe."""
+        """Return advice that names a safe step."""
         if safe is None:
             return "scale the columns"
         if self.learning_rate == "optimal":
@@ -384,7 +384,7 @@ class StochasticModel(SparseCoefficients, Estimator):
                 f"the first steps of learning_rate='optimal' are {float(self.alpha) ** -0.25:.3g} long: scale the "
                 f"columns, or use learning_rate='invscaling' with eta0 below {safe:.2g}, which is safe for these rows"
             )
-        return f"eta0={self.eta0:g} is too long a step: scale the columns, or use eta0 below {safe:.2g}, which is safe"
+        return f"eta0={self.eta0:g} is too large: scale the columns, or use eta0 below {safe:.2g}, which is safe"
 
     def _diverged(self, epoch: int, sizes: RowSizes) -> str:
         safe = safe_step(self.loss, sizes.largest, bool(self.fit_intercept))
@@ -395,7 +395,7 @@ class StochasticModel(SparseCoefficients, Estimator):
 
 
 def _targets(run: Run) -> Array:
-    """The targets of all rows."""
+    """Return the targets of all rows."""
     if isinstance(run.source, MemorySource):
         return run.source.chunk(0, run.source.n_rows).target
     return np.concatenate(list(run.engine.map_ordered(_targets_of, run.parts)))

@@ -1,14 +1,14 @@
-"""The order in which stochastic descent sees the rows, and the rows in that order.
+"""Order of the rows in stochastic gradient descent, and access to the rows in that order.
 
-Rows lie in pieces on a grid that depends on the width of a row only (a quarter of a megabyte each). In every epoch
+Rows are divided into pieces whose size depends only on the width of a row (a quarter of a megabyte each). In each epoch
 
-    1. the pieces are put in random order,
-    2. sixteen pieces after the other make a buffer, whose rows are put in random order.                       (1)
+    1. the pieces are shuffled,
+    2. each sixteen consecutive pieces form a buffer, whose rows are shuffled.                                 (1)
 
 A table of at most sixteen pieces is thus shuffled as a whole, a larger one nearly so: rows that are together in a
-buffer come from sixteen random places. Only a buffer has to be in memory, and it fits the cache. The order depends on
-seed, epoch and row numbers alone, so arrays, files and collections are seen in the same order, whatever the chunks and
-the threads. Rows held out for validation are drawn by their numbers, too.
+buffer come from sixteen random places. Only a buffer has to be in memory, and it fits the cache. The order depends only
+on seed, epoch and row numbers, so it is the same for arrays, files and collections and for all chunk sizes and numbers
+of threads. Validation rows are also drawn by row number.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ __all__ = [
 Array = NDArray[Any]
 
 _PIECE_ELEMENTS = 2**15
-_PIECES = 16  # a buffer
-_LEADING_ROWS = 256  # that tell whether columns lie far from 0
+_PIECES = 16  # per buffer
+_LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
 _FEW_BUFFERS = 4
 
 
 @dataclass(frozen=True)
 class RowSizes(Sum):
-    """How many rows there are, and the largest |x|^2: what the longest safe step depends on.
+    """Number of rows and largest |x|^2, which determine the largest safe step.
 
-    `params` is the number of classes, 0 where targets are numbers.
+    `params` is the number of classes, 0 for numeric targets.
     """
 
     weight: float
     largest: float = field(metadata=merged_by(max))
-    total: float  # NaN or infinite when some value is
+    total: float  # NaN or infinite if some value is
     counts: Array  # rows of each class
 
     @classmethod
     def map(cls, chunk: Chunk, params: int) -> Self:
-        """Of one chunk."""
+        """Return the sums of one chunk."""
         X = rows_in_order(chunk)
         squares = squared_lengths(X)
         weight = float(len(chunk) if chunk.weight is None else chunk.weight.sum())
@@ -73,7 +73,7 @@ class RowSizes(Sum):
 
 
 def rows_in_order(chunk: Chunk) -> Any:
-    """The rows of a chunk as CSR or in C order: products with other layouts differ in the last place."""
+    """Return the rows of a chunk as CSR or in C order: products with other layouts differ in the last digit."""
     if chunk.is_sparse:
         return _borrowed(chunk.rows)
     X = chunk.rows
@@ -83,35 +83,35 @@ def rows_in_order(chunk: Chunk) -> Any:
 
 
 def _borrowed(rows: Any) -> Any:
-    """Some rows of a CSR matrix as one of their own that shares its memory."""
+    """Return some rows of a CSR matrix as a CSR matrix that shares memory."""
     if not isinstance(rows, SparseRows):
         return rows
     first, last = int(rows.indptr[0]), int(rows.indptr[-1])
     own = csr_array(rows.shape, dtype=rows.data.dtype)
-    # (Given to the constructor, views of larger arrays would be copied.)
+    # The constructor would copy views of larger arrays.
     own.data, own.indices, own.indptr = rows.data[first:last], rows.indices[first:last], rows.indptr - rows.indptr[0]
     return own
 
 
 def score_origin(source: Source, fit_intercept: bool) -> Array:
-    """An origin for scores: near the means of columns that lie far from 0, else 0."""
+    """Return an origin for scores: near the mean for columns far from 0, otherwise 0."""
     if not fit_intercept:
         return np.zeros(source.n_features)
     return far_origin(source.chunk(0, min(source.n_rows, _LEADING_ROWS)))
 
 
 def rows_about(chunk: Chunk, origin: Array) -> Any:
-    """The rows of a chunk less an origin, in float64 unless that is 0."""
+    """Return the rows of a chunk minus an origin, in float64 unless the origin is 0."""
     if not origin.any():
         return rows_in_order(chunk) if chunk.is_sparse else chunk.block()
     return chunk.rows.about(origin).csr() if chunk.is_sparse else chunk.block(np.float64, origin)
 
 
 def squared_lengths(X: Any) -> Array:
-    """|x|^2 of every row."""
+    """Return |x|^2 of each row."""
     if not hasattr(X, "indptr"):
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    if not X.has_canonical_format:  # two entries in one place would be squared apart
+    if not X.has_canonical_format:  # duplicate entries must be summed before squaring
         X = X.copy()
         X.sum_duplicates()
     from summula.linear_model.sgd.kernels import add_squares
@@ -122,14 +122,14 @@ def squared_lengths(X: Any) -> Array:
 
 
 class HeldOut(NamedTuple):
-    """Rows that are not learnt from: listed, or drawn with a probability by their numbers."""
+    """Validation rows: listed, or drawn with a probability by row number."""
 
     listed: Array | None
     share: float
     seed: int
 
     def among(self, start: int, stop: int, piece: int) -> Array:
-        """Which of the rows from `start` up to `stop` are held out."""
+        """Return a mask of the validation rows from `start` up to `stop`."""
         if self.listed is not None:
             return np.asarray(self.listed[start:stop])
         first, last = start // piece, -(-stop // piece)
@@ -138,7 +138,7 @@ class HeldOut(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """Rows as kernels take them, and the order to see them in."""
+    """Rows in the layout of the kernels, and the order in which to use them."""
 
     data: Array
     indices: Array | None
@@ -158,7 +158,7 @@ class Visits:
         self.n_rows = source.n_rows
         self.piece = int(2 ** np.clip(np.floor(np.log2(_PIECE_ELEMENTS / max(source.width, 1.0))), 4, 14))
         self.n_pieces = -(-self.n_rows // self.piece)
-        # What is here already is not sent to a cluster and back.
+        # Rows in local memory are not sent to a cluster.
         self._reader = local_engine() if isinstance(source, MemorySource) else source.engine()
         self._here = in_place(source)
         if self._here is None and self.n_pieces <= _PIECES:
@@ -215,13 +215,13 @@ class Visits:
 
 
 def in_place(source: Any) -> Buffer | None:
-    """The rows where they are, when they are in memory in the shape that kernels read; None otherwise."""
+    """Return the rows without copying if they are in memory in the layout of the kernels, otherwise None."""
     if not isinstance(source, MemorySource) or isinstance(source.rows, tuple):
         return None
     rows = source.rows
     arrays = [rows.data, rows.indices] if source.is_sparse else [rows]
     plain = all(isinstance(a, np.ndarray) and a.flags.c_contiguous and a.flags.writeable for a in arrays)
-    # Kernels are compiled for two types of numbers, in the byte order of the machine, which may be written to.
+    # Kernels are compiled for two dtypes, in native byte order, and for writeable arrays.
     if not plain or arrays[0].dtype not in (np.float64, np.float32) or not arrays[0].dtype.isnative:
         return None
     y = np.ascontiguousarray(source.chunk(source.first_row, source.first_row + source.n_rows).target, np.float64)
@@ -238,7 +238,7 @@ def _own(values: Array) -> Array:
 
 
 def _read(part: Part) -> tuple[Array, Array, Array, Array, Array]:
-    """The rows of a piece: numbers, column numbers and how many a row (of sparse ones), targets, weights."""
+    """Return the rows of a piece: values, column indices and entries per row (if sparse), targets, weights."""
     data, indices, counts, ys, weights = [], [], [], [], []
     for chunk in part.chunks():
         if chunk.is_sparse:

@@ -1,4 +1,4 @@
-"""What the compiled steps of stochastic descent are told, and where they stand: numbers, without the compiler."""
+"""Parameters and state of the compiled steps of stochastic gradient descent, importable without Numba."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ __all__ = ["LOSSES", "SCHEDULES", "Rule", "State"]
 
 Array = NDArray[Any]
 
-# Those that descent is offered for.
+# Losses supported by stochastic gradient descent.
 LOSSES = {name: tag for name, tag in TAGS.items() if name not in ("exponential", "quantile")}
 SCHEDULES = {"constant": 0, "adaptive": 0, "optimal": 1, "invscaling": 2, "pa1": 3, "pa2": 4}
 
-# Places in State.numbers.
+# Indices into State.numbers.
 SCALE, INTERCEPT, STEPS, ETA, LOSS, PENALTY, UPDATES, DUE, SCALES, INTERCEPTS, AVERAGED = range(11)
 
 
 class Rule(NamedTuple):
-    """What a step does.
+    """Parameters of a step.
 
-    loss, bend : number of the loss, and its margin or epsilon
-    positive : the code of the class that is told from the rest; -1 where targets are numbers
+    loss, bend : tag of the loss, and its margin or epsilon
+    positive : code of the positive class; -1 for numeric targets
     inside, outside : weights of rows of that class and of the rest
-    intercept : whether b moves
+    intercept : whether b is updated
     l2, l1 : penalties
-    schedule, eta0, power, alpha, early : how eta depends on t; `early` is the t that "optimal" begins at
-    average : the step from which on weights are averaged; 0 for never
-    batch : rows a step
-    judged : whether losses and penalties are summed up, for a rule that stops by them
+    schedule, eta0, power, alpha, early : learning rate as a function of t; `early` is the initial t of "optimal"
+    average : step from which weights are averaged; 0 for never
+    batch : rows per step
+    judged : whether losses and penalties are accumulated for the stopping rule
     """
 
     loss: int
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where descent is: v of (3), a of (4), q of (2), and the numbers listed above."""
+    """State of the descent: v of (3), a of (4), q of (2), and the numbers listed above."""
 
     v: Array
     a: Array
@@ -63,7 +63,7 @@ class State(NamedTuple):
 
     @classmethod
     def at(cls, coef: Array, intercept: float, steps: float, eta0: float, *, averages: bool, l1: bool) -> State:
-        """The beginning, at given weights."""
+        """Return the initial state at given weights."""
         none, d = np.empty(0), len(coef)
         numbers = np.zeros(11)
         numbers[SCALE], numbers[INTERCEPT], numbers[STEPS], numbers[ETA] = 1.0, intercept, steps, eta0
@@ -72,10 +72,10 @@ class State(NamedTuple):
 
     @property
     def coef(self) -> Array:
-        """w."""
+        """The weights w."""
         return np.asarray(self.numbers[SCALE] * self.v)
 
     @property
     def finite(self) -> bool:
-        """Whether all weights are numbers."""
+        """Whether all weights are finite."""
         return bool(np.isfinite(self.numbers[INTERCEPT]) and np.isfinite(self.v).all())

@@ -1,20 +1,21 @@
-"""Epochs of stochastic descent: one or several linear scores over the same rows, and when to stop.
+"""Epochs of stochastic gradient descent for one or several linear scores over the same rows, and stopping rules.
 
 With losses l, weights c and penalty R each score minimises
 
     F(w, b) = 1/n sum_i c_i l(y_i, w'x_i + b) + alpha R(w),   R(w) = (1 - r) |w|^2 / 2 + r |w|_1                   (1)
 
-by steps along the slope of one row (`sgd/kernels.py`), the step sizes being
+by steps along the gradient of one row (`sgd/kernels.py`), with step sizes
 
     constant    eta = eta0                                                                                         (2)
     optimal     eta = 1 / (alpha (t0 + t)),  t0 such that the first is alpha^(-1/4)                                (3)
     invscaling  eta = eta0 / t^power_t                                                                             (4)
-    adaptive    eta = eta0, divided by 5 whenever the epochs stop helping                                          (5)
+    adaptive    eta = eta0, divided by 5 whenever epochs stop improving                                            (5)
 
-An epoch helps when its mean of loss and penalty, as met on the way, is `tol` below the best so far; with early
-stopping, when the score of the rows held out is `tol` above it. After `patience` epochs that do not, descent stops.
+An epoch is an improvement if its mean of loss and penalty, accumulated during the epoch, is at least `tol` below the
+best so far; with early stopping, if the validation score is at least `tol` above the best so far. Descent stops after
+`patience` epochs without improvement.
 
-Several scores, one a class against the rest, see the rows in the same order, each on a thread.
+Several scores (one class against the rest) use the rows in the same order, each on its own thread.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ Array = NDArray[Any]
 
 _SMALLEST_STEP = 1e-6  # of (5)
 
-# The largest second derivative of the losses that have one.
+# Largest second derivative of the losses with bounded curvature.
 CURVATURE = {
     "squared_error": 1.0,
     "huber": 1.0,
@@ -66,7 +67,7 @@ CURVATURE = {
 
 @dataclass(frozen=True)
 class Settings:
-    """When to stop, and how: `tol` None never stops early, `clean` stops at an epoch without updates."""
+    """Stopping rules: `tol` None never stops early, `clean` stops after an epoch without updates."""
 
     max_epochs: int
     tol: float | None
@@ -79,21 +80,21 @@ class Settings:
 
 @dataclass
 class Column:
-    """One linear score under way.
+    """State of the descent of one linear score.
 
     Attributes
     ----------
     n_epochs : int
-        Epochs so far.
+        Number of epochs so far.
     trace : list of float
-        The mean of loss and penalty in each, where a rule stops by them.
+        Mean of loss and penalty in each epoch, if the stopping rule uses them.
     updates : list of int
-        Rows in each epoch whose slope was not 0.
+        Number of rows in each epoch with a nonzero gradient.
     """
 
     rule: Rule
     state: State
-    from_zero: bool  # whether it began at 0
+    from_zero: bool  # whether the starting point is 0
     n_epochs: int = 0
     done: bool = False
     trace: list[float] = field(default_factory=list)
@@ -102,13 +103,13 @@ class Column:
     _waited: int = 0
 
     def see(self, buffer: Buffer) -> None:
-        """The steps of one buffer."""
+        """Take the steps of one buffer."""
         from summula.linear_model.sgd.kernels import descend
 
         descend(*buffer, self.rule, self.state)
 
     def end_epoch(self, n_rows: int) -> None:
-        """Note what the epoch was like."""
+        """Record the loss and the updates of the epoch."""
         numbers = self.state.numbers
         self.n_epochs += 1
         self.trace.append(float(numbers[LOSS] + numbers[PENALTY]) / n_rows)
@@ -116,7 +117,7 @@ class Column:
         numbers[LOSS] = numbers[PENALTY] = numbers[UPDATES] = 0.0
 
     def judge(self, settings: Settings, value: float) -> None:
-        """Stop when `value`, which is to become small, has not done so for long enough."""
+        """Stop if `value`, which is minimised, has not improved for `patience` epochs."""
         if settings.clean and not self.updates[-1]:
             self.done = True
             return
@@ -134,7 +135,7 @@ class Column:
             else:
                 self.done = True
 
-    # --------------------------------------------------------------------------------------------------- what it found
+    # --------------------------------------------------------------------------------------------------------- results
 
     @property
     def coef(self) -> Array:
@@ -143,17 +144,17 @@ class Column:
 
     @property
     def intercept(self) -> float:
-        """b."""
+        """The intercept b."""
         return float(self.state.numbers[INTERCEPT])
 
     @property
     def averaged(self) -> float:
-        """Steps that were averaged over."""
+        """Number of steps averaged."""
         return float(self.state.numbers[AVERAGED])
 
     @property
     def mean_coef(self) -> Array:
-        """The average of w over these steps; 0 before there are any."""
+        """The average of w over these steps; 0 before the first."""
         return np.asarray(self.state.a / max(self.averaged, 1.0))
 
     @property
@@ -167,7 +168,7 @@ class Column:
         return float(self.state.numbers[STEPS])
 
     def tidy(self) -> None:
-        """Pay L1 penalties that are due, bring averages up to date, write the scale into the weights."""
+        """Apply pending L1 penalties, update the averages, and multiply the weights by their scale."""
         from summula.linear_model.sgd.kernels import settle
 
         settle(self.state)
@@ -183,7 +184,7 @@ def descend_epochs(
     first_epoch: int = 0,
     after_epoch: Callable[[], None] | None = None,
 ) -> None:
-    """Let all columns descend until each is done, or for the epochs allowed."""
+    """Run epochs until all columns are done, at most `settings.max_epochs`."""
     learnt = visits.n_rows if visits.held_out is None else 0
     for epoch in range(settings.max_epochs):
         seen = 0
@@ -217,7 +218,7 @@ def _on_threads(columns: list[Column], buffer: Buffer, n_jobs: int | None) -> No
 
 
 def safe_step(loss: str, largest: float, intercept: bool) -> float | None:
-    """Below this no step overshoots, on any row: 2 / (curvature of the loss times |x|^2); None without a curvature."""
+    """Return the step below which no row overshoots, 2 / (curvature times |x|^2); None if curvature is unbounded."""
     if loss not in CURVATURE or not 0 < largest < np.inf:
         return None
     return 2.0 / (CURVATURE[loss] * (largest + float(intercept)))
@@ -228,16 +229,16 @@ def safe_step(loss: str, largest: float, intercept: bool) -> float | None:
 
 @dataclass(frozen=True)
 class Validation(Sum):
-    """Sums over the rows held out: of classes the hits, of numbers what R^2 is made of; one value a column."""
+    """Sums over validation rows, per column: correct predictions of classes, or squared errors for R^2."""
 
     weight: float
     total: float
     square: float
-    good: Array  # weight of the rows told right, or minus the squared errors
+    good: Array  # weight of the correctly classified rows, or minus the squared errors
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[Array, Array, Array, HeldOut, int]) -> Self:
-        """The sums of one chunk."""
+        """Return the sums of one chunk."""
         coef, intercept, positive, held_out, piece = params
         out = held_out.among(chunk.start, chunk.stop, piece)
         if not out.any():
@@ -254,7 +255,7 @@ class Validation(Sum):
 
 
 def validated(run: Run, columns: list[Column], held_out: HeldOut, piece: int) -> list[float]:
-    """Minus the score of each column on the rows held out: accuracy, or R^2."""
+    """Return minus the validation score of each column: accuracy, or R^2."""
     coef, intercept = np.array([c.coef for c in columns]), np.array([c.intercept for c in columns])
     positive = np.array([c.rule.positive for c in columns])
     sums = run.sum(Validation, (coef, intercept, positive, held_out, piece), "validation")

@@ -28,12 +28,11 @@ _RESAMPLES, _RESAMPLED_ROWS = 200, 20_000
 # -------------------------------------------------------------------------------------------------------------- classes
 
 
-def of_classes(result: TrainingResult, predicted: Array) -> list[Item]:
+def of_classes(result: TrainingResult, predicted: Array, p: Array | None) -> list[Item]:
     """ROC and precision-recall curves, calibration, the confusion matrix, and metrics by class."""
     labels, answers = np.asarray(result.model.classes_), result._holdout.y
     items: list[Item] = []
-    if hasattr(result.model, "predict_proba"):
-        p = np.asarray(result.model.predict_proba(result._holdout.X))
+    if p is not None:
         items += _curves(labels, answers, p)
         if len(labels) == 2:
             items += _by_threshold(result, answers == labels[1], p[:, 1])

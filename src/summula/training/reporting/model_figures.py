@@ -74,6 +74,14 @@ class Explanation:
         assert log_loss is not None
         return lambda rows: log_loss(codes, model.output(rows)), "log loss"
 
+    def predictions(self) -> tuple[Array, Array | None]:
+        """Predictions for all held-out rows that are in memory, and their probabilities where there are any."""
+        model, X = self.result.model, self.result._holdout.X
+        proba = hasattr(model, "predict_proba")
+        if len(self.rows) == X.num_rows:  # encoded already
+            return np.asarray(model._predicted(self.rows)), self.model.output(self.rows) if proba else None
+        return np.asarray(model.predict(X)), np.asarray(model.predict_proba(X)) if proba else None
+
     def figures(self) -> list[Item]:
         """All figures of what the model depends on."""
         if self.result._board.best.name == "baseline":

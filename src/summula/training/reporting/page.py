@@ -19,12 +19,12 @@ __all__ = ["content_of"]
 
 def content_of(result: TrainingResult) -> Content:
     """The content of the report of a training run."""
-    predicted = np.asarray(result.model.predict(result._holdout.X))
-    classes = result._task.kind == "classes"
     explanation = Explanation(result)
+    predicted, p = explanation.predictions()
+    held_out = of_classes(result, predicted, p) if result._task.kind == "classes" else of_numbers(result, predicted)
     sections: list[tuple[str, list[Item]]] = [
         ("Candidates", _leaderboard(result)),
-        ("On the rows held out", of_classes(result, predicted) if classes else of_numbers(result, predicted)),
+        ("On the rows held out", held_out),
         ("What the model depends on", explanation.figures() + coefficients(result)),
         ("The data", data_figures(result, explanation.leading)),
         ("Settings and provenance", [*settings(result), _provenance(result)]),
@@ -82,7 +82,9 @@ def _leaderboard(result: TrainingResult) -> list[Item]:
         [row["highest fold"] for row in ranked],
         f"{metric} of each candidate",
     )
-    folds = f"Mean over the same {result._board.rounds} cross-validation folds, with the lowest and the highest fold."
+    rounds = result._board.rounds
+    folds = f"Mean over the same {rounds} cross-validation folds, with the lowest and the highest fold."
+    folds = folds if rounds > 1 else "Of one cross-validation fold; there was no time for more."
     items: list[Item] = [Figure(f"Compared by {metric} ({better} is better)", drawing, folds)]
     held = [row for row in rows if row["2.5 %"] == row["2.5 %"]]
     if held:
