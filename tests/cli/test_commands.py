@@ -36,8 +36,9 @@ def test_probabilities_have_a_column_for_each_class(species: Trained, tmp_path: 
     out = tmp_path / "p.parquet"
     said = document("predict", species.folder, species.fresh, "-o", out, "--proba")
     table = parquet.read_table(out)
-    assert table.column_names == said["columns"] == ["species[Adelie]", "species[Chinstrap]", "species[Gentoo]"]
-    assert np.allclose(np.column_stack([c.to_numpy() for c in table.columns]).sum(axis=1), 1.0)
+    assert table.column_names == said["columns"]
+    assert table.column_names == ["species", "species[Adelie]", "species[Chinstrap]", "species[Gentoo]"]
+    assert np.allclose(np.column_stack([c.to_numpy() for c in table.columns[1:]]).sum(axis=1), 1.0)
 
 
 def test_numbers_have_no_probabilities(mass: Trained, tmp_path: Path) -> None:

@@ -548,6 +548,27 @@ def test_more_cannot_be_forgotten_than_was_seen(make: Make) -> None:
     assert_same_bits(before, fitted_attributes(model))
 
 
+@every_model
+def test_rows_that_were_not_seen_are_refused_where_no_rows_are_left_with_such_sums(make: Make) -> None:
+    X, y, _ = data()
+    model = make().fit(X[:300], y[:300])
+    before = copy.deepcopy(fitted_attributes(model))
+    refusal(lambda: model.forget(40.0 * X[300:400] + 9.0, y[300:400]), "it has not seen all of them", "would have a")
+    assert_same_bits(before, fitted_attributes(model))
+
+
+@pytest.mark.parametrize("n", [1, 40, 290, 299])
+def test_rows_that_were_seen_are_never_taken_for_others(n: int) -> None:
+    rng = np.random.default_rng(n)
+    X = rng.normal(1e6, 1.0, (300, 5)) * [1.0, 1e-6, 1e6, 1.0, 1.0]
+    X[:, 4] = X[:, 3]  # a singular matrix, before and after
+    y = X @ rng.normal(size=5) + rng.normal(size=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for model in (Ridge(), StandardScaler(), LinearRegression()):
+            model.fit(X, y).forget(X[:n], y[:n])
+
+
 def test_wide_sparse_fits_do_not_keep_their_sums() -> None:
     rng = np.random.default_rng(0)
     X = sparse.random_array((3_000, 2_100), density=0.01, rng=rng, format="csr")

@@ -117,10 +117,10 @@ def test_what_a_scan_says_of_itself(days: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        (lambda folder: folder / "day9.parquet", ["No file", "day9.parquet"]),
-        (lambda folder: folder / "nowhere" / "x.parquet", ["No file", "there is no folder"]),
+        (lambda folder: folder / "day9.parquet", ["There is no file", "day9.parquet", "did you mean", "day"]),
+        (lambda folder: folder / "nowhere" / "x.parquet", ["There is no file", "there is no folder"]),
         (lambda folder: f"{folder}/night*.parquet", ["No file", "night*.parquet"]),
-        (lambda folder: folder, ["ending", "more"]),
+        (lambda folder: folder, ["folder inside a folder", "more"]),
         (lambda folder: [], ["empty", "at least one"]),
         (lambda folder: 3, ["path", "not 3"]),
         (lambda folder: None, ["path", "not None"]),

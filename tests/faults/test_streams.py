@@ -258,7 +258,7 @@ def test_rights_are_those_of_the_system() -> None:
 
 def csv_file(path: Path, n: int, **changed: str) -> Path:
     """n numbered rows of 12 bytes, of which some are something else; by default lines are parsed 65,536 at a time."""
-    lines = [f"{i:07},{i % 7}" for i in range(n)]
+    lines = [f"{10**6 + i},{i % 7}" for i in range(n)]
     for row, line in changed.items():
         lines[int(row.removeprefix("row"))] = line
     path.write_text("a,y\n" + "\n".join(lines) + "\n")

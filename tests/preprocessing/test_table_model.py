@@ -91,7 +91,7 @@ def test_scores_and_written_predictions(tmp_path: Path) -> None:
     assert model.predict_to(files, tmp_path / "out.parquet") == len(penguins)
     assert parquet.read_table(tmp_path / "out.parquet").column_names == ["species"]
     model.predict_to(files, tmp_path / "out.parquet", proba=True)
-    names = ["species[Adelie]", "species[Chinstrap]", "species[Gentoo]"]
+    names = ["species", "species[Adelie]", "species[Chinstrap]", "species[Gentoo]"]
     assert parquet.read_table(tmp_path / "out.parquet").column_names == names
     table = pa.table({"x": [0.0, 1.0, 2.0, 3.5], "y": [0.0, 1.0, 2.0, 3.0]})
     numbers = TableModel(TableEncoder(), LinearRegression(), "y").fit(table)

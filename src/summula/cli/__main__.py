@@ -1,6 +1,6 @@
 """`python -m summula.cli` is the command `summula`."""
 
-from summula.cli.app import main
+from summula.cli.entry import main
 
 if __name__ == "__main__":
     main()

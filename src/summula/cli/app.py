@@ -37,8 +37,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No tables and no remarks.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Arrow: a file, a folder or a quoted pattern.")
+    list[str],
+    typer.Argument(
+        metavar="TABLE...",
+        help="CSV, JSON lines, Excel, Parquet or Arrow: files, a folder, - for standard input, duckdb:FILE or a "
+        "postgresql: URL.",
+    ),
 ]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of text; UTF-8, UTF-16 and Latin-1 are detected.")]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="Whether text begins with a line of names; detected.")
+]
+Query = Annotated[str | None, typer.Option(help="What to read of a database: SQL, or the name of a table.")]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="model.summula, or the folder it is in.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")]
 Delta = Annotated[float, typer.Option(help="The chance that a bound is wrong.")]
@@ -84,6 +94,13 @@ def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: boo
         raise typer.Exit(code_of(error)) from None
 
 
+def _command() -> str:
+    """The command line, for the report; passwords of databases are not shown."""
+    from summula.core.data.readers.databases import without_password
+
+    return " ".join(["summula", *map(without_password, sys.argv[1:])])
+
+
 def _names(text: str) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -117,6 +134,9 @@ def train(
         ClassWeight | None, typer.Option(help="Weight rows so that all classes count the same.")
     ] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Train from files, as for tables beyond memory.")] = False,
+    encoding: Encoding = None,
+    header: Header = None,
+    query: Query = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -129,6 +149,7 @@ def train(
     def work(console: Console) -> None:
         from summula.cli.exit_codes import INTERRUPTED
         from summula.cli.training import train_table
+        from summula.core.data.readers.opening import Reading
         from summula.training.request import Request
 
         request = Request(
@@ -147,9 +168,9 @@ def train(
             drop=() if drop is None else tuple(_names(drop)),
             stream=stream,
             debug=debug,
-            command=" ".join(["summula", *sys.argv[1:]]),
+            command=_command(),
         )
-        if train_table(table, request, out, console).interrupted:
+        if train_table(table, Reading(encoding, header, query), request, out, console).interrupted:
             raise typer.Exit(INTERRUPTED)
 
     _run(work, as_json, quiet, debug)
@@ -160,11 +181,15 @@ def predict(
     model: ModelArgument,
     table: TableArgument,
     out: Annotated[str, typer.Option("--out", "-o", help="File for the predictions, .parquet or .csv.")],
-    proba: Annotated[bool, typer.Option("--proba", help="The probability of each class instead.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="The probability of each class as well.")] = False,
+    keep: Annotated[str | None, typer.Option(help="Columns to copy to the file, separated by commas.")] = None,
     raw_text: Annotated[
         bool, typer.Option("--raw-text", help="Write text to CSV unchanged, even if a spreadsheet may run it.")
     ] = False,
     force: Force = False,
+    encoding: Encoding = None,
+    header: Header = None,
+    query: Query = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -173,9 +198,11 @@ def predict(
 
     def work(console: Console) -> None:
         with uncollected():
-            from summula.cli.predicting import predict_file
+            from summula.cli.predicting import PredictRequest, predict_file
+            from summula.core.data.readers.opening import Reading
 
-        predict_file(model, table, out, console, proba=proba, raw_text=raw_text, force=force)
+        reading, kept = Reading(encoding, header, query), () if keep is None else tuple(_names(keep))
+        predict_file(PredictRequest(model, table, reading, out, proba, kept, raw_text, force), console)
 
     _run(work, as_json, quiet, debug)
 
@@ -187,6 +214,9 @@ def certify(
     delta: Delta = 0.05,
     out: Annotated[str | None, typer.Option("--out", "-o", help="JSON file for the certificate.")] = None,
     force: Force = False,
+    encoding: Encoding = None,
+    header: Header = None,
+    query: Query = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -195,8 +225,10 @@ def certify(
 
     def work(console: Console) -> None:
         from summula.cli.predicting import certify_file
+        from summula.core.data.readers.opening import Reading
 
-        certify_file(model, table, delta, out, console, force=force)
+        reading = Reading(encoding, header, query)
+        certify_file(model, table, reading, delta, out, console, force=force)
 
     _run(work, as_json, quiet, debug)
 
@@ -205,6 +237,9 @@ def certify(
 def inspect(
     table: TableArgument,
     target: Annotated[str | None, typer.Option("--target", "-t", help="Look for columns that leak this one.")] = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    query: Query = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -213,8 +248,9 @@ def inspect(
 
     def work(console: Console) -> None:
         from summula.cli.inspecting import inspect_file
+        from summula.core.data.readers.opening import Reading
 
-        inspect_file(table, target, console)
+        inspect_file(table, Reading(encoding, header, query), target, console)
 
     _run(work, as_json, quiet, debug)
 
@@ -231,6 +267,9 @@ def cluster(
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draws the first centres.")] = 0,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     force: Force = False,
+    encoding: Encoding = None,
+    header: Header = None,
+    query: Query = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -242,10 +281,11 @@ def cluster(
 
     def work(console: Console) -> None:
         from summula.cli.clustering import ClusterRequest, cluster_file
+        from summula.core.data.readers.opening import Reading
 
         names = () if drop is None else tuple(_names(drop))
-        command = " ".join(["summula", *sys.argv[1:]])
-        cluster_file(ClusterRequest(table, k, select, out, report, seed, names, force, command), console)
+        reading = Reading(encoding, header, query)
+        cluster_file(ClusterRequest(table, reading, k, select, out, report, seed, names, force, _command()), console)
 
     _run(work, as_json, quiet, debug)
 

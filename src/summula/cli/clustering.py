@@ -12,6 +12,7 @@ from summula.cli.predicting import check_output, files_of
 from summula.cluster import KMeans
 from summula.core.data.frames import no_such_column
 from summula.core.data.output import write_batches
+from summula.core.data.readers.opening import Reading, shown_name
 from summula.core.errors import DataError, ParameterError
 from summula.preprocessing import TableEncoder
 from summula.report import Content, Figure, Table, render
@@ -32,7 +33,8 @@ _SHOWN = 20  # columns of the table of centres
 class ClusterRequest(NamedTuple):
     """What was asked for on the command line."""
 
-    table: str
+    tables: list[str]
+    reading: Reading
     k: int | None
     select: bool
     out: str
@@ -56,7 +58,7 @@ def cluster_file(request: ClusterRequest, console: Console) -> None:
     """Cluster a table, write labels and report, and say what was found."""
     if (request.k is None) == (not request.select):
         raise ParameterError("Say how many clusters with --k 5, or let --select choose; one of the two.")
-    table = open_table(request.table, console.remark)
+    table = open_table(request.tables, console.remark, request.reading)
     for path in (request.out, request.report):
         check_output(path, files_of(table), request.force)
     for name in request.drop:
@@ -104,7 +106,7 @@ def _sentence(found: Clustered) -> str:
 
 
 def _content(request: ClusterRequest, found: Clustered) -> Content:
-    model = found.model
+    model, name = found.model, shown_name(request.tables)
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     names = [f"cluster {a}" for a in range(model.n_clusters)]
     spread = model.cluster_centers_.std(axis=0)
@@ -142,10 +144,14 @@ def _content(request: ClusterRequest, found: Clustered) -> Content:
     if hasattr(model, "selection_"):
         sections.append(("How many clusters", _selection(model)))
     return Content(
-        title=f"{request.table}: {model.n_clusters} clusters",
+        title=f"{name}: {model.n_clusters} clusters",
         verdict=_sentence(found),
         promises=["The inertia is a local minimum, the best of several starts; the lower bound holds for any centres."],
-        facts=[("table", request.table), ("rows", f"{len(found.X):,}"), ("columns", f"{len(found.names):,}")],
+        facts=[
+            ("table", shown_name(request.tables)),
+            ("rows", f"{len(found.X):,}"),
+            ("columns", f"{len(found.names):,}"),
+        ],
         sections=sections,
         command=request.command,
         versions=versions(),

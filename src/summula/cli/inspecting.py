@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.cli.console import Console
+from summula.core.data.readers.opening import Reading, shown_name
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 from summula.preprocessing.table_encoder import column_sums
@@ -25,9 +26,10 @@ Array = NDArray[Any]
 _LEAK_ROWS = 50_000  # searched for leakage
 
 
-def inspect_file(path: str, target: str | None, console: Console) -> None:
+def inspect_file(paths: list[str], reading: Reading, target: str | None, console: Console) -> None:
     """Print what is known of the columns of a table."""
-    table = open_table(path, console.remark)
+    table = open_table(paths, console.remark, reading)
+    path = shown_name(paths)
     if not table.n_rows:
         raise DataError(f"The table {path} has no rows; give one that has.")
     if target is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,12 @@ from summula.cli.exit_codes import MODEL, CommandError
 from summula.cli.labelled_rows import Answered, count_answers, labelled_row
 from summula.cli.starting import uncollected
 from summula.core.data.frames import no_such_column
+from summula.core.data.output import check_folder
+from summula.core.data.readers.opening import Reading, shown_name
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, OutputError, ParameterError
 from summula.preprocessing import TableModel
+from summula.preprocessing.table_drift import Drift
 from summula.stats.bounds import check_delta
 from summula.training.metrics import certified_loss
 from summula.training.results_folder import committed_path, write_whole
@@ -26,9 +29,11 @@ from summula.training.row_numbers import located_in, numbered
 from summula.training.tables import open_table
 from summula.training.verdicts import certified_sentence
 
-__all__ = ["certify_file", "check_output", "files_of", "load_model", "predict_file"]
+__all__ = ["PredictRequest", "certify_file", "check_output", "files_of", "load_model", "predict_file"]
 
 Array = NDArray[Any]
+
+_SHOWN = 8  # columns that differ from the training data and are named
 
 
 @uncollected()
@@ -64,6 +69,7 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
 
 def check_output(out: str, inputs: Sequence[str], force: bool) -> None:
     """Raise when writing would overwrite an input, or an existing file without --force."""
+    check_folder(out)
     if not os.path.exists(out):
         return
     for path in inputs:
@@ -79,34 +85,55 @@ def files_of(table: Scan) -> list[str]:
     return [os.fspath(path) for path in found if path is not None]
 
 
-def predict_file(
-    model_path: str, table_path: str, out: str, console: Console, *, proba: bool, raw_text: bool, force: bool
-) -> None:
+class PredictRequest(NamedTuple):
+    """What was asked for on the command line."""
+
+    model: str
+    tables: list[str]
+    reading: Reading
+    out: str
+    proba: bool
+    keep: tuple[str, ...]
+    raw_text: bool
+    force: bool
+
+
+def predict_file(request: PredictRequest, console: Console) -> None:
     """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
-    model, table = load_model(model_path), open_table(table_path, console.remark)
-    check_output(out, [model_path, *files_of(table)], force)
+    model, table = load_model(request.model), open_table(request.tables, console.remark, request.reading)
+    out, proba = request.out, request.proba
+    check_output(out, [request.model, *files_of(table)], request.force)
     if not table.n_rows:
-        raise DataError(f"The table {table_path} has no rows; there is nothing to predict.")
+        raise DataError(f"The table {shown_name(request.tables)} has no rows; there is nothing to predict.")
     _used_columns(model, table)
     known = [column.name for column in model.encoder.columns_]
-    extra = [name for name in table.columns if name not in known and name != model.target]
+    extra = [name for name in table.columns if name not in (*known, *request.keep, model.target)]
     if extra:
         console.remark(f"Not used, since the model does not know them: {', '.join(map(repr, extra[:8]))}.")
     if proba and not hasattr(model, "predict_proba"):
         raise ParameterError(f"--proba is for classes, and {model.target!r} holds numbers: leave it out.")
+    drift = Drift(model.encoder.columns_)
     with located_in(table):
-        rows = model.predict_to(table, out, proba=proba, raw_text=raw_text)
-    names = list(model._class_names() if proba else model._output_names())
+        rows = model.predict_to(table, out, proba=proba, keep=request.keep, raw_text=request.raw_text, drift=drift)
+    differences = drift.sentences()
+    for text in differences[:_SHOWN]:
+        console.remark(text)
+    if differences:
+        console.remark(
+            "Rows differ from the training data; summula.RiskMonitor watches whether errors grow, `summula certify` "
+            "measures them on rows with answers."
+        )
+    names = [*request.keep, *model._written_names(proba)]
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
-    console.document({"rows": rows, "target": model.target, "columns": names, "file": out})
+    console.document({"rows": rows, "target": model.target, "columns": names, "file": out, "drift": differences})
 
 
 def certify_file(
-    model_path: str, table_path: str, delta: float, out: str | None, console: Console, *, force: bool
+    model_path: str, paths: list[str], reading: Reading, delta: float, out: str | None, console: Console, *, force: bool
 ) -> None:
     """Bound the true risk of a saved model from rows it has not seen, block by block; a few bytes a row are kept."""
     check_delta(delta)
-    model, table = load_model(model_path), open_table(table_path, console.remark)
+    model, table = load_model(model_path), open_table(paths, console.remark, reading)
     if out is not None:
         check_output(out, [model_path, *files_of(table)], force)
     names = _used_columns(model, table)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 from summula.cli.console import Console
 from summula.cli.exit_codes import INTERRUPTED, CommandError
+from summula.core.data.readers.opening import Reading
 from summula.stats.bounds import check_delta
 from summula.training.pipeline import check_request, run
 from summula.training.request import Request
@@ -18,10 +19,10 @@ from summula.training.tables import open_data
 __all__ = ["train_table"]
 
 
-def train_table(path: str, request: Request, out: str, console: Console) -> TrainingResult:
+def train_table(paths: list[str], reading: Reading, request: Request, out: str, console: Console) -> TrainingResult:
     """Train on the table of a file, write the results to a folder, and print them."""
     check_delta(request.delta)
-    table = check_request(request, open_data(path, console.remark))
+    table = check_request(request, open_data(paths, console.remark, reading))
     with _folder(out) as folder, exclusive(folder):
         result = run(request, table, console)
         _check_worth_keeping(result, folder)

@@ -24,7 +24,16 @@ from summula.core.data.readers.table import decoded
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 
-__all__ = ["BLOCK_ROWS", "Blocks", "Columns", "Piece", "blocks_in_order", "table_blocks", "texts_with_places"]
+__all__ = [
+    "BLOCK_ROWS",
+    "Blocks",
+    "Columns",
+    "Piece",
+    "blocks_in_order",
+    "observed",
+    "table_blocks",
+    "texts_with_places",
+]
 
 Array = NDArray[Any]
 
@@ -100,6 +109,21 @@ def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = Fa
     columns = [f"x{j}" for j in range(values.shape[1])] if names is None else names
     kept = {name: _of_objects(values[:, j], Origin(f"Column {j}", f"X[:, {j}]")) for j, name in enumerate(columns)}
     return Blocks(columns, len(values), _slicer(kept), False)
+
+
+def observed(blocks: Blocks, observe: Callable[[Columns, int], None]) -> Blocks:
+    """The same blocks; a function is called with the columns of each, and its first row, when they are read."""
+
+    def look(columns: Callable[[], Columns], start: int) -> Columns:
+        found = columns()
+        observe(found, start)
+        return found
+
+    def walk() -> Iterator[Piece]:
+        for piece in blocks.pieces():
+            yield piece._replace(columns=functools.partial(look, piece.columns, piece.start))
+
+    return blocks._replace(walk=walk)
 
 
 def _slicer(columns: Columns) -> Callable[[int, int], Columns]:

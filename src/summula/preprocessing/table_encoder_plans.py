@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from summula.core.data.readers.table import spells_number
 from summula.core.errors import RowError
 from summula.core.model_files import schema
+from summula.preprocessing.number_texts import NumberFormat, parsed_numbers
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 from summula.preprocessing.table_encoder_sums import ColumnSums, as_dates, days_of
 
@@ -54,6 +55,10 @@ def _mean_is_a_date(plan: ColumnPlan, sizes: schema.Sizes) -> str | None:
     other=schema.Flag(),
     missing=schema.Flag(),
     timed=schema.Flag(),
+    low=schema.Real() | None,
+    high=schema.Real() | None,
+    decimal=schema.Text("", ".", ","),
+    unit=schema.Text(),
 )
 @dataclass(frozen=True)
 class ColumnPlan:
@@ -71,6 +76,10 @@ class ColumnPlan:
         Levels of a category, the most frequent first.
     other, missing, timed : bool
         Whether there are rare levels, missing values, times of day.
+    low, high : float or None
+        The range of numbers (days, for dates) in training.
+    decimal, unit : str
+        How numbers are written where they are text, see `number_texts`; an empty decimal mark where they are not.
     """
 
     name: str
@@ -82,6 +91,10 @@ class ColumnPlan:
     other: bool = False
     missing: bool = False
     timed: bool = False
+    low: float | None = None
+    high: float | None = None
+    decimal: str = ""
+    unit: str = ""
 
     def names(self, codes: bool) -> list[str]:
         """Return the names of the encoded columns."""
@@ -109,8 +122,7 @@ class ColumnPlan:
             _write(self._encode_number(values, start, codes, options["standardize"]), out)
 
     def _encode_number(self, values: Any, start: int, codes: bool, standardize: bool) -> list[Array]:
-        if not isinstance(values, np.ndarray) or values.dtype.kind == "M":
-            raise self._of_another_kind("numbers", values, start)
+        values = self._numbers(values, start)
         if np.isinf(values).any():
             row = start + int(np.flatnonzero(np.isinf(values))[0])
             raise RowError(f"Column {self.name!r} is infinite", row, "; pass a finite number or a missing value.")
@@ -121,6 +133,32 @@ class ColumnPlan:
         if standardize and self.kind == "number":
             filled = (filled - self.mean) / self.scale
         return [filled, *([missing.astype(np.float64)] if self.missing else [])]
+
+    def _numbers(self, values: Any, start: int) -> Array:
+        """The column as float64; text as the numbers it spells where it was text in training."""
+        if isinstance(values, np.ndarray) and values.dtype.kind != "M":
+            return values
+        if isinstance(values, np.ndarray) or not self.decimal:
+            raise self._of_another_kind("numbers", values, start)
+        words, places = texts_with_places(values)
+        return np.append(parsed_numbers(words, NumberFormat(self.decimal, self.unit)), np.nan)[places]
+
+    def numbers_in(self, values: Any) -> Array | None:
+        """Numbers, or days of dates, of a column that is not refused; None for categories and other kinds."""
+        text = not isinstance(values, np.ndarray)
+        if self.kind == "category" or (text and self.kind != "date" and not self.decimal):
+            return None
+        if self.kind == "date":
+            return None if text or values.dtype.kind != "M" else days_of(values)
+        return None if not text and values.dtype.kind == "M" else self._numbers(values, 0)
+
+    def shown_value(self, value: float) -> str:
+        """A number, or a day, as a sentence shows it."""
+        return str(np.datetime64(int(value // 1), "D")) if self.kind == "date" else f"{value:g}"
+
+    def shown_range(self) -> tuple[str, str]:
+        """The range in training, as a sentence shows it."""
+        return self.shown_value(self.low or 0.0), self.shown_value(self.high or 0.0)
 
     def _encode_category(self, values: Any, start: int, codes: bool, unknown: str, out: Array) -> None:
         if isinstance(values, np.ndarray):
@@ -254,13 +292,17 @@ def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> Col
     if drop and sums.distinct == 1 and not missing:
         return ColumnPlan(name, "dropped", "all values are the same")
     if sums.kind == "date" or (sums.kind == "text" and sums.dates):
-        return ColumnPlan(name, "date", mean=sums.mean, scale=sums.spread or 1.0, missing=missing, timed=not sums.whole)
+        plan = ColumnPlan(name, "date", mean=sums.mean, scale=sums.spread or 1.0, missing=missing, timed=not sums.whole)
+        return replace(plan, low=sums.low, high=sums.high)
     if sums.kind == "number":
         if drop and _numbers_rows(name, sums):
             return ColumnPlan(name, "dropped", "it numbers the rows: an identifier")
-        boolean = sums.whole and sums.low >= 0 and sums.high <= 1
-        kind = "boolean" if boolean else "number"
-        return ColumnPlan(name, kind, mean=sums.mean, scale=sums.spread or 1.0, missing=missing)
+        return _plan_of_numbers(name, sums, missing)
+    if (found := sums.spelled.chosen()) is not None:
+        if drop and _numbers_rows(name, replace(sums, **_extent(found.numbers))):
+            return ColumnPlan(name, "dropped", "it numbers the rows: an identifier")
+        plan = _plan_of_numbers(name, found.numbers, missing or found.others > 0)
+        return replace(plan, decimal=found.form.decimal, unit=found.form.unit)
     if sums.texts is None:
         return ColumnPlan(name, "dropped", f"it has about {sums.distinct:,} different texts, too many for categories")
     if drop and sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count:
@@ -268,6 +310,17 @@ def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> Col
     by_count = sorted(sums.texts, key=lambda word: (-sums.texts[word], word))  # type: ignore[index]
     kept = tuple(by_count[:max_levels])
     return ColumnPlan(name, "category", levels=kept, other=len(by_count) > max_levels, missing=missing)
+
+
+def _extent(numbers: Any) -> dict[str, Any]:
+    return {"low": numbers.low, "high": numbers.high, "whole": numbers.whole}
+
+
+def _plan_of_numbers(name: str, numbers: Any, missing: bool) -> ColumnPlan:
+    boolean = numbers.whole and numbers.low >= 0 and numbers.high <= 1
+    kind, scale = "boolean" if boolean else "number", numbers.spread or 1.0
+    plan = ColumnPlan(name, kind, mean=numbers.mean, scale=scale, missing=missing)
+    return replace(plan, low=numbers.low, high=numbers.high)
 
 
 def _among_numbers(texts: Iterable[str]) -> str | None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.random import mix64
 from summula.core.errors import DataError, RowError
+from summula.preprocessing.number_texts import TextNumbers, text_numbers
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 
 __all__ = ["MOST_TEXTS", "ColumnSums", "as_dates", "days_of"]
@@ -55,6 +56,8 @@ class ColumnSums:
         Whether all texts are dates.
     hashes : ndarray
         The smallest distinct hashes, sorted.
+    spelled : TextNumbers
+        The numbers that texts spell.
     """
 
     kind: str
@@ -68,6 +71,7 @@ class ColumnSums:
     texts: dict[str, float] | None = field(default_factory=dict)
     dates: bool = True
     hashes: Array = field(default_factory=lambda: np.empty(0, np.uint64))
+    spelled: TextNumbers = field(default_factory=TextNumbers)
 
     @property
     def count(self) -> float:
@@ -102,7 +106,7 @@ class ColumnSums:
             used = weight > 0
             values, weight = (values[used] if isinstance(values, np.ndarray) else _taken(values, used)), weight[used]
         if not isinstance(values, np.ndarray):
-            return cls._of_text(values, weight)
+            return cls._of_text(values, weight, start)
         if values.dtype.kind == "M":
             return cls._of_numbers("date", days_of(values), _no_time(values), weight)
         return cls._of_numbers("number", values, None, weight)
@@ -120,7 +124,7 @@ class ColumnSums:
         return cls(kind, rows, missing, *moments, whole=whole, hashes=hashes)
 
     @classmethod
-    def _of_text(cls, values: Any, weight: Array | None) -> ColumnSums:
+    def _of_text(cls, values: Any, weight: Array | None, start: int) -> ColumnSums:
         words, places = texts_with_places(values)
         present = places >= 0
         counts = np.bincount(places[present], None if weight is None else weight[present], len(words))
@@ -129,7 +133,8 @@ class ColumnSums:
         hashes = _smallest(np.array([_hash_of(word) for word in words], np.uint64))
         parsed = as_dates(words)
         if parsed is None or not len(words):
-            return cls("text", rows, missing, texts=texts, dates=not words, hashes=hashes)
+            spelled = text_numbers(words, places, weight, start)
+            return cls("text", rows, missing, texts=texts, dates=not words, hashes=hashes, spelled=spelled)
         # Computed row by row, so that the result is bit-identical to that of a column of dates.
         moments = _moments(days_of(parsed)[places[present]], None if weight is None else weight[present])
         return cls("text", rows, missing, *moments, _no_time(parsed), texts, True, hashes)
@@ -155,6 +160,7 @@ class ColumnSums:
             texts,
             dates,
             _smallest(np.concatenate([self.hashes, other.hashes])),
+            self.spelled.merge(other.spelled),
         )
 
 

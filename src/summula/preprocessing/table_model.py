@@ -12,6 +12,8 @@ With a threshold t, for two classes, the second class is predicted if p_2 >= t.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -22,12 +24,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.frames import is_frame, no_such_column, pop_columns
+from summula.core.data.output import column_of, write_tables
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.rows import ProbabilityWriter
 from summula.core.model_files import schema
+from summula.preprocessing.kept_columns import kept_columns
+from summula.preprocessing.table_drift import Drift
 from summula.preprocessing.table_encoder import TableEncoder
+from summula.preprocessing.table_encoder_blocks import observed, table_blocks
 
 __all__ = ["TableModel"]
 
@@ -237,36 +243,77 @@ class TableModel(ProbabilityWriter, BaseEstimator):
     def _class_names(self) -> tuple[str, ...]:
         return tuple(f"{self.target}[{label}]" for label in np.asarray(self.classes_).tolist())
 
-    def predict_to(self, X: Any, path: str | os.PathLike[str], *, proba: bool = False, raw_text: bool = False) -> int:
+    def predict_to(
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        *,
+        proba: bool = False,
+        keep: Sequence[str] = (),
+        raw_text: bool = False,
+        drift: Drift | None = None,
+    ) -> int:
         """Predict and write the results to a Parquet or CSV file, batch by batch; the file appears whole or not at all.
 
         Parameters
         ----------
         X : {frame, scan}
         path : path
-            Output file, ending in .parquet or .csv. The column is named after the target; with `proba` there is one
-            column per class, "target[class]".
+            Output file, ending in .parquet or .csv. The column is named after the target.
         proba : bool, default=False
-            Whether to write probabilities instead of labels.
+            Whether to write the probability of each class as well, in columns "target[class]".
+        keep : list of str
+            Columns of X to be written before the predictions, as they are.
         raw_text : bool, default=False
             Whether to write text to CSV unchanged, even if a spreadsheet would interpret it as a formula.
+        drift : Drift, optional
+            Counts how the rows differ from the training rows.
 
         Returns
         -------
         int
             Number of rows written.
         """
+        check_is_fitted(self)
         if proba and not hasattr(self, "predict_proba"):
             raise ParameterError(f"Probabilities need classes, but {self.target!r} is numeric: use proba=False.")
-        return super().predict_to(X, path, proba=proba, raw_text=raw_text)
+        keep = [keep] if isinstance(keep, str) else list(keep)
+        tables = self._prediction_tables(X, proba, kept_columns(X, keep, self._written_names(proba)), drift)
+        return write_tables(tables, path, raw_text=raw_text)
 
-    def _predicted(self, rows: Array) -> Array:
+    def _written_names(self, proba: bool) -> list[str]:
+        return [self.target, *(self._class_names() if proba else ())]
+
+    def _prediction_tables(self, X: Any, proba: bool, kept: Any, drift: Drift | None) -> Iterator[Any]:
+        """Predictions of every block of rows as an Arrow table, with the columns that are kept."""
+        import pyarrow as pa
+
+        blocks = table_blocks(*self.encoder._checked(X, fitting=False), as_stored=True)
+        blocks = blocks if drift is None else observed(blocks, drift.observe)
+        names = self._written_names(proba)
+
+        def work(rows: Array) -> Any:
+            chances = self.model.predict_proba(rows) if proba else None
+            predicted = self._predicted(rows, chances)
+            return [predicted, *([] if chances is None else chances.T)]
+
+        with closing(self.encoder.encoded(blocks, work)) as batches:
+            for columns in batches:
+                beside = kept.take(len(columns[0]))
+                found = {name: column_of(np.asarray(column)) for name, column in zip(names, columns, strict=True)}
+                yield pa.table({**beside, **found})
+
+    def _predicted(self, rows: Array, chances: Array | None = None) -> Array:
+        """Predictions for encoded rows; `chances` are their probabilities, if they are known."""
         if self.costs is not None:
-            expected = self.model.predict_proba(rows) @ np.asarray(self.costs, np.float64)
+            chances = self.model.predict_proba(rows) if chances is None else chances
+            expected = chances @ np.asarray(self.costs, np.float64)
             return np.asarray(np.asarray(self.classes_)[expected.argmin(axis=1)])
         if self.threshold is not None:
-            second = self.model.predict_proba(rows)[:, 1] >= self.threshold
-            return np.asarray(np.asarray(self.classes_)[second.astype(np.intp)])
+            chances = self.model.predict_proba(rows) if chances is None else chances
+            return np.asarray(np.asarray(self.classes_)[(chances[:, 1] >= self.threshold).astype(np.intp)])
+        if chances is not None:
+            return np.asarray(np.asarray(self.classes_)[chances.argmax(axis=1)])
         predicted = np.asarray(self.model.predict(rows))
         return predicted if self.low is None else np.clip(predicted, self.low, self.high)
 

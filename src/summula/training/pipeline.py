@@ -48,6 +48,7 @@ from summula.training.metrics import (
     metric_for,
     risk_of,
 )
+from summula.training.profile import spelled_remark
 from summula.training.request import Request
 from summula.training.result import Labelled, TrainingResult
 from summula.training.row_numbers import located_in, number_in_blocks, numbered
@@ -279,7 +280,26 @@ class _Training:
                 f"All rows to learn from have the same {request.target!r}; give more rows of other values, or another "
                 "seed."
             )
+        if classes is not None:
+            self._check_classes(target.y, split)
         return split
+
+    def _check_classes(self, y: Array, split: Split) -> None:
+        """Raise when a fold would be fitted on one class; remark on classes of a single row."""
+        labels, counts = np.unique(y[split.training], return_counts=True)
+        rarest = labels[counts.argmin()]
+        for fit_on, _ in split.rounds:
+            if len(np.unique(y[np.isin(split.folds, fit_on)])) < 2:
+                rows = "a single row" if counts.min() == 1 else f"{counts.min()} rows"
+                raise DataError(
+                    f"The class {_label(rarest)} of {self.request.target!r} has {rows} among those to learn from, too "
+                    "few to fit and to judge by: give more rows of it, or another target."
+                )
+        if len(labels) > 2 and counts.min() == 1:
+            self.remark(
+                f"The class {_label(rarest)} of {self.request.target!r} has a single row to learn from, and cannot be "
+                "judged by another: give more rows of it, or leave it out."
+            )
 
     def _sums(self, split: Split) -> dict[str, Any]:
         blocks = table_blocks(self.table.table, self.features)
@@ -406,6 +426,9 @@ class _Training:
         )
         if missing:
             self.remark(f"{missing:,} rows without a value of {request.target!r} are left out.")
+        for name, one in sums.items():
+            if text := spelled_remark(name, one):
+                self.remark(text)
         if _keys(request):
             return
         for name, one in sums.items():
@@ -456,6 +479,11 @@ def _baseline(board: Leaderboard, model: TableModel, encoder: TableEncoder) -> _
         return None
     options = {name: getattr(model, name) for name in ("low", "high", "costs", "metric")}
     return _Constant(TableModel(encoder, fitted, model.target, **options))
+
+
+def _label(value: Any) -> str:
+    """A class as a sentence names it."""
+    return repr(value.item() if hasattr(value, "item") else value)
 
 
 class _Clipped:

@@ -9,7 +9,7 @@ import numpy as np
 from summula.preprocessing.table_encoder_plans import plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
-__all__ = ["profile"]
+__all__ = ["profile", "spelled_remark"]
 
 
 def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str, Any]]:
@@ -17,7 +17,8 @@ def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str
     rows = []
     for name, one in sums.items():
         plan = plan_column(name, one, max_levels, True)
-        numbers = one.kind == "number" and one.count > 0
+        numbers = plan.kind in ("number", "boolean")
+        shown: Any = one if one.kind == "number" or not plan.decimal else _spelled(one)
         frequent = max(one.texts, key=lambda word: one.texts[word]) if one.texts else None  # type: ignore[index]
         rows.append(
             {
@@ -25,15 +26,38 @@ def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str
                 "kind": plan.kind if plan.kind != "dropped" else one.kind,
                 "missing": one.missing / one.rows,
                 "different": one.distinct,
-                "mean": one.mean if numbers else None,
-                "sd": one.spread if numbers else None,
-                "lowest": one.low if numbers else _day(one.low, plan.kind),
-                "highest": one.high if numbers else _day(one.high, plan.kind),
+                "mean": shown.mean if numbers else None,
+                "sd": shown.spread if numbers else None,
+                "lowest": shown.low if numbers else _day(one.low, plan.kind),
+                "highest": shown.high if numbers else _day(one.high, plan.kind),
                 "most frequent": frequent,
-                "remark": f"left out: {plan.why}" if plan.why else "",
+                "remark": f"left out: {plan.why}" if plan.why else _spelled_words(one) if plan.decimal else "",
             }
         )
     return rows
+
+
+def spelled_remark(name: str, sums: ColumnSums) -> str:
+    """A remark on a column of text that is read as numbers; empty for other columns."""
+    read = sums.kind == "text" and not sums.dates and sums.spelled.chosen() is not None
+    return f"{name!r} is {_spelled_words(sums)}." if read else ""
+
+
+def _spelled(sums: ColumnSums) -> Any:
+    found = sums.spelled.chosen()
+    assert found is not None, "the plan says that there are numbers"
+    return found.numbers
+
+
+def _spelled_words(sums: ColumnSums) -> str:
+    found = sums.spelled.chosen()
+    assert found is not None, "the plan says that there are numbers"
+    said = f"text such as {found.numbers.first[1]!r}, read as numbers"
+    if not found.others:
+        return said
+    if found.others == 1:
+        return f"{said}; 1 other value, {found.odd!r}, counts as missing"
+    return f"{said}; {found.others:,.0f} other values, {found.odd!r} first, count as missing"
 
 
 def _day(days: float, kind: str) -> str | None:

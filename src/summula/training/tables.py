@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import glob
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.frames import is_frame, opened
-from summula.core.data.readers.dialects import open_texts
-from summula.core.data.scan import Scan
+from summula.core.data.readers.opening import Reading, shown_name
+from summula.core.data.scan import Scan, scan
 from summula.core.errors import DataError, ParameterError
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 
 __all__ = ["TableSource", "free_memory", "open_data", "open_table", "read_table", "rows_of"]
 
 Array = NDArray[Any]
+
+_AS_FOUND = Reading()
 
 
 class TableSource(NamedTuple):
@@ -50,16 +50,14 @@ class TableSource(NamedTuple):
         return read_table(self.table, [name])[name] if self.is_scan else self.table[name]
 
 
-def open_data(data: Any, remark: Callable[[str], None]) -> TableSource:
-    """A path, a scan or a frame as a table."""
-    if isinstance(data, str | os.PathLike):
-        path = os.fspath(data)
-        found = open_table(path, remark)
-        return TableSource(found, path, found.columns, found.n_rows)
+def open_data(data: Any, remark: Callable[[str], None], reading: Reading = _AS_FOUND) -> TableSource:
+    """Paths, a scan or a frame as a table."""
+    paths = isinstance(data, list | tuple) and all(isinstance(one, str | os.PathLike) for one in data)
+    if isinstance(data, str | os.PathLike) or (paths and data) or hasattr(data, "sink_ipc"):
+        found = open_table(data, remark, reading)
+        return TableSource(found, shown_name(data), found.columns, found.n_rows)
     if isinstance(data, Scan):
         return TableSource(data, "the scan", data.columns, data.n_rows)
-    if hasattr(data, "collect") and hasattr(data, "collect_schema"):
-        data = data.collect()  # a LazyFrame of polars
     if is_frame(data):
         found = _arrow_table(data)
         return TableSource(found, "the table", found.column_names, found.num_rows)
@@ -89,15 +87,12 @@ def free_memory() -> float:
         return float("inf")
 
 
-def open_table(path: str, remark: Callable[[str], None]) -> Scan:
-    """The rows of a file, a pattern or a folder; of a file that is not there the nearest name is said."""
-    if not os.path.exists(path) and not glob.has_magic(path):
-        folder = os.path.dirname(path) or "."
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        near = difflib.get_close_matches(os.path.basename(path), names, n=1)
-        hint = f"did you mean {os.path.join(os.path.dirname(path), near[0])}?" if near else "check the path."
-        raise DataError(f"There is no file {path}; {hint}")
-    return open_texts(path, remark)
+def open_table(data: Any, remark: Callable[[str], None], reading: Reading = _AS_FOUND) -> Scan:
+    """The rows of files, a pattern, a folder, standard input or a database; what is unusual about them is said."""
+    table = scan(data, **reading._asdict())
+    for text in table.remarks:
+        remark(text)
+    return table
 
 
 def read_table(table: Scan, names: list[str] | None = None, last: int | None = None) -> Any:

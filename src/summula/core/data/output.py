@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from summula.core.data.readers.table import decoded_type
 from summula.core.engine.engine import reading_ahead
-from summula.core.errors import DataError
+from summula.core.errors import DataError, OutputError
 
-__all__ = ["spreadsheet_safe", "write_batches"]
+__all__ = ["check_folder", "column_of", "spreadsheet_safe", "write_batches", "write_tables"]
 
 Array = NDArray[Any]
 
@@ -49,6 +49,17 @@ def write_batches(
     """
     import pyarrow as pa
 
+    blocks = _joined(batches)
+    try:
+        tables = (pa.table({name: _column(block[:, j]) for j, name in enumerate(names)}) for block in blocks)
+        return write_tables(tables, path, raw_text=raw_text)
+    finally:
+        if isinstance(batches, Generator):  # after an error nothing is computed any more
+            batches.close()
+
+
+def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_text: bool = False) -> int:
+    """The same for Arrow tables, one after the other, with the columns and types of the first."""
     target = os.fspath(path)
     writer_of = _WRITERS.get(os.path.splitext(target)[1].lower())
     if raw_text and writer_of is _Csv:
@@ -56,18 +67,16 @@ def write_batches(
     if writer_of is None:
         raise DataError(f"The ending of {target} says neither .parquet nor .csv.")
     folder = os.path.dirname(os.path.abspath(target))
-    if not os.path.isdir(folder):
-        raise DataError(f"There is no folder {folder} to write {os.path.basename(target)} to.")
+    check_folder(target)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".summula-", suffix=os.path.splitext(target)[1])
     os.close(handle)
     rows, writer = 0, None
     try:
         with reading_ahead():
-            for block in _joined(batches):
-                table = pa.table({name: _column(block[:, j]) for j, name in enumerate(names)})
+            for table in tables:
                 writer = writer_of(temporary, table.schema) if writer is None else writer
                 writer.write_table(table)
-                rows += len(block)
+                rows += table.num_rows
         if writer is None:
             raise DataError("There is nothing to write: no rows came.")
         writer.close()
@@ -79,9 +88,28 @@ def write_batches(
         os.unlink(temporary)
         raise
     finally:
-        if isinstance(batches, Generator):  # after an error nothing is computed any more
-            batches.close()
+        if isinstance(tables, Generator):
+            tables.close()
     return rows
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise when the folder of a file to be written is not there."""
+    target = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(target))
+    if not os.path.isdir(folder):
+        name = os.path.basename(target)
+        raise OutputError(f"There is no folder {folder} to write {name} to; make it, or choose another.")
+
+
+def column_of(values: Any) -> Any:
+    """An array of NumPy or Arrow as a column to be written; text as codes and words."""
+    import pyarrow as pa
+
+    if isinstance(values, np.ndarray):
+        return _column(values)
+    text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    return values.cast(pa.string()).dictionary_encode() if text else values
 
 
 def _publish(temporary: str, target: str) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import glob
-import os
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +23,7 @@ from summula.core.data.chunks import BatchRows, Chunk, ColumnPieces, Part
 from summula.core.data.frames import no_such_column
 from summula.core.data.labels import Labels, distinct, group_numbers, merged
 from summula.core.data.readers.arrow_columns import ArrowColumns
-from summula.core.data.readers.csv_table import CsvTable
-from summula.core.data.readers.opening import open_table
+from summula.core.data.readers.opening import Reading, open_tables
 from summula.core.data.readers.table import Columns, Table
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
@@ -39,21 +36,44 @@ _NUMBERS = ("float64", "float32", "number")
 _MANY = 1_000_000_000  # numbers in all from which on a kernel that copies them is worth loading Numba
 
 
-def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
+def scan(
+    path: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    encoding: str | None = None,
+    header: bool | None = None,
+    query: str | None = None,
+) -> Scan:
     """Rows in files, to fit and predict without loading them.
 
     Parameters
     ----------
-    path : str, path, list of these, or an object with `__arrow_c_stream__`
-        Parquet, CSV (.csv, .tsv), Arrow IPC (.arrow, .feather) or .npy files: one, a list, a pattern such as
-        "trips/*.parquet", or a folder of them; files are read in the order of their names. Or a stream of Arrow
-        batches (a pyarrow reader, a DuckDB relation, ...), which is written to a temporary file first.
+    path : str, path, list of these, polars LazyFrame, or an object with `__arrow_c_stream__`
+        Files: Parquet, CSV (.csv, .tsv, .txt), JSON lines (.jsonl, .ndjson), Arrow IPC (.arrow, .feather), .npy, and
+        spreadsheets (.xlsx, .ods; needs the extra `excel`). Text may be compressed (.gz, .zst, .bz2). One file, a list,
+        a pattern such as "trips/*.parquet", or a folder; files are read in the order of their names. "-" is standard
+        input. Databases (extra `sql`): "duckdb:shop.duckdb" or "postgresql://user@host/shop". Or a stream of Arrow
+        batches (a pyarrow reader, a DuckDB relation, ...).
     columns : list of str, optional
         The columns to use, in this order; all when None.
+    encoding : str, optional
+        The encoding of text, such as "latin-1"; UTF-8, UTF-16 and Latin-1 are detected when None.
+    header : bool, optional
+        Whether the first line of text holds the names of columns; detected when None. Without a header they are called
+        x0, x1, ...
+    query : str, optional
+        What to read of a database: SQL, or the name of a table.
 
     Returns
     -------
     Scan
+        Its `remarks` say what was unusual about the files.
+
+    Notes
+    -----
+    Text may have semicolons, tabs or bars between fields, decimal commas, dates such as 31.12.2024: that is detected.
+    Files that cannot be read from any row on (compressed text, other encodings, line breaks inside quotes, JSON,
+    spreadsheets, databases, streams) are written to a temporary file first, which is removed with the scan.
 
     Examples
     --------
@@ -65,38 +85,7 @@ def scan(path: Any, columns: Sequence[str] | None = None) -> Scan:
     ...     LinearRegression().fit(summula.scan(path), "x1").coef_.round(6)
     array([2.])
     """
-    if hasattr(path, "__arrow_c_stream__"):
-        from summula.core.data.readers.spool import spooled
-
-        return Scan([spooled(path)], columns)
-    names = _files(path)
-    if not names:
-        raise DataError("The list of files is empty; scan needs at least one.")
-    return Scan([open_table(name) for name in names], columns)
-
-
-def _files(path: Any) -> list[str]:
-    if not isinstance(path, str | os.PathLike):
-        if not isinstance(path, Iterable):
-            raise DataError(f"scan takes a path, a pattern, a list of paths or an Arrow stream, not {path!r}.")
-        return [name for one in path for name in _files(one)]
-    text = os.path.expanduser(os.fspath(path))
-    if os.path.isdir(text):
-        try:
-            inside = sorted(n for n in os.listdir(text) if not n.startswith((".", "_")))
-        except PermissionError:
-            raise DataError(f"The folder {text} may not be read by this user.") from None
-        if not inside:
-            raise DataError(f"The folder {text} holds no files to scan.")
-        return [os.path.join(text, name) for name in inside]
-    if os.path.exists(text):
-        return [text]
-    found = sorted(glob.glob(text, recursive=True))
-    if not found:
-        folder = os.path.dirname(text) or "."
-        where = "" if os.path.isdir(folder) or glob.has_magic(folder) else f" (there is no folder {folder})"
-        raise DataError(f"No file is called or matches {text}{where}.")
-    return found
+    return Scan(open_tables(path, Reading(encoding, header, query)), columns)
 
 
 class Scan:
@@ -118,6 +107,11 @@ class Scan:
         return [name for name in self.kinds if name in self.tables[0].categories]
 
     @property
+    def remarks(self) -> list[str]:
+        """What was unusual about the files, one sentence each."""
+        return list(dict.fromkeys(remark for table in self.tables for remark in table.remarks))
+
+    @property
     def n_rows(self) -> int:
         """How many rows there are."""
         return self.offsets[-1]
@@ -131,7 +125,8 @@ class Scan:
         return self.n_rows, len(self.kinds)
 
     def __repr__(self) -> str:
-        files = self.tables[0].path if len(self.tables) == 1 else f"{len(self.tables)} files"
+        first = self.tables[0]
+        files = (first.shown_as or first.path) if len(self.tables) == 1 else f"{len(self.tables)} files"
         return f"Scan({files}: {self.n_rows} rows, {len(self.kinds)} columns)"
 
     def select(self, columns: Sequence[str]) -> Scan:
@@ -142,6 +137,12 @@ class Scan:
         """The same rows read in batches of so many, text as Arrow arrays instead of objects."""
         other = copy.copy(self)
         other.tables = [table.in_arrow(batch_rows) for table in self.tables]
+        return other
+
+    def stored(self) -> Self:
+        """The same rows read as Arrow arrays of the types that the files have."""
+        other = copy.copy(self)
+        other.tables = [table.stored() for table in self.tables]
         return other
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
@@ -183,7 +184,7 @@ class Scan:
         look = functools.partial(_labels_of, estimator)
         found: Array = engine.map_reduce(look, source.plan(engine.chunk_rows), merged)
         # Text files do not say whether a number is whole; a label is.
-        untyped = found.dtype.kind == "f" and any(isinstance(table, CsvTable) for table in self.tables)
+        untyped = found.dtype.kind == "f" and any(table.text_numbers for table in self.tables)
         return found.astype(np.int64) if untyped and np.abs(found).max() < 2**53 else found
 
 

@@ -24,6 +24,7 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped, regrouped
 from summula.core.numerics.statistics import pilot_origins
+from summula.core.numerics.subtraction import impossible
 from summula.core.numerics.sums import Sum
 
 __all__ = ["SAVED_SUMS", "AdditiveClassifier", "AdditiveEstimator", "combine", "sums_by_class", "sums_by_class_rule"]
@@ -135,6 +136,11 @@ class AdditiveEstimator(Estimator):
         Returns
         -------
         self
+
+        Notes
+        -----
+        Sums do not know which rows they are of. Rows that the model has not seen are refused where they would leave
+        sums that no rows have (negative counts, weights or variances); otherwise they change the model.
         """
         check_is_fitted(self)
         before = self._sums_or_error("forget")
@@ -145,6 +151,11 @@ class AdditiveEstimator(Estimator):
                 raise DataError(
                     f"{type(self).__name__} was fitted to {before.n_rows} rows and cannot forget "
                     f"{removed.n_rows}: at least one must remain."
+                )
+            if (words := impossible(left, before)) is not None:
+                raise DataError(
+                    f"Without these rows {type(self).__name__} would have {words}, so it has not seen all of them; "
+                    "give rows as they were given to fit."
                 )
             self._use_sums(left, run.source.weighted)
         return self

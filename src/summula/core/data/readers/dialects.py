@@ -1,36 +1,36 @@
-"""Text tables as people's programs write them: semicolons, decimal commas, line breaks inside quotes, blank lines.
+"""Text tables as people's programs write them: semicolons, decimal commas, line breaks inside quotes, no header.
 
-`scan` reads the plain form: commas, decimal points, one row a line. The head of a file tells whether it is in another
-form; its rows are then written once to a scratch file, which is gone when the command ends.
+The head of a file tells its form. Files with one row per line are read in place (`csv_table`); the rows of others, and
+of compressed files and other encodings, are written once to a scratch file (`rows_of_text`, `spool`).
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
+import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from summula.core.data.readers.spool import spooled
-from summula.core.data.scan import Scan, _files, scan
+from summula.core.data.readers.table import column_kinds, spells_number
+from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
 
-__all__ = ["Dialect", "dialect_of", "open_texts"]
+__all__ = ["ColumnTypes", "Dialect", "column_types", "convert_options", "dialect_of", "parse_options", "rows_of_text"]
 
-_ENDINGS = (".csv", ".tsv", ".txt")
-_HEAD = 1 << 20  # bytes that are looked at
 _BLOCK = 1 << 23
 _DELIMITERS = (",", ";", "\t", "|")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _DECIMAL_POINT = re.compile(r"\s*[-+]?\d+\.\d+\s*")
 _DOTTED = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}( \d{1,2}:\d{2}(:\d{2})?)?")
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}( \d{1,2}:\d{2}(:\d{2})?)?")
+_BLANK = re.compile(r"(^|\n)\r?\n")
 _FORMATS = {".": "%d.%m.%Y", "d/": "%d/%m/%Y", "m/": "%m/%d/%Y"}
 _SPELLED = {".": "31.12.2024", "d/": "31/12/2024", "m/": "12/31/2024"}
 _TIMES = ("", " %H:%M", " %H:%M:%S")
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_COMPARED = 200  # rows that the first one is compared with
+_PADDED = r"^\s*[-+]?0\d"  # 01000: a code, not a number
 
 
 class Dialect(NamedTuple):
@@ -41,62 +41,54 @@ class Dialect(NamedTuple):
     breaks: bool = False  # line breaks inside quotes
     blanks: bool = False  # blank lines
     days: str = ""  # how dates are spelled, where not as 2024-12-31
+    returns: bool = False  # lines end in carriage returns alone
+    header: bool = True  # whether the first line holds names
 
-    def said(self) -> str:
+    @property
+    def one_row_per_line(self) -> bool:
+        """Whether line feeds are ends of rows, and nothing else is."""
+        return not (self.breaks or self.blanks or self.returns)
+
+    def said(self, usual: str = ",") -> list[str]:
         """What is unusual about it, in words."""
         names = {";": "semicolons between fields", "\t": "tabs between fields", "|": "bars between fields"}
-        found = [names[self.delimiter]] if self.delimiter in names else []
+        found = [names[self.delimiter]] if self.delimiter in names and self.delimiter != usual else []
         found += ["decimal commas"] if self.decimal == "," else []
         found += ["line breaks inside quotes"] if self.breaks else []
         found += ["blank lines"] if self.blanks else []
-        found += [f"dates in the form {_SPELLED[self.days]}"] if self.days else []
-        return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+        found += ["carriage returns between lines"] if self.returns else []
+        return found + ([f"dates in the form {_SPELLED[self.days]}"] if self.days else [])
 
 
-def open_texts(path: str, remark: Callable[[str], None]) -> Scan:
-    """The rows of files; those of text in an unusual form are rewritten first, and that is said."""
-    names = _files(path)
-    odd = {name: found for name in names if (found := dialect_of(name)) is not None}
-    if not odd:
-        return scan(path)
-    first = next(iter(odd.values()))
-    remark(f"{path} is read with {first.said()}.")
-    tables: list[Any] = []
-    for name in names:
-        if name not in odd:
-            tables += scan(name).tables
-            continue
-        tables.append(spooled(_reader(name, odd[name])))
-        tables[-1].rewritten_from = name
-    return Scan(tables)
+def dialect_of(text: str, usual: str = ",", header: bool | None = None) -> Dialect:
+    """The form of a text, from its head.
 
-
-def dialect_of(path: str) -> Dialect | None:
-    """How a text file is written; None for other files and for the plain form."""
-    if not path.lower().endswith(_ENDINGS) or not os.path.isfile(path):
-        return None
-    with open(path, "rb") as file:
-        head = file.read(_HEAD)
-    if head.startswith(_UTF_16):
-        raise DataError(f"The file {path} is in the encoding UTF-16; save it in the encoding UTF-8.")
-    whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
-    text = whole.decode("utf-8-sig", errors="replace")
-    if not text.strip():
-        return None
-    usual = "\t" if path.lower().endswith(".tsv") else ","
+    Parameters
+    ----------
+    text : str
+    usual : str
+        The delimiter where nothing tells.
+    header : bool, optional
+        Whether the first line holds names; found out when None.
+    """
+    returns = "\r" in text and "\n" not in text
+    text = text.replace("\r", "\n") if returns else text
     delimiter = _delimiter(text, usual)
-    rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
-    cells = [cell for row in rows[1:] for cell in row]
-    commas = delimiter != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
-    commas = commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in cells)
-    found = Dialect(
-        delimiter,
-        "," if commas else ".",
-        any("\n" in cell for cell in cells),
-        any(not row for row in rows),
-        _days(cells),
-    )
-    return None if found == Dialect(usual) else found
+    quoted, commas, points, slashes = '"' in text, delimiter != ",", "." in text, "/" in text
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)) if quoted else None
+    blanks = _BLANK.search(text) is not None if rows is None else any(not row for row in rows)
+    breaks = rows is not None and any("\n" in cell for row in rows[1:] for cell in row)
+    decimal, days = ".", ""
+    if (commas and re.search(r"\d,\d", text)) or (slashes and re.search(r"\d/\d+/\d{4}", text)) or (
+        points and re.search(r"\d\.\d+\.\d{4}", text)
+    ):  # fmt: skip
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)) if rows is None else rows
+        cells = [cell for row in rows[1:] for cell in row]
+        with_commas = commas and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+        decimal = "," if with_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in cells) else "."
+        days = _days(cells)
+    found = Dialect(delimiter, decimal, breaks, blanks, days, returns)
+    return found._replace(header=_has_header(text, found) if header is None else header)
 
 
 def _days(cells: list[str]) -> str:
@@ -111,7 +103,7 @@ def _days(cells: list[str]) -> str:
 def _delimiter(text: str, usual: str) -> str:
     """What splits the header, and the rows alike."""
     lines = list(csv.reader(io.StringIO(text[:20_000]), delimiter="\x00", quoting=csv.QUOTE_NONE))[:20]
-    header = lines[0][0] if lines and lines[0] else ""
+    header = next((line[0] for line in lines if line), "")
 
     def fields(delimiter: str) -> int:
         return len(next(csv.reader([header], delimiter=delimiter), []))
@@ -119,55 +111,130 @@ def _delimiter(text: str, usual: str) -> str:
     return max((usual, *_DELIMITERS), key=fields)  # of equals the first
 
 
-def _reader(path: str, dialect: Dialect) -> Any:
-    """The rows of a file as a stream of Arrow batches."""
-    import pyarrow as pa
+def _has_header(text: str, dialect: Dialect) -> bool:
+    """Whether the first line holds names: not where it has numbers above numbers, and no text above numbers.
+
+    Whole numbers that go up in equal steps (2019, 2020, 2021) are taken for names.
+    """
+    reader = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=dialect.delimiter)
+    rows = [row for row in itertools.islice(reader, _COMPARED) if row]
+    if len(rows) < 3:
+        return True
+    first, rest = rows[0], rows[1:-1]  # the last may be cut off
+
+    def number(cell: str) -> bool:
+        return spells_number(cell.replace(",", ".") if dialect.decimal == "," else cell)
+
+    numbers = []
+    for j, cell in enumerate(first):
+        below = [row[j].strip() for row in rest if j < len(row) and row[j].strip()]
+        numeric = bool(below) and all(map(number, below))
+        if numeric and cell.strip() and not number(cell):
+            return True
+        if numeric and cell.strip():
+            numbers.append(cell.strip())
+    if not numbers:
+        return True
+    whole = all(re.fullmatch(r"\d+", cell) for cell in numbers) and len(numbers) > 1
+    steps = {int(b) - int(a) for a, b in itertools.pairwise(numbers)} if whole else set[int]()
+    return len(steps) == 1 and min(steps) > 0
+
+
+# ----------------------------------------------------------------------------------------------------- types of columns
+
+
+class ColumnTypes(NamedTuple):
+    """Arrow types of columns by name: those that rows are read as, and those that the text spells."""
+
+    read: dict[str, Any]
+    spelled: dict[str, Any]
+
+
+def parse_options(dialect: Dialect) -> Any:
+    """How Arrow splits rows and fields."""
     from pyarrow import csv as arrow
 
-    parse = arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=dialect.breaks)
-    convert: dict[str, Any] = {
-        "decimal_point": dialect.decimal,
-        "strings_can_be_null": True,
-        "timestamp_parsers": [arrow.ISO8601, *(f"{_FORMATS[dialect.days]}{t}" for t in _TIMES if dialect.days)],
-    }
-    with open(path, "rb") as file:
-        head = file.read(_HEAD)
-    options = arrow.ReadOptions(use_threads=False, block_size=_BLOCK)
-    try:
-        rows = arrow.open_csv(pa.BufferReader(_cut(head, path)), options, parse, arrow.ConvertOptions(**convert))
-        types = {field.name: _type(field.type) for field in rows.schema}
-        if len(types) < len(rows.schema):
-            names = [field.name for field in rows.schema]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"{path} has more than one column named {twice!r}; give each a name of its own.")
-        convert["column_types"] = types
-        whole = arrow.open_csv(path, options, parse, arrow.ConvertOptions(**convert))
-    except pa.ArrowInvalid as error:
-        raise _located(error, path) from None
-    return pa.RecordBatchReader.from_batches(whole.schema, _batches(whole, path))
+    return arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=dialect.breaks)
 
 
-def _cut(head: bytes, path: str) -> bytes:
-    """Whole rows of the head; a row that ends outside of it is left out."""
-    if len(head) < _HEAD:
-        return head
-    place = head.rfind(b"\n")
-    while place > 0 and head.count(b'"', 0, place) % 2:  # a break inside quotes
-        place = head.rfind(b"\n", 0, place)
-    if place <= 0:
-        raise DataError(f"The first row of {path} does not end within a megabyte; is a quote left open?")
-    return head[: place + 1]
+def convert_options(dialect: Dialect, types: dict[str, Any] | None = None, columns: Sequence[str] | None = None) -> Any:
+    """How Arrow makes values of fields."""
+    from pyarrow import csv as arrow
+
+    more: dict[str, Any] = {} if types is None else {"column_types": types, "strings_can_be_null": True}
+    more |= {} if columns is None else {"include_columns": list(columns)}
+    if dialect.days:
+        more["timestamp_parsers"] = [arrow.ISO8601, *(f"{_FORMATS[dialect.days]}{time}" for time in _TIMES)]
+    return arrow.ConvertOptions(decimal_point=dialect.decimal, **more)
 
 
-def _type(dtype: Any) -> Any:
+def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
+    """Names and types from whole rows of the head; numbers are read as float64, and 01000 stays text."""
+    import pyarrow as pa
+    from pyarrow import compute
+    from pyarrow import csv as arrow
+
+    def parsed(convert: Any) -> Any:
+        options = arrow.ReadOptions(
+            use_threads=False, block_size=len(head) + 2, autogenerate_column_names=not dialect.header
+        )
+        source = pa.BufferReader(head if head.endswith((b"\n", b"\r")) else head + b"\n")
+        return arrow.read_csv(source, options, parse_options(dialect), convert)
+
+    table = parsed(convert_options(dialect))
+    spelled = {field.name: field.type for field in table.schema}
+    column_kinds(table.schema, path)  # names have to be different
+    numeric = [name for name, dtype in spelled.items() if pa.types.is_integer(dtype) or pa.types.is_floating(dtype)]
+    if numeric:
+        texts = parsed(convert_options(dialect, dict.fromkeys(numeric, pa.string()), numeric))
+        padded = [name for name in numeric if compute.any(compute.match_substring_regex(texts[name], _PADDED)).as_py()]
+        spelled |= dict.fromkeys(padded, pa.string())
+    if not dialect.header:
+        spelled = {f"x{j}": dtype for j, dtype in enumerate(spelled.values())}
+    return ColumnTypes({name: _type(dtype, dialect) for name, dtype in spelled.items()}, spelled)
+
+
+def _type(dtype: Any, dialect: Dialect) -> Any:
     """Whole numbers may have fractions later; what is missing so far may be numbers; days stay as they are spelled."""
     import pyarrow as pa
 
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_null(dtype):
         return pa.float64()
-    if pa.types.is_timestamp(dtype):
+    if pa.types.is_timestamp(dtype) and dialect.days:
         return pa.timestamp("us")
     return dtype if pa.types.is_boolean(dtype) else pa.string()
+
+
+# ---------------------------------------------------------------------------------------------- rows one after another
+
+
+def rows_of_text(file: TextFile, dialect: Dialect) -> Any:
+    """The rows of a file as a stream of Arrow batches, from the first to the last."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    try:
+        types = column_types(whole_rows(file), dialect, file.path).read
+        names = None if dialect.header else list(types)
+        options = arrow.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names)
+        rows = arrow.open_csv(file.stream(), options, parse_options(dialect), convert_options(dialect, types))
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise _located(error, file.path) from None
+    return pa.RecordBatchReader.from_batches(rows.schema, _batches(rows, file.path))
+
+
+def whole_rows(file: TextFile) -> bytes:
+    """Whole rows of the head; a row that ends outside of it is left out."""
+    head = file.head
+    if file.whole:
+        return head
+    end = b"\r" if b"\n" not in head else b"\n"
+    place = head.rfind(end)
+    while place > 0 and head.count(b'"', 0, place) % 2:  # a break inside quotes
+        place = head.rfind(end, 0, place)
+    if place <= 0:
+        raise DataError(f"The first row of {file.path} does not end within a megabyte; is a quote left open?")
+    return head[: place + 1]
 
 
 def _batches(reader: Any, path: str) -> Iterator[Any]:
@@ -178,8 +245,12 @@ def _batches(reader: Any, path: str) -> Iterator[Any]:
             batch = reader.read_next_batch()
         except StopIteration:
             return
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise _located(error, path) from None
+        except OSError as error:
+            raise DataError(
+                f"The file {path} cannot be read to its end ({error}); it is damaged or cut short."
+            ) from None
         yield batch
 
 
@@ -197,4 +268,6 @@ def _located(error: BaseException, path: str) -> DataError:
         return DataError(
             f"{where} holds {value.group(1)} in a column that holds something else above; make it one kind."
         )
+    if "UTF8" in said or isinstance(error, UnicodeDecodeError):
+        return DataError(f"{where} holds bytes of another encoding; name it with --encoding (encoding= in Python).")
     return DataError(f"{where} cannot be read ({said.rstrip('.')}); mend it, or save it again as CSV in UTF-8.")

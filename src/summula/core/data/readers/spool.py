@@ -17,9 +17,14 @@ from summula.core.data.readers.binary_tables import IpcTable
 from summula.core.data.readers.table import decoded, decoded_type, first_words
 from summula.core.errors import DataError
 
-__all__ = ["spooled"]
+__all__ = ["scratch_folder", "spooled"]
 
 _RESERVE = 64 << 20  # bytes that are left to others
+
+
+def scratch_folder() -> str:
+    """A new folder in the system's temporary one."""
+    return tempfile.mkdtemp(prefix="summula-")
 
 
 def spooled(stream: Any) -> IpcTable:
@@ -27,7 +32,7 @@ def spooled(stream: Any) -> IpcTable:
     import pyarrow as pa
 
     reader = stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
-    folder = tempfile.mkdtemp(prefix="summula-")
+    folder = scratch_folder()
     try:
         path = os.path.join(folder, "rows.arrow")
         try:

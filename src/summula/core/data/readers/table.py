@@ -51,8 +51,15 @@ class Table(ABC):
         Rows where reading begins without decoding what comes before; then the number of rows.
     """
 
-    # The text file that this one was rewritten from, if it was.
+    # The file that this one was rewritten from, if it was, and how messages call it if not by its path.
     rewritten_from: str | None = None
+    shown_as: str | None = None
+    # What was unusual about the file, as sentences for whoever asked for it.
+    remarks: tuple[str, ...] = ()
+    # Whether numbers were text, which does not say whether they are whole.
+    text_numbers = False
+    # Whether rows are read as Arrow arrays of the types that the file has.
+    as_spelled = False
     # How `in_arrow` asks for rows: text as it is in Arrow, not as objects, and so many rows at once.
     texts_in_arrow = False
     batch_rows: int | None = None
@@ -69,6 +76,10 @@ class Table(ABC):
         """How many rows."""
         return self.starts[-1]
 
+    @property
+    def _shown(self) -> str:
+        return self.shown_as or self.path
+
     def plain(self, columns: Sequence[str]) -> bool:
         """Whether these columns are numbers as they are in memory, so that decoding is little more than copying."""
         return False
@@ -77,19 +88,23 @@ class Table(ABC):
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
-            raise DataError(f"The file {self.path} is gone; it has to stay in place until the fit is over.") from None
+            raise DataError(f"The file {self._shown} is gone; it has to stay in place until the fit is over.") from None
         return status.st_size, status.st_mtime_ns
 
     def place(self, row: int) -> str:
         """Where a row, counted from 0, is to whoever looks at the file."""
         if self.rewritten_from is not None:
-            return f"row {row + 2} of {self.rewritten_from} (the header is row 1)"
-        return f"row {row + 1} of {self.path} (the first is row 1)"
+            return (
+                f"row {row + 2} of {self.rewritten_from} (the header is row 1)"
+                if self.text_numbers
+                else (f"row {row + 1} of {self.rewritten_from} (the first is row 1)")
+            )
+        return f"row {row + 1} of {self._shown} (the first is row 1)"
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Columns]:
         """Rows `start` to `stop` of some columns, a batch at a time."""
         if self._stamp() != self.stamp:
-            raise DataError(f"The file {self.path} changed while it was being read; start again.")
+            raise DataError(f"The file {self._shown} changed while it was being read; start again.")
         seen = start
         try:
             for batch in self._read(start, stop, columns):
@@ -98,14 +113,20 @@ class Table(ABC):
         except (OSError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"The file {self.path} cannot be read near row {seen}: {first_words(error)}.") from error
+            raise DataError(f"The file {self._shown} cannot be read near row {seen}: {first_words(error)}.") from error
         if seen != stop:
-            raise DataError(f"The file {self.path} ended at row {seen} of {stop}; it is cut short or was changed.")
+            raise DataError(f"The file {self._shown} ended at row {seen} of {stop}; it is cut short or was changed.")
 
     def in_arrow(self, batch_rows: int) -> Self:
         """The same table read in batches of so many rows, text as Arrow arrays, coded where the file has it so."""
         other = object.__new__(type(self))  # no copy: a pickled table leaves things behind
         other.__dict__.update(self.__dict__, texts_in_arrow=True, batch_rows=batch_rows, _first=self)
+        return other
+
+    def stored(self) -> Self:
+        """The same table read as Arrow arrays of the types that the file has, for whoever hands columns on."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, as_spelled=True, _first=self)
         return other
 
     @abstractmethod
@@ -117,7 +138,7 @@ class Table(ABC):
 
     def _as_array(self, values: Any, name: str) -> Any:
         as_it_is = self.texts_in_arrow and self.kinds[name] == "text"
-        return values if as_it_is else _column(values, self.kinds[name])
+        return values if as_it_is or self.as_spelled else _column(values, self.kinds[name])
 
 
 def release_memory() -> None:

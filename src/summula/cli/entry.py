@@ -1,0 +1,21 @@
+"""The program `summula`: says what to install where the packages of the command line are missing."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+_NEEDED = ("typer", "rich", "jinja2", "matplotlib")
+
+
+def main() -> None:
+    """Run the command line."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        sys.stderr.write(f"Error: the command line needs {', '.join(missing)}: pip install 'summula[cli]'\n")
+        sys.exit(2)
+    from summula.cli.app import main as run
+
+    run()

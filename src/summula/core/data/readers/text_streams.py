@@ -1,0 +1,147 @@
+"""Bytes of text files as UTF-8: decompressed and transcoded on the way, with the head looked at first.
+
+Compression is known by the first bytes, whatever a file is called. An encoding is known by its byte order mark, or by
+what the bytes can be: UTF-8 where they are valid, UTF-16 where every second one is zero, else Windows-1252 (Latin-1
+with a few more characters) unless too many of them are control characters, in which case it is no text.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any, NamedTuple
+
+from summula.core.errors import DataError
+
+__all__ = ["HEAD", "TextFile", "compression_of", "open_text", "other_format"]
+
+HEAD = 1 << 20  # bytes that are looked at
+
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_SAID = {"gzip": "gzip", "zstd": "Zstandard", "bz2": "bzip2"}
+_FORMATS = {
+    b"PAR1": ("a Parquet file", ".parquet"),
+    b"ARROW1": ("an Arrow file", ".arrow"),
+    b"\x93NUMPY": ("a NumPy file", ".npy"),
+    b"PK\x03\x04": ("a ZIP archive or a spreadsheet", ".xlsx, or unpack it"),
+    b"\xd0\xcf\x11\xe0": ("an old Excel file", ".xls"),
+    b"%PDF": ("a PDF document", ""),
+    b"SQLite format 3": ("an SQLite database", ""),
+}
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_NAMES = {"utf-16": "UTF-16", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16", "cp1252": "Latin-1 (Windows-1252)"}
+_UNDEFINED = frozenset(b"\x81\x8d\x8f\x90\x9d")  # in Windows-1252
+_CONTROLS = bytes(sorted({*range(32), 127} - set(b"\t\n\v\f\r\x1a\x1b")))
+_MOST_CONTROLS = 0.005
+
+
+class TextFile(NamedTuple):
+    """How the text of a file is stored, and its head.
+
+    Attributes
+    ----------
+    path : str
+    encoding : str
+        A name of Python's.
+    compression : str or None
+    head : bytes
+        The first megabyte as UTF-8, without a byte order mark.
+    whole : bool
+        Whether that is all of it.
+    """
+
+    path: str
+    encoding: str
+    compression: str | None
+    head: bytes
+    whole: bool
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file itself is UTF-8, so that it can be read from any line on."""
+        return self.compression is None and self.encoding == "utf-8"
+
+    def said(self) -> list[str]:
+        """What is unusual about it, in words."""
+        found = [f"{_SAID[self.compression]} compression"] if self.compression else []
+        return (
+            found if self.encoding == "utf-8" else [*found, f"the encoding {_NAMES.get(self.encoding, self.encoding)}"]
+        )
+
+    def stream(self) -> Any:
+        """The bytes of the text as UTF-8, from the beginning."""
+        import pyarrow as pa
+
+        found = _decompressed(self.path, self.compression)
+        return found if self.encoding == "utf-8" else pa.transcoding_input_stream(found, self.encoding, "utf-8")
+
+
+def _decompressed(path: str, compression: str | None) -> Any:
+    import pyarrow as pa
+
+    file = pa.OSFile(path)
+    return file if compression is None else pa.CompressedInputStream(file, compression)
+
+
+def compression_of(head: bytes) -> str | None:
+    """How bytes are compressed, by the first of them."""
+    return next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)
+
+
+def other_format(head: bytes) -> tuple[str, str] | None:
+    """The name and the ending of a format that is not text, by its first bytes."""
+    return next((found for magic, found in _FORMATS.items() if head.startswith(magic)), None)
+
+
+def open_text(path: str, encoding: str | None = None) -> TextFile:
+    """Look at the head of a text file; raises where it is none, or is not in the encoding wanted."""
+    with open(path, "rb") as file:
+        compression = compression_of(file.read(8))
+    try:
+        with _decompressed(path, compression) as stream:
+            raw = stream.read(HEAD + 4)
+    except OSError as error:
+        if compression is None:
+            raise
+        raise DataError(f"The file {path} cannot be decompressed ({_SAID[compression]}); it is damaged or cut short: "
+                        "get it again.") from error  # fmt: skip
+    whole = len(raw) <= HEAD
+    name = _checked_encoding(encoding, path) if encoding is not None else _encoding_of(raw[:HEAD], whole, path)
+    try:
+        decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)()
+        head = decoder.decode(raw[:HEAD], whole).encode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not in the encoding {name} (byte {error.start} cannot be decoded); leave --encoding out "
+            "(encoding= in Python) to have it detected."
+        ) from None
+    return TextFile(path, name, compression, head, whole)
+
+
+def _checked_encoding(name: str, path: str) -> str:
+    try:
+        found = codecs.lookup(name).name
+    except LookupError:
+        raise DataError(f"There is no encoding {name!r}; give one such as utf-8, utf-16, latin-1 or cp1252.") from None
+    return "utf-8" if found in ("utf-8-sig", "ascii") else found
+
+
+def _encoding_of(raw: bytes, whole: bool, path: str) -> str:
+    for mark, name in _MARKS.items():
+        if raw.startswith(mark):
+            return name
+    if found := other_format(raw):
+        what, ending = found
+        cure = f"give it the ending {ending}" if ending else "export its table as CSV"
+        raise DataError(f"{path} is {what}, not text; {cure}.")
+    pair = raw[: len(raw) // 2 * 2]
+    if pair and (pair[::2].count(0) > 0.4 * len(pair) / 2 or pair[1::2].count(0) > 0.4 * len(pair) / 2):
+        little = pair[1::2].count(0) >= pair[::2].count(0)
+        if (pair[::2] if little else pair[1::2]).count(0) < 0.01 * len(pair):
+            return "utf-16-le" if little else "utf-16-be"
+    if len(raw.translate(None, _CONTROLS)) < (1 - _MOST_CONTROLS) * len(raw) or b"\0" in raw:
+        raise DataError(f"{path} is not a text file (it holds bytes that no text has); give a CSV or Parquet file.")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw, whole)
+    except UnicodeDecodeError:
+        return "latin-1" if _UNDEFINED.intersection(raw) else "cp1252"
+    return "utf-8"

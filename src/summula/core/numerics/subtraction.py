@@ -1,0 +1,71 @@
+"""What the sums of rows can be: a check of sums that others were taken away from.
+
+    counts and weights >= 0,     squares about the mean >= 0,     products about the mean positive semidefinite
+
+Rows that were not among those summed may leave sums that no rows have. Rounding leaves small negative numbers, so only
+those are named that are larger than a share of what the sums were before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.numerics.sums import Groups, Sum
+
+__all__ = ["impossible"]
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-8  # of the sums before
+_TOTALS = ("CategoryCounts", "ClassTotals")  # whose totals count something
+
+
+def impossible(left: Any, before: Any) -> str | None:
+    """Words for what no set of rows has in sums that others were taken away from; None where all is well."""
+    if left is None or before is None:
+        return None
+    if isinstance(left, Groups):
+        each = (impossible(a, b) for a, b in zip(left.groups, before.groups, strict=True))
+        return next((one for one in each if one is not None), None)
+    for field in fields(left):
+        value, earlier = getattr(left, field.name), getattr(before, field.name)
+        if isinstance(value, Sum) and (found := impossible(value, earlier)) is not None:
+            return found
+    counted = {"count": "number of rows", "weight": "sum of weights"}
+    counted |= {"total": "count"} if type(left).__name__ in _TOTALS else {}
+    for name, words in counted.items():
+        if hasattr(left, name) and _is_negative(getattr(left, name), getattr(before, name)):
+            return f"a negative {words}"
+    if hasattr(left, "square") and _is_negative(_variances(left), before.square):
+        return "a negative variance"
+    if hasattr(left, "products") and _is_indefinite(left, before):
+        return "a covariance matrix with a negative eigenvalue"
+    return None
+
+
+def _is_negative(value: Any, scale: Any) -> bool:
+    return bool((np.asarray(value) < -_ROUNDING * np.abs(scale)).any())
+
+
+def _variances(sums: Any) -> Array:
+    weight = np.where(sums.weight > 0, sums.weight, 1.0)
+    return np.asarray(sums.square - sums.total**2 / weight)
+
+
+def _is_indefinite(left: Any, before: Any) -> bool:
+    """Whether the products about the mean, of one set of rows or of several, have a clearly negative eigenvalue."""
+    d = left.products.shape[-1]
+    products, earlier = left.products.reshape(-1, d, d), before.products.reshape(-1, d, d)
+    totals, weights = left.total.reshape(-1, d), np.atleast_1d(left.weight)
+    for G, old, s, w in zip(products, earlier, totals, weights, strict=True):
+        centred = G - np.outer(s, s) / (w if w > 0 else 1.0)
+        scale = np.sqrt(np.maximum(np.diag(old), 0.0))
+        scale = np.where(scale > 0, scale, 1.0)
+        scaled = centred / scale / scale[:, None]
+        if np.isfinite(scaled).all() and np.linalg.eigvalsh(scaled)[0] < -_ROUNDING * d:
+            return True
+    return False
