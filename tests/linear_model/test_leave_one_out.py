@@ -201,7 +201,7 @@ def test_wide_sparse_data_have_no_inverse():
 
 
 def test_one_row_cannot_be_left_out():
-    with pytest.raises(DataError, match="LinearRegression needs at least 2 rows that count; got 1 sample"):
+    with pytest.raises(DataError, match="LinearRegression needs at least 2 rows with positive weight; got 1 sample"):
         LinearRegression().loo([[1.0]], [2.0])
 
 

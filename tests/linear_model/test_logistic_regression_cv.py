@@ -218,7 +218,7 @@ def test_bad_splits() -> None:
     X, y, _ = data()
     order = np.argsort(y)
     half = [(np.flatnonzero(y[order] == "no"), np.flatnonzero(y[order] == "yes"))]
-    with pytest.raises(DataError, match="Split 0 trains on rows of one class only"):
+    with pytest.raises(DataError, match="Split 0 has training rows of one class only"):
         LogisticRegressionCV(**PLAIN | {"cv": half}, l1_ratios=(0.0,)).fit(X[order], y[order])
     with pytest.raises(DataError, match="no splits"):
         LogisticRegressionCV(**PLAIN | {"cv": []}, l1_ratios=(0.0,)).fit(X, y)

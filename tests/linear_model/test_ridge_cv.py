@@ -480,9 +480,9 @@ class TestLeaveOneOut:
 
 
 def test_one_row_cannot_be_left_out():
-    with pytest.raises(DataError, match="needs at least 2 rows that count; got 1 sample"):
+    with pytest.raises(DataError, match="needs at least 2 rows with positive weight; got 1 sample"):
         RidgeCV().fit([[1.0, 2.0]], [1.0])
-    with pytest.raises(DataError, match="needs at least 2 rows that count; got 1 sample"):
+    with pytest.raises(DataError, match="needs at least 2 rows with positive weight; got 1 sample"):
         RidgeCV().fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0], [0.0, 1.0, 0.0])
 
 

@@ -116,14 +116,14 @@ def batches_of(splits: Iterable[tuple[Any, Any]], n_rows: int, most: int) -> lis
         c, e = (_times(rows, n_rows, number) for rows in (train, test))
         for times, what in ((c, "train"), (e, "test")):
             if not times.any():
-                raise DataError(f"Split {number} has no rows to {what} on; give splits whose two sides hold rows.")
+                raise DataError(f"Split {number} has no rows to {what} on; pass splits with training and test rows.")
         finer = _refined(current or start, c, e)
         if current is not None and finer.n_groups > min(most, 2 * len(finer.train) + 1):
             batches.append(_compact(current))
             finer = _refined(start, c, e)
         current = finer
     if current is None:
-        raise DataError("The cross-validation has no splits; give cv a number of folds, a splitter or splits.")
+        raise DataError("The cross-validation has no splits; pass cv as a number of folds, a splitter or splits.")
     return [*batches, _compact(current)]
 
 

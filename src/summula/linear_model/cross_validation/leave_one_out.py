@@ -287,8 +287,8 @@ def _check_complete(run: Run, chunk: Chunk) -> None:
 def _check_enough(run: Run, count: int, fit_intercept: bool) -> None:
     if count < 1 + int(fit_intercept):
         raise DataError(
-            f"Leaving one row out leaves nothing to fit: {type(run.estimator).__name__} needs at least 2 rows that "
-            "count; got 1 sample."
+            f"Leave-one-out cross-validation of {type(run.estimator).__name__} needs at least 2 rows with positive "
+            "weight; got 1 sample."
         )
 
 

@@ -117,8 +117,8 @@ def path_of(run: Run, problems: Sequence[GlmProblem], number: int) -> list[GlmFi
     there = run.sum(ClassTotals, max(problem.outputs, 2), "classes").totals > 0
     if problem.intercept and there.sum() < 2:
         raise DataError(
-            f"Split {number} trains on rows of one class only, and there is nothing to tell apart; use fewer splits, "
-            "or a splitter that keeps the shares of the classes, such as StratifiedKFold."
+            f"Split {number} has training rows of one class only; use fewer splits, or a splitter that preserves the "
+            "proportions of the classes, such as StratifiedKFold."
         )
     if problem.intercept and not there.all():
         return _without_class(run, problems, number, there)
@@ -133,8 +133,8 @@ def _without_class(run: Run, problems: Sequence[GlmProblem], number: int, there:
     """The fits when a class has no rows."""
     if isinstance(run, FoldRun) and run.source.streams:
         raise DataError(
-            f"Split {number} trains on no row of some class; use fewer splits, or a splitter that keeps the shares of "
-            "the classes, such as StratifiedKFold."
+            f"Split {number} has no training rows of some class; use fewer splits, or a splitter that preserves the "
+            "proportions of the classes, such as StratifiedKFold."
         )
     run = run.leading(run.source.n_rows)
     source = run.source

@@ -173,7 +173,7 @@ def _by_factors(setting: Setting, origin: Array, split: Split) -> SplitFit:
 
 
 def _no_weight(number: int) -> DataError:
-    return DataError(f"In split {number} every training row has weight 0; give splits with rows that count.")
+    return DataError(f"In split {number} every training row has weight 0; pass splits with positive weights.")
 
 
 # ------------------------------------------------------------------------------------------------------ all splits
@@ -235,7 +235,7 @@ def _splits(sums: Iterable[BatchSums]) -> list[Split]:
 def _check_tested(fits: Sequence[SplitFit]) -> None:
     rows = [fit.errors.rows for fit in fits]
     if min(rows) == 0:
-        raise DataError(f"In split {rows.index(0)} every test row has weight 0; give splits with rows that count.")
+        raise DataError(f"In split {rows.index(0)} every test row has weight 0; pass splits with positive weights.")
 
 
 def _one_by_one(run: Run, batch: Batch, setting: Setting) -> Iterator[SplitFit]:
@@ -245,8 +245,8 @@ def _one_by_one(run: Run, batch: Batch, setting: Setting) -> Iterator[SplitFit]:
     source, t = run.source, run.source.n_targets
     if not isinstance(source, MemorySource):
         raise DataError(
-            f"Cross-validation on {source.n_features} sparse columns fits every fold by itself and needs the rows in "
-            "memory; give a SciPy matrix, or choose fewer columns."
+            f"Cross-validation on {source.n_features} sparse columns fits each fold separately and needs the rows in "
+            "memory; pass a SciPy matrix, or select fewer columns."
         )
     assert source.y is not None
     for number in range(len(batch.train)):
@@ -353,7 +353,7 @@ def _scored_stream(run: Run, batches: Sequence[Batch], fits: Sequence[SplitFit],
     """The same for rows that do not stay in memory: the scorer is given predictions instead of a model."""
     assert scoring.scorer is not None
     if set(scoring.params) - {"sample_weight"}:
-        raise DataError("The rows come from files, so a scorer can be given nothing but their weights.")
+        raise DataError("The rows are in files, so a scorer can only use their weights.")
     numbered = [(batch, number) for batch in batches for number in range(len(batch.train))]
     scores, one = [], run.source.one_target
     for pieces in run.sum(TestPredictions, (numbered, fits), "predictions").splits:

@@ -301,7 +301,7 @@ def solve_l1(
     goal = Goal(problem.tolerance, problem.max_steps, least, _NOISE[name], told)
     solution = descend(objective, x, goal) if whole else _by_columns(objective, x, goal)
     if not np.isfinite(solution.value):
-        raise DataError("The loss is infinite at every start; scale the columns, or choose another link.")
+        raise DataError("The loss is infinite at all starting points; rescale the columns, or choose another link.")
     point = rounded(objective, solution.x)
     near = float(np.abs(point.x - solution.x).max(initial=0.0)) <= _NEAR
     bound = bound_of(run, objective.at(point.x if near else solution.x, 1), problem.l1, problem.penalty)

@@ -121,7 +121,7 @@ def use_gram(source: Source) -> bool:
     if source.streams:
         if source.n_features > _STREAM_COLUMNS:
             raise DataError(
-                f"The rows come from files with {source.n_features} columns, too many for their products "
+                f"The rows are in files with {source.n_features} columns, too many for their Gram matrix "
                 f"({_STREAM_COLUMNS:,} at most); select columns, or load the rows."
             )
         return True
@@ -135,7 +135,7 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
         origin = run.origin() if fit_intercept else np.zeros(source.n_features + source.n_targets)
         gram = run.sum(Gram, origin, "Gram matrix")
         if not gram.is_finite():
-            raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
+            raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
         return gram_quadratic(gram, source.n_features, fit_intercept)
     chunk = source.chunk(0, source.n_rows)
     assert chunk.y is not None
@@ -147,7 +147,7 @@ def quadratics_of(run: Run, fit_intercept: bool) -> list[Centred]:
             quadratic = ColumnQuadratic(X, chunk.y[:, j], chunk.weight, fit_intercept)
         if not (np.isfinite(quadratic.q).all() and np.isfinite(quadratic.c)):
             run.raise_if_not_finite()
-            raise DataError("Some values are so large that their squares overflow; divide columns by a constant first.")
+            raise DataError("Some values are so large that their squares overflow; rescale the columns first.")
         found.append(Centred(quadratic, origin, quadratic.mean, 0.0, quadratic.mean_y, quadratic.squares()))
     return found
 
