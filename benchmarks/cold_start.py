@@ -40,6 +40,24 @@ HistGradientBoostingClassifier().fit(X, X[:, 0] + X[:, 1] > 0)
 """
 
 
+_FIRST_OF = """
+import numpy as np
+from {{package}}.{module} import {name}
+X = np.random.default_rng(0).standard_normal((1_000, 10))
+{name}().fit(X, X[:, 0] + X[:, 1] > 0)
+"""
+
+# What a first fit compiles is different for each.
+_COMPILING = (
+    ("logistic", "linear_model", "LogisticRegression"),
+    ("k-means", "cluster", "KMeans"),
+    ("gaussian-mixture", "mixture", "GaussianMixture"),
+    ("svc", "svm", "SVC"),
+    ("tree", "tree", "DecisionTreeClassifier"),
+    ("sgd", "linear_model", "SGDClassifier"),
+)
+
+
 @dataclass(frozen=True)
 class StartWorkload:
     """One statement in a new process; the interpreter's own start is not counted.
@@ -64,7 +82,7 @@ class StartWorkload:
     tolerance: float | None = None
 
     def size(self, quick: bool) -> str:
-        return "1,000 x 10" if "fit" in self.name else ""
+        return "1,000 x 10" if "fit" in self.name or "cold-start" in self.name else ""
 
     def open(self, quick: bool) -> "StartSession":
         return StartSession(self)
@@ -112,7 +130,7 @@ WORKLOADS = (
         empty_kernel_cache=True,
     ),
     StartWorkload(
-        "first-boosting-fit-empty-cache",
+        "cold-start-boosting",
         "first fit of 100 boosted trees, empty kernel cache, libraries loaded",
         _FIRST_BOOSTING,
         before="import numba, sklearn.base",
@@ -123,5 +141,15 @@ WORKLOADS = (
         "first fit of 100 boosted trees, kernels compiled earlier, libraries loaded",
         _FIRST_BOOSTING,
         before="import numba, sklearn.base",
+    ),
+    *(
+        StartWorkload(
+            f"cold-start-{row}",
+            f"first fit of {name}, empty kernel cache, libraries loaded",
+            _FIRST_OF.format(module=module, name=name),
+            before="import numba, sklearn.base",
+            empty_kernel_cache=True,
+        )
+        for row, module, name in _COMPILING
     ),
 )

@@ -22,6 +22,7 @@ FAMILIES = (
     "generative",
     "streams",
     "dask_cluster",
+    "small_fits",
     "cold_start",
 )
 

@@ -26,6 +26,7 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
 from summula.core.estimator.run import Run
@@ -205,7 +206,7 @@ class RidgeCV(LeastSquaresModel):
         -------
         self
         """
-        with self._fitting(X, y, sample_weight) as run:
+        with self._fitting(X, y, sample_weight) as run, blas_threads_for(run.source.n_rows * run.source.n_features):
             alphas = self._checked_alphas()
             to_scorer, to_splitter = self._routed(sample_weight, params)
             if "sample_weight" in to_scorer and not run.source.streams:

@@ -207,7 +207,8 @@ class MemorySource(Source):
         """The rows from `start` up to `stop`, numbered over the whole data."""
         a, b = start - self.first_row, stop - self.first_row
         beside: dict[str, Any] = {name: values[a:b] for name, values in self.beside.items()}
-        return replace(Chunk(self._rows(a, b), None, None, start, stop, self.dtype), **beside)
+        y, weight = beside.pop("y", None), beside.pop("weight", None)
+        return Chunk(self._rows(a, b), y, weight, start, stop, self.dtype, **beside)
 
     def only(self, start: int, stop: int) -> MemorySource:
         """The same source holding these rows alone, under their global numbers: small to pickle."""

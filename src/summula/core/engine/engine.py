@@ -165,7 +165,8 @@ class ThreadEngine(SerialEngine):
         return f"ThreadEngine(n_jobs={self.n_jobs}, chunk_rows={self.chunk_rows})"
 
     def _threads(self, n_jobs: int | None) -> int:
-        return min(thread_count(self.n_jobs), thread_count(n_jobs))
+        here = thread_count(self.n_jobs)
+        return here if n_jobs is None else min(here, thread_count(n_jobs))
 
     def parts_ahead(self, n_jobs: int | None = None) -> int:
         """Return the number of parts that are computed or queued at the same time."""
@@ -180,8 +181,7 @@ class ThreadEngine(SerialEngine):
         self, fn: Callable[[T], S], parts: Sequence[T], *, n_jobs: int | None = None
     ) -> Generator[S, None, None]:
         """Yield the values of `fn` for the parts, in order."""
-        threads = self._threads(n_jobs)
-        if threads == 1 or len(parts) < 2 or inside_pool():
+        if len(parts) < 2 or inside_pool() or self._threads(n_jobs) == 1:
             yield from super().map_ordered(fn, parts)
             return
         remaining = iter(parts)

@@ -14,18 +14,21 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from summula.core.environment import INITIAL_ENVIRONMENT
 
 __all__ = [
+    "blas_threads_for",
     "inside_pool",
     "one_blas_thread",
     "pool",
     "thread_count",
     "together",
 ]
+
+_FEW_VALUES = 100_000  # on which more threads of BLAS would save nothing
 
 _inside = threading.local()
 _pool: ThreadPoolExecutor | None = None
@@ -34,9 +37,14 @@ _pool_lock = threading.Lock()
 
 
 def _cap(environment: Mapping[str, str], name: str) -> float:
+    return _first_number(environment.get(name, ""))
+
+
+@functools.cache
+def _first_number(text: str) -> float:
     # OMP_NUM_THREADS may be a list with one number per nesting level; the first applies here.
-    text = environment.get(name, "").split(",")[0].strip()
-    return max(1, int(text)) if text.isdigit() else math.inf
+    first = text.split(",")[0].strip()
+    return max(1, int(first)) if first.isdigit() else math.inf
 
 
 @functools.cache
@@ -156,6 +164,11 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         _guard.exit()
+
+
+def blas_threads_for(values: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread for all of a fit to so few values: setting the limit takes as long as a step of it."""
+    return one_blas_thread() if values <= _FEW_VALUES else nullcontext()
 
 
 def _forget_threads_after_fork() -> None:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.rows import PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
+from summula.core.estimator.validation import check_fitted
 
 __all__ = [
     "Classifier",
@@ -69,7 +69,7 @@ class Classifier(ClassifierMixin, PredictionWriter, RowwiseEstimator):
         -------
         ndarray of shape (n_samples,) of labels; batches for a scan, a Dask array for a Dask collection
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._by_row(X, self._score_function(), functools.partial(_labels, self.classes_, self._winners))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -107,7 +107,7 @@ class ScoreClassifier(Classifier):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._by_row(X, self._score_function(), self._decided)
 
     @staticmethod
@@ -130,7 +130,7 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         -------
         ndarray of shape (n_samples, n_classes), columns in the order of `classes_`; batches for a scan
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._by_row(X, self._score_function(), self._probabilities)
 
     def predict_log_proba(self, X: Any) -> Any:
@@ -144,7 +144,7 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         -------
         ndarray of shape (n_samples, n_classes); batches for a scan
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._by_row(X, self._score_function(), self._log_probabilities)
 
     @staticmethod
@@ -195,7 +195,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
         -------
         ndarray of shape (n_samples, n_classes); batches for a scan
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._by_row(X, self._score_function())
 
     def score_samples(self, X: Any) -> Any:
@@ -209,7 +209,7 @@ class GenerativeClassifier(ProbabilisticClassifier):
         -------
         ndarray of shape (n_samples,); batches for a scan
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._by_row(X, self._score_function(), functools.partial(special.logsumexp, axis=1))
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
@@ -29,7 +28,7 @@ from summula.core.engine.engine import watched
 from summula.core.errors import DataError, TimeLimitError, warn
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.run import OutOfTime, Run, check_clock
-from summula.core.estimator.validation import as_source
+from summula.core.estimator.validation import as_source, check_fitted
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Statistic
 
@@ -146,7 +145,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _reading(self, X: Any) -> Source:
         """Return the rows to predict or transform as a source, with features checked against those of the fit."""
-        check_is_fitted(self)
+        check_fitted(self)
         X, factors = self._open_factors(self._drop_non_features(X, ()), [], False)
         source = as_source(self, X, needs_y=False, reset=False, accept_sparse=self._accepts_sparse, factors=factors)
         self._check_memory(source)

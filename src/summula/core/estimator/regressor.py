@@ -7,13 +7,13 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, warn
 from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import r2
+from summula.core.estimator.validation import check_fitted
 
 __all__ = ["Regressor", "check_one_target"]
 
@@ -48,7 +48,7 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_targets); an iterator of such batches for a scan; a Dask array,
         not yet computed, for a Dask collection
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._by_row(X, self._row_function())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from summula.core.data.blocks import load_kernel
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.output import write_batches
-from summula.core.data.sources import Source
-from summula.core.engine.engine import current_engine, local_engine, map_batches
+from summula.core.data.sources import MemorySource, Source
+from summula.core.engine.engine import SerialEngine, ThreadEngine, current_engine, local_engine, map_batches
+from summula.core.engine.threads import one_blas_thread
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.validation import collection_reader, has_bad_values, raise_if_not_finite
 
@@ -96,8 +97,25 @@ class RowwiseEstimator(Estimator):
         batches = self._batches(compute, source, finish)
         if source.streams:
             return batches
+        engine = current_engine()
+        if isinstance(source, MemorySource) and type(engine) in (SerialEngine, ThreadEngine):
+            parts = source.plan(engine.chunk_rows)
+            if len(parts) == 1:
+                return self._few_rows(compute, source, finish, parts[0])
         results = list(batches)
         return results[0] if len(results) == 1 else np.concatenate(results)
+
+    def _few_rows(
+        self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None, part: Part
+    ) -> Array:
+        """The same for rows that are a single part: without the engine, whose hand-over takes longer than they do."""
+        if not source.is_sparse:
+            load_kernel(4 * source.n_rows * source.n_features)
+        with one_blas_thread():
+            values, refused = _map_chunks(compute, finish, self._allows_nan, part)
+        if refused:
+            raise_if_not_finite(source, type(self).__name__)
+        return values[0] if len(values) == 1 else np.concatenate(values)
 
     def _batches(
         self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None

@@ -16,10 +16,11 @@ from sklearn.base import BaseEstimator
 from summula.core.data.cache import cached
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.sources import MappedSource, MemorySource, Source
-from summula.core.engine.engine import TreeSum, engine, local_engine
+from summula.core.engine.engine import SerialEngine, ThreadEngine, TreeSum, engine, local_engine
+from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ClusterError, DataError
 from summula.core.estimator.validation import raise_if_not_finite
-from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin
+from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin, sum_of_chunks
 from summula.core.numerics.sums import Sum
 
 __all__ = ["OutOfTime", "Run", "Unnamed", "check_clock"]
@@ -94,6 +95,8 @@ class Run:
         `by_chunk` schedules rows in memory chunk by chunk, for statistics that take more time per row than parts are
         sized for. The result is bit-identical.
         """
+        if self._is_one_step:
+            return self._checked(self._sum_here(statistic, params, task))
         parts = self.tasks() if by_chunk else self.parts
         context = self._begin(task, len(parts))
         tree: TreeSum[Any] = TreeSum(statistic.merge)
@@ -114,7 +117,29 @@ class Run:
         if step is not None:
             tree.push(step)
         self._end(context)
-        total = tree.result()
+        return self._checked(tree.result())
+
+    @property
+    def _is_one_step(self) -> bool:
+        """Whether the rows are one chunk in memory: the engine's hand-over would take longer than their sums."""
+        return (
+            len(self.parts) == 1
+            and len(self.parts[0]) <= self.parts[0].chunk_rows
+            and isinstance(self.source, MemorySource)
+            and type(self.engine) in (SerialEngine, ThreadEngine)
+        )
+
+    def _sum_here(self, statistic: Any, params: Any, task: str) -> Any:
+        """The statistic of rows that are one chunk."""
+        context = self._begin(task, 1)
+        with one_blas_thread():
+            total = sum_of_chunks(statistic, self.parts[0].chunks(), params)
+        self._tick(context)
+        self._end(context)
+        return total
+
+    def _checked(self, total: Any) -> Any:
+        """Sums, after NaN and infinities that show in them are located in the rows."""
         if self.source.weighted and not np.any(getattr(total, "weight", 1.0)):
             raise DataError("All sample weights are zero: at least one row needs a positive weight.")
         if not self._rows_are_finite and not self._is_complete(total):

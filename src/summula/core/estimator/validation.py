@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -44,6 +44,7 @@ from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = [
     "as_source",
+    "check_fitted",
     "collection_reader",
     "feature_rows",
     "has_bad_values",
@@ -107,13 +108,35 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
         _locate_text(X, name, error)
         _locate_uneven_row(X, error)
         raise
-    if not is_frame(X):
+    if type(X) is np.ndarray and (reset or "feature_names_in_" not in vars(estimator)):
+        _note_width(estimator, rows, reset)
+    elif not is_frame(X):
         validate_data(estimator, rows, reset=reset, skip_check_array=True)
     if not hasattr(rows, "indptr"):
         return rows
     if getattr(X, "format", None) not in CHECKED_FORMATS:
         check_sparse(rows)
     return rows.tocsr()
+
+
+def _note_width(estimator: Any, rows: Array, reset: bool) -> None:
+    """Note or check the number of columns of an array, which has no names: as `validate_data` does, in no time."""
+    if reset:
+        vars(estimator).pop("feature_names_in_", None)
+        estimator.n_features_in_ = rows.shape[1]
+    elif getattr(estimator, "n_features_in_", None) != rows.shape[1]:
+        from sklearn.utils.validation import validate_data
+
+        validate_data(estimator, rows, reset=False, skip_check_array=True)  # raises scikit-learn's sentence
+
+
+def check_fitted(estimator: Any) -> None:
+    """Raise scikit-learn's error where an estimator is not fitted."""
+    known = getattr(estimator, "__sklearn_is_fitted__", None)
+    if not (known() if known is not None else "n_features_in_" in vars(estimator)):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(estimator)
 
 
 def _is_plain(X: Any) -> bool:
@@ -246,13 +269,15 @@ def as_source(
     name = type(estimator).__name__
     X, y, sample_weight, target_names = _resolve_names(X, y, sample_weight, labels, name)
     rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse, factors=factors)
-    given = MemorySource(rows, None, None, _product_dtype(rows), _feature_names(estimator), target_names, offset=offset)
+    given: dict[str, Any] = {"names": _feature_names(estimator), "target_names": target_names, "offset": offset}
+    n_rows, targets = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0]), None
     if labels is not None:
-        given = replace(given, codes=_checked_length(y, given.n_rows))
+        given["codes"] = _checked_length(y, n_rows)
     elif needs_y or y is not None:
-        targets = _targets(y, given.n_rows, name)
-        given = replace(given, y=targets.reshape(given.n_rows, -1), one_target=targets.ndim == 1)
-    return _with_factors(replace(given, weight=_weights(sample_weight, given.n_rows, name)), factors)
+        targets = _targets(y, n_rows, name)
+        targets, given["one_target"] = targets.reshape(n_rows, -1), targets.ndim == 1
+    source = MemorySource(rows, targets, _weights(sample_weight, n_rows, name), _product_dtype(rows), **given)
+    return _with_factors(source, factors)
 
 
 def _resolve_names(
@@ -319,8 +344,15 @@ def _label_column(column: Any) -> Array:
     return array_of(column.to_native()) if is_wide_integer(column.dtype) else _as_objects(column_values(column))
 
 
+def _are_few_integers(y: Array) -> bool:
+    """Whether labels are integers, and so few of them that scikit-learn has nothing to say."""
+    return y.dtype.kind == "b" or (y.dtype.kind in "iu" and len(y) > 0 and int(y.max()) - int(y.min()) < len(y) // 2)
+
+
 def _codes(y: Any, labels: Labels, name: str) -> Array:
     """Encode labels that were passed as values."""
+    if type(y) is np.ndarray and y.ndim == 1 and _are_few_integers(y):
+        return labels.codes(y)
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
 

@@ -36,6 +36,7 @@ __all__ = [
     "far_origin",
     "pilot_origin",
     "pilot_origins",
+    "sum_of_chunks",
     "triangle",
     "weight_sums",
 ]
@@ -59,7 +60,7 @@ class Statistic(Protocol):
         """The statistic of both sets of rows together."""
 
 
-def _sum(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
+def sum_of_chunks(statistic: type[S], chunks: Iterable[Chunk], params: Any) -> S:
     """The statistic of some chunks, added from left to right."""
     total: S | None = None
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the sums are checked for non-finite values
@@ -78,7 +79,7 @@ def blocks_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[in
     """Return the statistic of a part as blocks of the tree over the grid steps (see `TreeSum`)."""
     tree: TreeSum[S] = TreeSum(statistic.merge, part.start // part.step)
     for chunks in part.by_step():
-        tree.push(_sum(statistic, chunks, params))
+        tree.push(sum_of_chunks(statistic, chunks, params))
     return tree.blocks()
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from joblib import cpu_count
 
@@ -55,6 +58,7 @@ _LONGEST = (
 )
 
 _log = logging.getLogger(__name__)
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def warmup() -> None:
@@ -79,6 +83,24 @@ def _compile(names: Sequence[str]) -> None:
         importlib.import_module(name).warmup()
 
 
+class _PlainPackages:
+    """Finds the packages of this library without running their `__init__`: kernels do not need what is imported there.
+
+    Importing takes a second less, which matters where somebody waits for a first fit.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> Any:
+        package, _, rest = name.partition(".")
+        folder = os.path.join(_ROOT, *rest.split("."))
+        if package != "summula" or not rest or not os.path.isdir(folder):
+            return None
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [folder]
+        return spec
+
+
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    sys.meta_path.insert(0, _PlainPackages)
     _compile(sys.argv[1:]) if len(sys.argv) > 1 else warmup()

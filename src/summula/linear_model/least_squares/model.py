@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin
 
 from summula.core.data.frames import frame_library, is_frame
 from summula.core.data.training_data import keep_training, recalled
+from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.run import Run
@@ -92,7 +93,8 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         problem = self._problem(source.n_targets)._replace(dtype=self._returned_in(source.dtype))
         self._keep_training(run, X, y, sample_weight)
         self.__dict__.pop("_squares", None)
-        fit = solve(run, problem, lambda fit: run.offer(lambda: self._name_results(given, problem, fit)))
+        with blas_threads_for(source.n_rows * source.n_features):
+            fit = solve(run, problem, lambda fit: run.offer(lambda: self._name_results(given, problem, fit)))
         self._check_finite(run, fit)
         self._name_results(given, problem, fit)
         if not problem.alpha.any():
@@ -113,10 +115,11 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         """Set the fitted attributes; shapes and dtype follow y and X."""
-        coef, intercept = fit.coef.T.astype(given.dtype), fit.intercept_in(given.dtype).astype(given.dtype)
+        known = fit.intercept_in(given.dtype)
+        coef, intercept = fit.coef.T.astype(given.dtype), known.astype(given.dtype)
         self.coef_ = coef[0] if given.one_target else coef
         self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
-        self.certificate_ = _certificate(fit, problem, given.dtype)
+        self.certificate_ = _certificate(fit, problem, given.dtype, known if problem.dtype == given.dtype else None)
         self._fit, self._given = fit, given
 
     # ------------------------------------------------------------------------------------------ adding and forgetting
@@ -303,9 +306,12 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _certificate(fit: Fit, problem: Problem, dtype: str) -> LeastSquaresCertificate:
-    """Return the certificate of the returned point, whose intercept may have lost digits."""
-    shift = fit.shift_in(problem.dtype) if problem.fit_intercept else np.zeros(1)
+def _certificate(fit: Fit, problem: Problem, dtype: str, known: Any = None) -> LeastSquaresCertificate:
+    """Return the certificate of the returned point, whose intercept (`known`, if computed) may have lost digits."""
+    intercept = np.zeros(len(fit.rss))
+    if problem.fit_intercept:
+        intercept = fit.intercept_in(problem.dtype) if known is None else known
+    shift = fit.shift_of(intercept) if problem.fit_intercept else np.zeros(1)
     by_intercept = fit.weight * float((shift**2).sum())
     primal = float(fit.rss.sum()) + penalty(problem, fit.coef) + by_intercept
     return LeastSquaresCertificate(
@@ -313,7 +319,7 @@ def _certificate(fit: Fit, problem: Problem, dtype: str) -> LeastSquaresCertific
         primal=primal,
         gap=rounded_up(float(max(fit.gap.sum(), 0.0)) + by_intercept + fit.noise, primal),
         coef=fit.coef,
-        intercept=fit.intercept_in(problem.dtype) if problem.fit_intercept else np.zeros(len(fit.rss)),
+        intercept=intercept,
         alpha=problem.alpha,
         fit_intercept=problem.fit_intercept,
         positive=problem.positive,

@@ -165,12 +165,12 @@ class Fit:
         d = len(self.coef)
         return intercepts(self.coef.T, self.origin[:d], self.lead, self.origin[d:], dtype=dtype)
 
-    def shift_in(self, dtype: Any) -> Array:
-        """Return the difference between the returned and the optimal intercept."""
+    def shift_of(self, intercept: Array) -> Array:
+        """Return the difference between an intercept and the optimal one."""
         if self.origin is None:
             return np.zeros(len(self.rss))
         d = len(self.coef)
-        return leads(self.coef.T, self.origin[:d], self.intercept_in(dtype), -self.origin[d:], -self.lead)
+        return leads(self.coef.T, self.origin[:d], intercept, -self.origin[d:], -self.lead)
 
 
 class Point(NamedTuple):

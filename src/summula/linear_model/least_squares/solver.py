@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["SPARSE_GRAM_COLUMNS", "TINY_FACTOR", "solve"]
 
 SPARSE_GRAM_COLUMNS = 2_048  # sparse data with more columns are solved by conjugate gradients
-TINY_FACTOR = 1e6  # rows x columns^2 up to which the orthogonal factorisation is used directly, for full accuracy
+TINY_FACTOR = 1e6  # rows x columns^2 up to which accuracy comes first: small tables get nearly all digits
+_TINY_CONDITION = 10.0  # condition number up to which the Gram matrix loses at most two digits
 _CHEAP_FACTOR = 2e8  # rows x columns^2 up to which a second, orthogonal pass is cheap
 
 
@@ -75,7 +76,7 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
 
         return solve_sparse(run, problem, offer)
     origin = run.origin() if problem.fit_intercept else np.zeros(source.n_features + source.n_targets)
-    if source.n_rows <= source.n_features or source.n_rows * source.n_features**2 <= TINY_FACTOR:
+    if source.n_rows <= source.n_features:
         answer = solve_by_factor(run, problem, origin)
         kept = source.n_features <= SPARSE_GRAM_COLUMNS
         return replace(answer, sums=run.sum(Gram, origin, "Gram matrix")) if kept else answer
@@ -87,9 +88,14 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
     sums = gram if source.n_features <= SPARSE_GRAM_COLUMNS else None
     with solving(source.n_features):
         fit, kappa = from_gram(gram, problem, source.n_features)
-    limits = _LIMITS[source.dtype]
-    cheap = source.n_rows * source.n_features**2 <= _CHEAP_FACTOR
-    if fit is None or kappa > limits.orthogonal or (cheap and kappa > limits.refine):
+    limits, work = _LIMITS[source.dtype], source.n_rows * source.n_features**2
+    if work <= TINY_FACTOR:
+        if fit is None or kappa > limits.refine or (fit.rss < limits.residual * fit.tss).any():
+            fit = solve_by_factor(run, problem, origin)
+        elif kappa > _TINY_CONDITION:
+            fit = refined(run, problem, gram, fit)
+        return replace(fit, sums=sums)
+    if fit is None or kappa > limits.orthogonal or (work <= _CHEAP_FACTOR and kappa > limits.refine):
         if fit is not None:
             offer(replace(fit, sums=sums))
         fit = solve_by_factor(run, problem, gram.mean if problem.fit_intercept else origin)

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 
 from summula.core.data.chunks import Chunk, Part, SparseRows
 from summula.core.data.sources import MemorySource, Source
-from summula.core.engine.engine import SerialEngine, check_watch, local_engine
+from summula.core.engine.engine import check_watch, local_engine
 from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import far_origin
 from summula.core.numerics.sums import Sum, merged_by
@@ -172,9 +172,13 @@ class Visits:
         groups = [pieces[at : at + _PIECES] for at in range(0, self.n_pieces, _PIECES)]
         if self._here is not None:
             order = functools.partial(self._order, epoch)
+            if len(groups) <= _FEW_BUFFERS:
+                for numbered in enumerate(groups):
+                    check_watch()
+                    yield self._here._replace(order=order(numbered)[0])
+                return
             # A thread makes the next order meanwhile, where there are enough of them to be worth its while.
-            worker = local_engine() if len(groups) > _FEW_BUFFERS else SerialEngine()
-            with closing(worker.map_ordered(order, list(enumerate(groups)))) as orders:
+            with closing(local_engine().map_ordered(order, list(enumerate(groups)))) as orders:
                 for rows, _ in orders:
                     check_watch()
                     yield self._here._replace(order=rows)

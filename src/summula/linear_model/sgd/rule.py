@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.losses import TAGS
+from summula.losses.scores import TAGS
 
 __all__ = ["LOSSES", "SCHEDULES", "Rule", "State"]
 

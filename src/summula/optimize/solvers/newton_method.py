@@ -100,7 +100,7 @@ class Factor:
         """H^+ b."""
         b = b / (self.scale if b.ndim == 1 else self.scale[:, None])
         if self.cholesky is not None:
-            x = linalg.cho_solve((self.cholesky, True), b)
+            x, _ = linalg.lapack.dpotrs(self.cholesky, b, lower=True)
         else:
             assert self.vectors is not None
             assert self.values is not None

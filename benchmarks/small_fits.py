@@ -1,0 +1,173 @@
+"""Small tables, where what does not depend on the data decides: a fit and one row predicted, and grid searches."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.workload import Contender, FitWorkload, Quality
+
+SHAPES = ((150, 4), (2_000, 20))
+BOOSTING_SHAPE = (1_000, 10)
+FOLDS, SETTINGS = 5, 20
+
+
+class Table(NamedTuple):
+    """Rows, a target of numbers, and whether it is positive."""
+
+    X: np.ndarray
+    y: np.ndarray
+    label: np.ndarray
+
+
+@dataclass(frozen=True)
+class Model:
+    """An estimator that both libraries have under one name."""
+
+    row: str
+    package: str
+    name: str
+    target: str = "y"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: float = 1e-3
+
+
+MODELS = (
+    Model("linear", "linear_model", "LinearRegression"),
+    Model("ridge", "linear_model", "Ridge"),
+    Model("ridge-cv", "linear_model", "RidgeCV"),
+    Model("lasso", "linear_model", "Lasso", options={"alpha": 0.05}),
+    Model("logistic", "linear_model", "LogisticRegression", "label"),
+    Model("sgd", "linear_model", "SGDClassifier", "label", {"random_state": 0}, tolerance=0.05),
+    Model("gaussian-nb", "naive_bayes", "GaussianNB", "label"),
+    Model("scaler", "preprocessing", "StandardScaler"),
+)
+
+
+def table(rows: int, columns: int) -> Table:
+    """Normal columns; a linear target with noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns))
+    y = X @ rng.standard_normal(columns) + rng.standard_normal(rows)
+    return Table(X, y, (y > 0).astype(int))
+
+
+def breast_cancer(rows: int, columns: int) -> Table:
+    """The table of scikit-learn."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, label = load_breast_cancer(return_X_y=True)
+    return Table(X[:rows, :columns], label[:rows].astype(float), label[:rows])
+
+
+def _fit(library: str, model: Model) -> Callable[[], Callable[[Table], Any]]:
+    def load() -> Callable[[Table], Any]:
+        found = getattr(import_module(f"{library}.{model.package}"), model.name)
+
+        def work(data: Table) -> Any:
+            fitted = found(**model.options).fit(data.X, getattr(data, model.target))
+            if hasattr(fitted, "predict"):
+                fitted.predict(data.X[:1])
+            else:
+                fitted.transform(data.X[:1])
+            return fitted
+
+        return work
+
+    return load
+
+
+def _search(library: str, name: str, parameter: str, target: str) -> Callable[[], Callable[[Table], Any]]:
+    def load() -> Callable[[Table], Any]:
+        from sklearn.model_selection import GridSearchCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        found = getattr(import_module(f"{library}.linear_model"), name)
+        grid = {f"{name.lower()}__{parameter}": np.logspace(-3, 3, SETTINGS)}
+
+        def work(data: Table) -> Any:
+            search = GridSearchCV(make_pipeline(StandardScaler(), found()), grid, cv=FOLDS)
+            return search.fit(data.X, getattr(data, target))
+
+        return work
+
+    return load
+
+
+def _error(target: str) -> Callable[[Table, Any], float]:
+    """Mean squared error, or share of wrong labels, on the rows of the fit; 0 for a transformer."""
+
+    def error(data: Table, fitted: Any) -> float:
+        if not hasattr(fitted, "predict"):
+            return 0.0
+        return float(np.mean((fitted.predict(data.X) - getattr(data, target)) ** 2))
+
+    return error
+
+
+def _boosting(package: str, name: str) -> Callable[[], Callable[[Table], Any]]:
+    def load() -> Callable[[Table], Any]:
+        found = getattr(import_module(package), name)
+        options = {"verbose": -1} if package == "lightgbm" else {}
+
+        def work(data: Table) -> Any:
+            fitted = found(**options).fit(data.X, data.label)
+            fitted.predict(data.X[:1])
+            return fitted
+
+        return work
+
+    return load
+
+
+def _small(model: Model, rows: int, columns: int) -> FitWorkload:
+    return FitWorkload(
+        f"small-{model.row}-{rows}",
+        f"{model.name}, fit and one row predicted",
+        (rows, columns),
+        (rows, columns),
+        table,
+        (
+            Contender("summula", _fit("summula", model)),
+            Contender("scikit-learn", _fit("sklearn", model)),
+        ),
+        Quality(_error(model.target), "objective", model.tolerance),
+    )
+
+
+def _grid(row: str, name: str, parameter: str, target: str) -> FitWorkload:
+    return FitWorkload(
+        f"small-grid-{row}",
+        f"GridSearchCV of {name}, breast cancer, {FOLDS} folds x {SETTINGS} settings",
+        (569, 30),
+        (569, 30),
+        breast_cancer,
+        (
+            Contender("summula", _search("summula", name, parameter, target)),
+            Contender("scikit-learn", _search("sklearn", name, parameter, target)),
+        ),
+        Quality(lambda data, search: -float(search.best_score_), "objective", 1e-3),
+        rounds=3,
+    )
+
+
+WORKLOADS = (
+    *(_small(model, *shape) for model in MODELS for shape in SHAPES),
+    FitWorkload(
+        "small-boosting",
+        "100 boosted trees, fit and one row predicted",
+        BOOSTING_SHAPE,
+        BOOSTING_SHAPE,
+        table,
+        (
+            Contender("summula", _boosting("summula.ensemble", "HistGradientBoostingClassifier")),
+            Contender("lightgbm", _boosting("lightgbm", "LGBMClassifier")),
+        ),
+        Quality(_error("label"), "objective", 0.05),
+    ),
+    _grid("ridge", "Ridge", "alpha", "y"),
+    _grid("logistic", "LogisticRegression", "C", "label"),
+)
