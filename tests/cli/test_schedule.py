@@ -89,6 +89,19 @@ def test_the_likeliest_winner_goes_first_after_the_baseline(monkeypatch: pytest.
     assert seconds <= 101.0
 
 
+def test_when_time_is_over_before_the_comparison_the_cheap_ones_go_first_and_the_others_are_skipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    costs = {"baseline": 0.01, "logistic": 0.3, "logistic_l1": 5.0, "boosting": 4.0}
+    board, model, seconds, fits = compared(monkeypatch, -1.0, costs)
+    assert list(dict.fromkeys(name for name, _ in fits)) == ["baseline", "logistic"]
+    assert board.best.name == "logistic"
+    assert model == "logistic on 500"  # the fewest rows that say something
+    notes = {entry.name: entry.note for entry in board.entries}
+    assert notes["boosting"] == notes["logistic_l1"] == "no model in time"
+    assert seconds < 1.0
+
+
 def test_who_is_too_slow_gets_fewer_rows_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = {"baseline": 0.1, "logistic": 10.0, "logistic_l1": 900.0, "boosting": 5.0}
     board, _, _, _ = compared(monkeypatch, 108.0, costs)
