@@ -29,10 +29,13 @@ from summula.kernel_approximation.random_features import RandomFeatures, seed_of
 from summula.kernels.kernel import centre_of, gram
 from summula.kernels.rows import rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
+from summula.kernels.values import bad_rows
 
 __all__ = ["Nystroem"]
 
 Array = NDArray[Any]
+
+_RANK = 1e-12  # eigenvalues below it, relative to the largest, are rounding
 
 
 @schema.saved(
@@ -131,15 +134,14 @@ class Nystroem(RandomFeatures):
             chosen = self._basis(run, min(int(self.n_components), n))
             self.component_indices_ = chosen
             basis = _gather(run, chosen)
-            if not np.isfinite(basis.sum()):
+            if not run.source.streams or not np.isfinite(basis.sum()):  # files are checked when they are transformed
                 run.raise_if_not_finite()
             kernel = chosen_kernel(self, run.source.n_features)
             if kernel is None:
                 K = np.asarray(basis[:, chosen], np.float64)
             else:
                 K = gram(kernel, rows_of(basis, centre_of(kernel, basis)))
-            U, s, V = np.linalg.svd(K)
-            self.normalization_ = ((U / np.sqrt(np.maximum(s, 1e-12))) @ V).astype(run.source.dtype)
+            self.normalization_ = _root_of_inverse(K).astype(run.source.dtype)
             self.components_ = basis
         return self
 
@@ -159,6 +161,7 @@ class Nystroem(RandomFeatures):
             origin = centre_of(kernel, self.components_)
             X = chunk.X if chunk.is_sparse else chunk.block()
             values = kernel.evaluate(rows_of(X, origin), rows_of(self.components_, origin))
+            values[bad_rows(X)] = np.nan
         return product(values, np.ascontiguousarray(self.normalization_.T, dtype=np.float64))
 
     def transform(self, X: Any) -> Any:
@@ -179,6 +182,15 @@ class Nystroem(RandomFeatures):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _root_of_inverse(K: Array) -> Array:
+    """K^(-1/2) on the directions that rows of the basis have; the root is symmetric, so it is the only one."""
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    size = np.abs(values)
+    kept = size > _RANK * size.max(initial=0.0)
+    V = vectors[:, kept]
+    return np.asarray((V * (np.sign(values[kept]) / np.sqrt(size[kept]))) @ V.T)
 
 
 def _only_function_parameters(model: Any) -> bool:

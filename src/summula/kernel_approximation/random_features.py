@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
@@ -39,23 +40,27 @@ class RandomFeatures(Transformer):
         raise NotImplementedError
 
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
-        out[...] = self._features(chunk)
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is named by the caller
+            out[...] = self._features(chunk)
 
     def _transform_sparse(self, X: Any) -> Any:
         source = MemorySource(X, None, None, X.dtype)
         out = np.empty((X.shape[0], self._n_outputs()), X.dtype)
-        return self._fill_rows(self._write_rows, source, out)
+        return self._filled(self._write_rows, source, out)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the features: the class in small letters, and a number.
 
         Parameters
         ----------
-        input_features : ignored
+        input_features : array-like of str, optional
+            Names of the columns: checked, and not used.
 
         Returns
         -------
         ndarray of str
         """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
         name = type(self).__name__.lower()
         return np.array([f"{name}{j}" for j in range(self._n_outputs())], dtype=object)

@@ -16,17 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.exceptions import DataConversionWarning
 
-from summula.core.errors import DataError, warn
+from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, integer, none, real
-from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.kernel_ridge.kernel_ridge_regression import kernel_values
 from summula.kernels.rows import Rows, rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
+from summula.kernels.values import kernel_values
 
 __all__ = ["KernelLMS"]
 
@@ -124,7 +123,7 @@ class KernelLMS(Regressor):
         self
         """
         with self._fitting(X, y) as run:
-            self._start(run)
+            self._start(run, y)
             for _ in range(self.max_iter):
                 self._visit(run)
         return self
@@ -144,20 +143,13 @@ class KernelLMS(Regressor):
         first = not hasattr(self, "beta_")
         with self._fitting(X, y, reset=first) as run:
             if first:
-                self._start(run)
+                self._start(run, y)
             self._numbers = np.full(len(self.beta_), -1)
             self._visit(run)
         return self
 
-    def _start(self, run: Run) -> None:
-        if run.source.n_targets > 1:
-            raise DataError(f"y should be a 1d array: KernelLMS has one target, not {run.source.n_targets}.")
-        if not run.source.one_target:
-            warn(
-                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                "(n_samples, ), for example using ravel().",
-                DataConversionWarning,
-            )
+    def _start(self, run: Run, y: Any) -> None:
+        check_one_target(run, y)
         if self.kernel == "precomputed":
             raise DataError("KernelLMS evaluates its kernel on new rows: give the kernel, not a matrix of its values.")
         self.centres_, self.beta_ = np.empty((0, run.source.n_features)), np.empty(0)
@@ -188,7 +180,7 @@ class KernelLMS(Regressor):
     def _row_function(self) -> RowFunction:
         kernel = chosen_kernel(self, self.centres_.shape[1])
         assert kernel is not None
-        compute = functools.partial(kernel_values, kernel, rows_of(self.centres_), self.beta_[:, None], None)
+        compute = functools.partial(kernel_values, kernel, rows_of(self.centres_), self.beta_[:, None], None, 0.0)
         return functools.partial(_first_column, compute)
 
 
@@ -200,21 +192,23 @@ class _Centres:
 
     def learn(self, kernel: Any, rows: Rows, y: Array, start: int, eta: float) -> None:
         """Steps (1) for some rows, one after the other."""
+        old = len(self.beta)
         known = {int(number): place for place, number in enumerate(self.numbers) if number >= 0}
-        old = rows_of(self.X)
-        outside = kernel.evaluate(rows, old) @ self.beta if len(old) else np.zeros(len(rows))
-        inside, size = kernel.evaluate(rows, rows), np.sqrt(np.maximum(kernel.diagonal(rows), 0.0))
-        change = np.zeros(len(rows))
+        X = np.vstack([self.X, rows.X])
+        beta = np.append(self.beta, np.zeros(len(rows)))
+        numbers = np.append(self.numbers, start + np.arange(len(rows)))
+        every = rows_of(X)
+        K, size = kernel.evaluate(rows, every), np.sqrt(np.maximum(kernel.diagonal(every), 0.0))
+        used = int(np.count_nonzero(beta))
         for i in range(len(rows)):
-            change[i] = eta * (y[i] - outside[i] - float(inside[i] @ change))
-        again = np.array([known.get(start + i, -1) for i in range(len(rows))])
-        seen = again >= 0
-        self.beta[again[seen]] += change[seen]
-        new = np.flatnonzero(~seen & (change != 0.0))
-        self.X = np.vstack([self.X, rows.X[new]])
-        self.beta = np.append(self.beta, change[new])
-        self.numbers = np.append(self.numbers, start + new)
-        if self.budget is not None and len(self.beta) > self.budget:
-            sizes = np.concatenate([np.sqrt(np.maximum(kernel.diagonal(old), 0.0)), size[new]]) * np.abs(self.beta)
-            kept = np.sort(np.argsort(-sizes, kind="stable")[: self.budget])
-            self.X, self.beta, self.numbers = self.X[kept], self.beta[kept], self.numbers[kept]
+            change = eta * (y[i] - float(K[i] @ beta))
+            place = known.get(start + i, old + i)
+            place = place if place == old + i or beta[place] else old + i  # it may have made room meanwhile
+            used += int(not beta[place] and change != 0.0)
+            beta[place] += change
+            if self.budget is not None and used > self.budget:
+                held = np.flatnonzero(beta)
+                beta[held[np.argmin(np.abs(beta[held]) * size[held])]] = 0.0
+                used -= 1
+        kept = np.flatnonzero(beta)
+        self.X, self.beta, self.numbers = X[kept], beta[kept], numbers[kept]

@@ -34,29 +34,16 @@ from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.kernels.kernel import Kernel, centre_of, gram
-from summula.kernels.rows import Rows, rows_of
+from summula.kernels.rows import rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
+from summula.kernels.values import kernel_values
 
-__all__ = ["KernelRidge", "kernel_values"]
+__all__ = ["KernelRidge"]
 
 Array = NDArray[Any]
 
 _SINGLE = 1_024  # rows from which single precision is tried
 _CORRECTIONS = 60
-_SOME_ROWS, _SOME_OTHERS = 512, 1_024
-
-
-def kernel_values(kernel: Kernel, fitted: Rows, coef: Array, origin: Array | None, chunk: Chunk) -> Array:
-    """sum_i c_i k(x_i, x) for the rows x of a chunk, shape (n, n_targets), block by block."""
-    X = chunk.X if chunk.is_sparse else chunk.block()
-    out = np.zeros((len(chunk), coef.shape[1]))
-    parts = [slice(b, b + _SOME_OTHERS) for b in range(0, len(fitted), _SOME_OTHERS)]
-    pieces = [(fitted.take(part), coef[part]) for part in parts]
-    for a in range(0, len(chunk), _SOME_ROWS):
-        some = rows_of(X[a : a + _SOME_ROWS], origin)
-        for rows, mine in pieces:
-            out[a : a + _SOME_ROWS] += product(kernel.evaluate(some, rows), mine)
-    return out
 
 
 def _given_values(coef: Array, chunk: Chunk) -> Array:
@@ -229,6 +216,8 @@ class KernelRidge(Regressor):
         """
         with self._fitting(X, y, sample_weight) as run:
             rows, Y, weight = _read(run)
+            if hasattr(rows, "indptr"):
+                rows = rows.sorted_indices()  # a copy: it becomes part of the model
             kernel = chosen_kernel(self, rows.shape[1])
             if kernel is None and rows.shape[0] != rows.shape[1]:
                 raise DataError(f"Precomputed kernel matrix must be square; X has shape {rows.shape}.")
@@ -265,7 +254,7 @@ class KernelRidge(Regressor):
             compute: RowFunction = functools.partial(_given_values, coef)
         else:
             origin = centre_of(kernel, self.X_fit_)
-            compute = functools.partial(kernel_values, kernel, rows_of(self.X_fit_, origin), coef, origin)
+            compute = functools.partial(kernel_values, kernel, rows_of(self.X_fit_, origin), coef, origin, 0.0)
         return functools.partial(_one_target, compute) if self.dual_coef_.ndim == 1 else compute
 
     def _n_outputs(self) -> int:
@@ -285,7 +274,8 @@ def _read(run: Run) -> tuple[Any, Array, Array]:
     rows = chunk.X if chunk.is_sparse else chunk.block(np.float64)
     weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
     Y = chunk.y.astype(np.float64)
-    if not np.isfinite(Y.sum()) or not np.isfinite(rows.sum()):
+    values: Any = rows.data if chunk.is_sparse else rows  # (a sum of the matrix would sort it)
+    if not np.isfinite(Y.sum()) or not np.isfinite(values.sum()):
         run.raise_if_not_finite()
     return rows, Y, weight
 

@@ -63,9 +63,12 @@ def _sparse_products(A: Rows, B: Rows) -> Array:
 
 
 def rows_of(X: Any, origin: Array | None = None, dtype: Any = np.float64) -> Rows:
-    """Dense or CSR rows less an origin (dense ones only), as a block of a dtype."""
+    """Dense or CSR rows as rows of a dtype; less an origin they are dense."""
+    if hasattr(X, "indptr") and origin is not None:
+        X = X.toarray()
     if hasattr(X, "indptr"):
         X = X.tocsr().astype(dtype, copy=False)
+        X = X if X.has_sorted_indices else X.sorted_indices()  # (products would sort the user's own)
         return Rows(X, np.asarray(X.multiply(X).sum(axis=1), dtype).reshape(-1))
     if origin is None:
         block = aligned(np.asarray(X), dtype)

@@ -25,19 +25,19 @@ from summula.kernels.kernel import Kernel, centre_of
 from summula.kernels.mercer import is_mercer
 from summula.kernels.rows import Rows, rows_of
 from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial, as_kernel
+from summula.kernels.values import kernel_values
 from summula.svm.certificate import Machine, MachineTask, SupportCertificate, problem_of, rows_of_pair, tasks_of
 from summula.svm.hard_margin import check_separable
 from summula.svm.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
 from summula.svm.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, objectives, solve_dual
 
-__all__ = ["KERNEL_PARAMETERS", "KernelMachine", "kernel_values"]
+__all__ = ["KERNEL_PARAMETERS", "KernelMachine"]
 
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
-_SOME_ROWS = 512  # whose values are computed at once, against
-_SOME_SUPPORT = 1_024  # support vectors
 _WORKING_BYTES = 2**24  # of the kernel among a working set
+_WHOLE_BYTES = 2**25  # of a kernel matrix that is one working set
 _SINGLE_TOLERANCE = 1e-4  # from which kernel rows of many rows are computed in single precision, as libsvm keeps them
 _SINGLE_ROWS = 2_048
 _SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
@@ -56,23 +56,8 @@ KERNEL_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "verbose": (Allowed(lambda value: isinstance(value, bool | int), "a bool or int"),),
     "max_iter": (integer(-1),),
     "fit_intercept": (boolean,),
-    "max_time": (none, real(0.0, open_low=True)),
+    "max_time": (none, real(0.0)),
 }
-
-
-def kernel_values(
-    kernel: Kernel, support: Rows, weights: Array, origin: Array | None, intercept: Array, chunk: Chunk
-) -> Array:
-    """sum_i weights_i k(x_i, x) + b for the rows x of a chunk, shape (n, n_machines), block by block."""
-    X = chunk.X if chunk.is_sparse else chunk.block()
-    out = np.zeros((len(chunk), weights.shape[1]))
-    parts = [slice(b, b + _SOME_SUPPORT) for b in range(0, len(support), _SOME_SUPPORT)]
-    pieces = [(support.take(part), weights[part].astype(support.dtype)) for part in parts]
-    for a in range(0, len(chunk), _SOME_ROWS):
-        some = rows_of(X[a : a + _SOME_ROWS], origin, support.dtype)
-        for rows, mine in pieces:
-            out[a : a + _SOME_ROWS] += product(kernel.evaluate(some, rows), mine)
-    return np.asarray(out + intercept)
 
 
 def _precomputed_values(support: Index, weights: Array, intercept: Array, chunk: Chunk) -> Array:
@@ -144,27 +129,23 @@ class KernelMachine(RowwiseEstimator):
             return None
         return as_kernel(self.kernel, gamma=self.gamma_, coef0=self.coef0, degree=self.degree)
 
-    def _find_gamma(self, X: Any) -> float:
+    def _find_gamma(self, X: Any, weight: Array) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
         if self.gamma == "auto" or self.kernel in ("linear", "precomputed"):
             return 1.0 / float(X.shape[1])
-        if hasattr(X, "indptr"):
-            size = X.shape[0] * X.shape[1]
-            variance = float(X.data @ X.data) / size - (float(X.data.sum()) / size) ** 2
-        else:
-            variance = float(X.var(dtype=np.float64))
+        variance = _variance(X, weight)
         return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
 
     def _read(self, run: Run) -> tuple[Any, Array | None, Array]:
         """X as a block or CSR, targets, and weights; refuses what is not finite."""
         source = run.source
         chunk = source.chunk(0, source.n_rows)
-        X = chunk.X if chunk.is_sparse else chunk.block()
+        X = chunk.X.astype(np.float64, copy=False) if chunk.is_sparse else chunk.block(np.float64)
         values: Any = X.data if chunk.is_sparse else X
         y = None if chunk.y is None and chunk.codes is None else chunk.target.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = float(values.sum(dtype=np.float64)) + (0.0 if y is None else float(y.sum()))
+            total = float(values.sum()) + (0.0 if y is None else float(y.sum()))
         if not np.isfinite(total):
             run.raise_if_not_finite()
         weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
@@ -178,11 +159,11 @@ class KernelMachine(RowwiseEstimator):
         return X, y, weight
 
     def _matrix(self, kernel: Kernel | None, X: Any, rows: Index) -> KernelMatrix:
+        """The kernel matrix of some rows of X: `Rows`, or a matrix that is given."""
         if kernel is None:
             return PrecomputedKernel(np.asarray(X[np.ix_(rows, rows)], np.float64))
-        origin = centre_of(kernel, X)
-        mine = rows_of(X if len(rows) == X.shape[0] else X[rows], origin)
-        if isinstance(kernel, Gaussian) and (X.dtype == np.float32 or self._single_suffices(kernel, mine)):
+        mine = X if len(rows) == len(X) else X.take(rows)
+        if isinstance(kernel, Gaussian) and self._single_suffices(kernel, mine):
             mine = rows_of(mine.X, None, np.float32)
         return CachedKernel(kernel, mine, float(self.cache_size) * 2**20)
 
@@ -197,7 +178,7 @@ class KernelMachine(RowwiseEstimator):
         """Fit every machine, and name the results; what there is so far is offered after every round."""
         X, y, weight = self._read(run)
         with np.errstate(over="ignore", invalid="ignore"):
-            self.gamma_ = self._find_gamma(X)
+            self.gamma_ = self._find_gamma(X, weight)
         if not np.isfinite(self.gamma_) or (self.gamma_ == 0.0 and isinstance(self.gamma, str)):
             raise DataError(
                 "The dual coefficients or intercepts are not finite: the squares of the values of X overflow; scale "
@@ -210,39 +191,40 @@ class KernelMachine(RowwiseEstimator):
         if not all(len(rows_of_pair(task, pair, y, weight)) for pair in pairs):
             raise DataError("Invalid input - all samples have zero or negative weights.")
         indefinite = self._warn_of_indefinite(kernel, X)
-        fits = [_Fit.unsolved(task, pair, y, weight) for pair in pairs]
+        fits: list[_Fit] = []
+        all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X))
         for place, pair in enumerate(pairs):
             rows = rows_of_pair(task, pair, y, weight)
             problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
             if not np.isfinite(task.C):
                 check_separable(kernel, X[rows], -problem.q, rows, intercept=task.intercept)
-            K = self._matrix(kernel, X, rows)
+            K = self._matrix(kernel, X if all_rows is None else all_rows, rows)
 
             def told(rounds: Rounds, place: int = place, rows: Index = rows, problem: DualProblem = problem) -> bool:
-                run.offer(lambda: self._name_so_far(fits, place, rounds, rows, problem, X, y, task, indefinite))
+                def name_so_far() -> None:
+                    rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
+                    self._name([*fits, _Fit(rounds.point(), rows, problem), *rest], X, y, task, indefinite)
+
+                run.offer(name_so_far)
                 return run.step("round")
 
-            point = solve_dual(K, problem, self._options(K), start=_start(problem), on_round=told)
+            point = solve_dual(K, problem, self._options(K, len(problem.q)), start=_start(problem), on_round=told)
             if point.status == "unbounded":
                 raise DataError(
                     "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
                     "kernel, as far as double precision tells; give a finite C."
                 )
-            fits[place] = _Fit(point, rows, problem)
+            fits.append(_Fit(point, rows, problem))
             del K
         self._name(fits, X, y, task, indefinite)
         self._warn_of_the_end(fits)
 
-    def _options(self, K: KernelMatrix) -> Options:
+    def _options(self, K: KernelMatrix, variables: int) -> Options:
         itemsize = K.rows.dtype.itemsize if isinstance(K, CachedKernel) else 8
         size = int(np.sqrt(_WORKING_BYTES / itemsize)) // 64 * 64
+        if variables**2 * itemsize <= min(_WHOLE_BYTES, float(self.cache_size) * 2**20):
+            size = variables  # one working set, and no rounds
         return Options(float(self.tol), int(self.max_iter), size, bool(self.shrinking))
-
-    def _name_so_far(
-        self, fits: list[Any], place: int, rounds: Rounds, rows: Index, problem: DualProblem, *rest: Any
-    ) -> None:
-        fits[place] = _Fit(rounds.point(), rows, problem)
-        self._name(fits, *rest)
 
     def _name(self, fits: list[_Fit], X: Any, y: Array | None, task: MachineTask, indefinite: bool) -> None:
         machines = tuple(fit.machine() for fit in fits)
@@ -252,11 +234,7 @@ class KernelMachine(RowwiseEstimator):
         self._name_support(machines, X, y, task)
         self._name_steps(np.array([fit.point.steps for fit in fits], np.int32))
         kernel = self._kernel()
-        unit = (
-            1e-7
-            if isinstance(kernel, Linear | Polynomial) or (X.dtype == np.float64 and X.shape[0] <= _SINGLE_ROWS)
-            else 1e-4
-        )
+        unit = 1e-7 if isinstance(kernel, Linear | Polynomial) or X.shape[0] <= _SINGLE_ROWS else 1e-4
         self.certificate_ = SupportCertificate(
             "stationary" if indefinite else "global",
             primal,
@@ -388,6 +366,21 @@ def _start(problem: DualProblem) -> Array | None:
         return None
     before = np.cumsum(problem.high) - problem.high
     return np.clip(problem.total - before, 0.0, problem.high)
+
+
+def _variance(X: Any, weight: Array) -> float:
+    """The variance of all values of X, each with the weight of its row."""
+    whole = float(weight.sum() * X.shape[1])
+    if not whole:
+        return 0.0
+    if _is_sparse(X):
+        each = np.repeat(weight, np.diff(X.indptr))
+        mean = float(each @ X.data) / whole
+        return float(float(each @ X.data**2) / whole - mean**2)
+    if (weight == 1.0).all():
+        return float(X.var())
+    mean = float(weight @ X.sum(axis=1)) / whole
+    return float(weight @ ((X - mean) ** 2).sum(axis=1) / whole)
 
 
 def _is_sparse(X: Any) -> bool:

@@ -47,8 +47,8 @@ class KernelMatrix(ABC):
     n: int
 
     @abstractmethod
-    def among(self, rows: Index) -> Array:
-        """K among some rows: a new array with room for none but these."""
+    def among(self, rows: Index, size: int) -> Array:
+        """K among some rows, filled up with zeros to shape (size, size): a new array."""
 
     @abstractmethod
     def diagonal(self) -> Array:
@@ -129,16 +129,19 @@ class CachedKernel(KernelMatrix):
         self._blocks = [(a, min(a + _COLUMNS, self.n)) for a in starts]
         self._columns = [self.rows.take(slice(a, b)) for a, b in self._blocks]
 
-    def among(self, rows: Index) -> Array:
-        some = self.rows.take(rows)
-        K = np.empty((len(rows), len(rows)), some.dtype)
+    def among(self, rows: Index, size: int) -> Array:
+        n = len(rows)
+        some = self.rows if n == self.n and (rows[0], rows[-1]) == (0, n - 1) else self.rows.take(rows)
+        K = np.zeros((size, size), some.dtype)
 
         def fill(a: int) -> None:
             # (A copy of the rows: NumPy would compute half of a product with itself, and copy that slowly.)
-            K[a : a + _ROWS] = self.kernel.evaluate(some.take(np.arange(a, min(a + _ROWS, len(rows)))), some)
+            b = min(a + _ROWS, n)
+            K[a:b, :n] = self.kernel.evaluate(some.take(np.arange(a, b)), some)
 
-        _for_each(fill, range(0, len(rows), _ROWS), K.size)
-        np.fill_diagonal(K, self.kernel.diagonal(some))
+        _for_each(fill, range(0, n, _ROWS), K.size)
+        each = np.arange(n)
+        K[each, each] = self.kernel.diagonal(some)
         return K
 
     def diagonal(self) -> Array:
@@ -203,9 +206,11 @@ class PrecomputedKernel(KernelMatrix):
     def __init__(self, K: Array) -> None:
         self.K, self._rows, self.n = K, np.arange(len(K)), len(K)
 
-    def among(self, rows: Index) -> Array:
-        mine = self._rows[rows]
-        return np.ascontiguousarray(self.K[np.ix_(mine, mine)])
+    def among(self, rows: Index, size: int) -> Array:
+        mine, n = self._rows[rows], len(rows)
+        K = np.zeros((size, size))
+        K[:n, :n] = self.K[np.ix_(mine, mine)]
+        return K
 
     def diagonal(self) -> Array:
         return np.asarray(self.K[self._rows, self._rows], np.float64)

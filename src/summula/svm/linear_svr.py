@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
-from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, one_of, real
+from summula.core.estimator.regressor import check_one_target
 from summula.core.model_files import schema
 from summula.linear_model.linear_predictor import LinearPredictor
 from summula.svm.linear.certificate import LinearCertificate
 from summula.svm.linear.model import SHARED_PARAMETERS, LinearMachine
 from summula.svm.linear.problem import NUMBER_LOSSES, LinearProblem
-from summula.svm.svr import warn_of_column
 
 __all__ = ["LinearSVR"]
 
@@ -24,8 +23,8 @@ Array = NDArray[Any]
 
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
-    coef_=schema.Array("float64", "n_features"),
-    intercept_=schema.Array("float64", 1),
+    coef_=schema.Array("float", "n_features"),
+    intercept_=schema.Array("float", 1),
     n_iter_=schema.Integer(0),
     certificate_=schema.Object(LinearCertificate),
 )
@@ -117,9 +116,7 @@ class LinearSVR(LinearMachine, LinearPredictor):
         """
         with self._fitting(X, y, sample_weight) as run:
             self._check_finite()
-            if run.source.n_targets > 1:
-                raise DataError(f"y should be a 1d array: LinearSVR has one target, not {run.source.n_targets}.")
-            warn_of_column(run.source)
+            check_one_target(run, y)
             shared = (
                 self.loss,
                 "l2",

@@ -77,7 +77,7 @@ class PegasosSVC(StochasticClassifier):
         "class_weight": (none, one_of("balanced"), mapping),
         "random_state": (random_state,),
         "n_jobs": (none, integer()),
-        "max_time": (none, real(0.0, open_low=True)),
+        "max_time": (none, real(0.0)),
     }
 
     def __init__(

@@ -216,11 +216,7 @@ class Rounds:
 
         problem, options, n = self.problem, self.options, len(chosen)
         size = -(-n // _BLOCK) * _BLOCK
-        local = self.K.among(problem.row[chosen])
-        if size > n:
-            filled = np.zeros((size, size), local.dtype)
-            filled[:n, :n] = local
-            local = filled
+        local = self.K.among(problem.row[chosen], size)
         f, beta, low, high = (np.zeros(size) for _ in range(4))
         f[:n], beta[:n], low[:n], high[:n] = (
             self.f[chosen],
@@ -238,7 +234,7 @@ class Rounds:
         before = self.f[chosen[moved]]
         self.beta[chosen] = beta[:n]
         if whole and n == self.K.n:
-            self.g += product(local[:n, :n], change)
+            self.g += product(local, np.append(change, np.zeros(size - n)))[:n]
             self.f = self.g + problem.q
         else:
             self._apply(chosen[moved], change[moved])

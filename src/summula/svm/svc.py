@@ -88,7 +88,8 @@ class SVC(KernelMachine, ScoreClassifier):
     degree : int, default=3
         Of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features X.var()), 1 / n_features, or a number.
+        Of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features X.var()), 1 / n_features, or a number. The variance
+        is that of the weighted rows.
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
     shrinking : bool, default=True
@@ -246,7 +247,7 @@ class SVC(KernelMachine, ScoreClassifier):
         if self.class_weight is None:
             return np.ones(K)
         if isinstance(self.class_weight, str):
-            return np.asarray(len(y) / (K * np.bincount(y.astype(np.intp), minlength=K)))
+            return np.asarray(weights.sum() / (K * np.bincount(y.astype(np.intp), weights, minlength=K)))
         return weights_of_labels(self.class_weight, self.classes_)
 
     def _name_support(self, machines: tuple[Machine, ...], X: Any, y: Array | None, task: MachineTask) -> None:

@@ -12,19 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.exceptions import DataConversionWarning
 
 from summula.core.data.chunks import Chunk
-from summula.core.data.sources import Source
-from summula.core.errors import DataError, ParameterError, warn
+from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, real
-from summula.core.estimator.regressor import Regressor
+from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.model_files import schema
 from summula.svm.certificate import MachineTask
 from summula.svm.kernel_machine import KERNEL_PARAMETERS, KernelMachine
 
-__all__ = ["SVR", "first_column", "one_machine", "warn_of_column"]
+__all__ = ["SVR", "first_column", "one_machine"]
 
 Array = NDArray[Any]
 
@@ -32,16 +30,6 @@ Array = NDArray[Any]
 def first_column(values: Array) -> Array:
     """The values of the only machine."""
     return values[:, 0]
-
-
-def warn_of_column(source: Source) -> None:
-    """Warn as scikit-learn does of one target with a second dimension."""
-    if not source.one_target:
-        warn(
-            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-            "(n_samples, ), for example using ravel().",
-            DataConversionWarning,
-        )
 
 
 def one_machine(model: Any, sizes: schema.Sizes) -> str | None:
@@ -146,11 +134,7 @@ class SVR(KernelMachine, Regressor):
         with self._fitting(X, y, sample_weight) as run:
             if not np.isfinite(self.C):
                 raise ParameterError("SVR needs a finite C: no function need be within epsilon of every target.")
-            if not run.source.one_target and run.source.n_targets > 1:
-                raise DataError(
-                    f"y should be a 1d array, got an array of shape {np.shape(y)} instead; SVR has one target."
-                )
-            warn_of_column(run.source)
+            check_one_target(run, y)
             self._solve(run)
         return self
 

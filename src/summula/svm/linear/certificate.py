@@ -1,7 +1,6 @@
 """How far a linear support vector machine is from the best, recomputed from the rows in one pass.
 
-Squared losses: the slopes at the answer make the dual point. The others have a kink where many rows are, so there the
-dual point of the solver is kept.
+The slopes at the answer make the dual point; where rows are on the kink of a loss, `DualRows` say what slope is meant.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum
-from summula.svm.linear.coordinates import gap_of, rows_in_memory
-from summula.svm.linear.dual import DualSides, dual_sides, penalty_of
+from summula.svm.linear.coordinates import judged_at, rows_in_memory
+from summula.svm.linear.dual import DualRows, DualSides, dual_sides, penalty_of
 from summula.svm.linear.newton import rows_with_constant
 from summula.svm.linear.problem import LinearProblem, losses, targets_and_weights
 
@@ -67,7 +66,7 @@ def judge(run: Run, problem: LinearProblem, v: Array) -> tuple[float, float]:
 @schema.saved(
     problems=schema.Items(schema.Object(LinearProblem), low=1),
     v=schema.Array("float64", "n_scores", "n_terms"),
-    beta=schema.Items(schema.Array("float64", "...")),
+    on_kink=schema.Items(schema.Object(DualRows), low=1),
     classes=schema.Labels("n_classes", low=2) | None,
     unit=schema.Real(0.0),
 )
@@ -77,7 +76,7 @@ class LinearCertificate(Certificate):
 
     problems: tuple[LinearProblem, ...]
     v: Array
-    beta: tuple[Array, ...]
+    on_kink: tuple[DualRows, ...]
     classes: Array | None
     unit: float
 
@@ -94,16 +93,18 @@ class LinearCertificate(Certificate):
         return Verification(primal, gap, bool(same))
 
     def _judged(self, source: Source, k: int, problem: LinearProblem) -> tuple[float, float]:
-        if not self.beta:
+        kept = self.on_kink[k]
+        if not len(kept.rows):
             return judge(Run(Unnamed(), source), problem, self.v[k])
         chunk = source.chunk(0, source.n_rows)
         target, weight = targets_and_weights(problem, chunk)
-        beta = self.beta[k]
         most = np.inf if problem.is_squared else weight * (1 + 1e-12)
-        if (
-            len(beta) != len(target)
-            or (np.abs(beta) > most).any()
-            or (problem.positive >= 0 and (beta * target < 0).any())
-        ):
+        Z = rows_in_memory(chunk, problem.column)
+        if int(kept.rows.max()) >= len(target):
             return np.nan, np.nan
-        return gap_of(rows_in_memory(chunk, problem.column), target, weight, problem, self.v[k], beta)
+        slope = losses(problem, target, np.asarray(Z @ self.v[k])).slope
+        beta = kept.applied(-weight * slope)
+        if (np.abs(beta) > most).any() or (problem.positive >= 0 and (beta * target < 0).any()):
+            return np.nan, np.nan
+        fit = judged_at(Z, target, weight, problem, self.v[k], beta, 0.0)
+        return fit.primal, fit.gap

@@ -25,11 +25,11 @@ from summula.core.engine.random import permutation, stream_key
 from summula.kernels.rows import rows_of
 from summula.kernels.standard import Linear
 from summula.svm.kernel_matrix import CachedKernel
-from summula.svm.linear.dual import dual_sides, penalty_of
+from summula.svm.linear.dual import DualRows, dual_sides, penalty_of
 from summula.svm.linear.problem import LinearProblem, losses
 from summula.svm.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, solve_dual
 
-__all__ = ["CoordinateFit", "by_columns", "by_pairs", "by_rows", "gap_of", "rows_in_memory"]
+__all__ = ["CoordinateFit", "by_columns", "by_pairs", "by_rows", "judged_at", "rows_in_memory"]
 
 Array = NDArray[Any]
 
@@ -40,14 +40,15 @@ _CACHE = 200 * 2.0**20  # bytes of kernel rows
 
 
 class CoordinateFit(NamedTuple):
-    """v = (w, w_s), beta of the rows, the objective and the gap, and how many epochs it took."""
+    """v = (w, w_s), the objective and the gap, how many epochs it took; the dual point, and beta of all rows."""
 
     v: Array
-    beta: Array
     primal: float
     gap: float
     epochs: int
     converged: bool
+    dual: DualRows
+    beta: Array
 
 
 def rows_in_memory(chunk: Chunk, column: float) -> Any:
@@ -81,7 +82,7 @@ def by_rows(
         return _descend(Z, y, weight, problem, np.zeros(len(y)), 0.0, max_epochs=max_epochs, **options)
     low, high, b, step = -np.inf, np.inf, 0.0, 1.0
     beta, epochs = np.zeros(len(y)), 0
-    best = CoordinateFit(np.zeros(Z.shape[1]), beta, np.inf, np.inf, 0, False)
+    best = CoordinateFit(np.zeros(Z.shape[1]), np.inf, np.inf, 0, False, DualRows.none(), beta)
     while epochs < max_epochs:
         fit = _descend(Z, y, weight, problem, beta, b, max_epochs=max_epochs - epochs, **options)
         beta, epochs = fit.beta, epochs + fit.epochs
@@ -118,8 +119,7 @@ def by_pairs(
         beta[kept] = np.bincount(dual.row, point.beta, len(kept))
         v = np.asarray(Z.T @ beta)
         v[-1] = intercept_of(dual, point.beta, point.f) / problem.column
-        primal, gap = gap_of(Z, y, weight, problem, v, beta)
-        return CoordinateFit(v, beta, primal, gap, point.steps, gap <= tolerance * max(abs(primal), 1e-300))
+        return judged_at(Z, y, weight, problem, v, beta, tolerance)._replace(epochs=point.steps)
 
     def told(rounds: Rounds) -> bool:
         return on_epoch(lambda: judged(rounds.point()))
@@ -177,8 +177,7 @@ def _descend(
         w = v.copy()
         if problem.is_free:
             w[-1] = b
-        primal, gap = gap_of(whole, y, weight, problem, w, beta)
-        return CoordinateFit(w, beta.copy(), primal, gap, epoch, gap <= tolerance * max(abs(primal), 1e-300))
+        return judged_at(whole, y, weight, problem, w, beta.copy(), tolerance)._replace(epochs=epoch)
 
     while epoch < max_epochs:
         active = int(dual_epoch(rows, y_left, box, square, v, beta, order[:active], state))
@@ -205,16 +204,20 @@ def _box(problem: LinearProblem, y: Array, weight: Array) -> Array:
     return np.column_stack([-most, most, D, np.full(len(y), problem.epsilon)])
 
 
-def gap_of(
-    Z: Any, y: Array, weight: Array, problem: LinearProblem, v: Array, beta: Array | None = None
-) -> tuple[float, float]:
-    """P(v), and P(v) less the dual of beta; of the slopes at v without beta."""
-    f = np.asarray(Z @ v)
+def judged_at(
+    Z: Any, y: Array, weight: Array, problem: LinearProblem, v: Array, beta: Array | None, tolerance: float
+) -> CoordinateFit:
+    """P(v), and P(v) less the dual of beta; of the slopes at v without beta. Z is CSR, or has `scores`, `combined`."""
+    own = hasattr(Z, "scores")
+    f = np.asarray(Z.scores(v) if own else Z @ v)
     here = losses(problem, y, f)
     primal = penalty_of(problem, v) + float(weight @ here.value)
-    theta = -weight * here.slope if beta is None else beta
-    sides = dual_sides(problem, y, weight, theta, lambda side: np.asarray(Z.T @ side))
-    return primal, primal - sides.dual(problem)
+    theta = -weight * here.slope
+    dual = DualRows.none() if beta is None else DualRows.of(problem, y, f, theta, beta)
+    theta = theta if beta is None else beta
+    sides = dual_sides(problem, y, weight, theta, Z.combined if own else lambda side: np.asarray(Z.T @ side))
+    gap = primal - sides.dual(problem)
+    return CoordinateFit(v, primal, gap, 0, gap <= tolerance * max(abs(primal), 1e-300), dual, theta)
 
 
 def by_columns(
@@ -236,21 +239,12 @@ def by_columns(
     penalised = np.ones(len(v))
     if problem.is_free:
         penalised[-1] = 0.0
-    fit = CoordinateFit(v, np.zeros(0), np.inf, np.inf, 0, False)
+    fit = judged_at(Z, y, weight, problem, v, None, tolerance)
     for epoch in range(1, max_epochs + 1):
         order = permutation(stream_key(seed, (_PERMUTATIONS, epoch)), len(v)).astype(np.int64)
         l1_epoch((columns.indptr, columns.indices, columns.data), weight, penalised, v, short, order, y)
         short = 1.0 - y * np.asarray(Z @ v)
-        if on_epoch(lambda: _without_beta(Z, y, weight, problem, v.copy(), epoch, tolerance)):  # noqa: B023
-            break
-        fit = _without_beta(Z, y, weight, problem, v, epoch, tolerance)
-        if fit.converged:
+        fit = judged_at(Z, y, weight, problem, v.copy(), None, tolerance)._replace(epochs=epoch)
+        if on_epoch(lambda: fit) or fit.converged:  # noqa: B023  (called before the next epoch)
             break
     return fit
-
-
-def _without_beta(
-    Z: Any, y: Array, weight: Array, problem: LinearProblem, v: Array, epoch: int, tolerance: float
-) -> CoordinateFit:
-    primal, gap = gap_of(Z, y, weight, problem, v)
-    return CoordinateFit(v, np.zeros(0), primal, gap, epoch, gap <= tolerance * max(abs(primal), 1e-300))

@@ -4,6 +4,9 @@ For any beta that is feasible but for its sum, the positive and the negative par
 intercept has no penalty), then both by the factor at which the dual of `problem.py` is largest (or, under an L1
 penalty, still defined). Scaling down keeps beta within its bounds. All that is needed are sums over rows, one for each
 sign.
+
+Losses with a kink leave beta open where a row is on it, some as many rows as there are columns. `DualRows` keeps beta
+of these alone: everywhere else the slope at v says what it is.
 """
 
 from __future__ import annotations
@@ -14,11 +17,48 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.model_files import schema
 from summula.svm.linear.problem import LinearProblem
 
-__all__ = ["DualSides", "dual_sides", "penalty_of"]
+__all__ = ["DualRows", "DualSides", "dual_sides", "penalty_of"]
 
 Array = NDArray[Any]
+
+
+_ON_KINK = 1e-8  # how near a row counts as being on the kink, where rounding may decide its slope
+
+
+@schema.saved(
+    rows=schema.Array("int64", "n_kept", low=0),
+    beta=schema.Array("float64", "n_kept"),
+)
+class DualRows(NamedTuple):
+    """Rows whose beta the slope at v does not tell, and their beta."""
+
+    rows: Array
+    beta: Array
+
+    @classmethod
+    def none(cls) -> DualRows:
+        return cls(np.zeros(0, np.int64), np.zeros(0))
+
+    @classmethod
+    def of(cls, problem: LinearProblem, y: Array, f: Array, told: Array, beta: Array) -> DualRows:
+        """Those of beta that differ from what the slopes have told, and those next to a kink."""
+        away = 1.0 - y * f if problem.positive >= 0 else np.abs(y - f) - problem.epsilon
+        near = np.abs(away) <= _ON_KINK * (1.0 + np.abs(f))
+        rows = np.flatnonzero((beta != told) | (near & (not problem.is_squared)))
+        return cls(rows.astype(np.int64), beta[rows])
+
+    def numbered(self, numbers: Array) -> DualRows:
+        """The same rows by their numbers in a larger table."""
+        return DualRows(numbers[self.rows].astype(np.int64), self.beta)
+
+    def applied(self, told: Array) -> Array:
+        """beta of all rows."""
+        beta = told.copy()
+        beta[self.rows] = self.beta
+        return beta
 
 
 class DualSides(NamedTuple):

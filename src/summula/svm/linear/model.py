@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.svm.linear.certificate import LinearCertificate, judge
 from summula.svm.linear.coordinates import CoordinateFit, by_columns, by_pairs, by_rows, rows_in_memory
+from summula.svm.linear.dual import DualRows
+from summula.svm.linear.interior_point import MOST_COLUMNS, by_interior_point
 from summula.svm.linear.newton import WIDE, minimise
 from summula.svm.linear.problem import LinearProblem, targets_and_weights
+from summula.svm.linear.proximal_newton import minimise_sparse
 
 __all__ = ["SHARED_PARAMETERS", "LinearMachine"]
 
@@ -33,19 +37,19 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "random_state": (random_state,),
     "max_iter": (integer(0),),
     "penalize_intercept": (boolean,),
-    "max_time": (none, real(0.0, open_low=True)),
+    "max_time": (none, real(0.0)),
 }
 
 
 class _Fitted(NamedTuple):
-    """One score: v, beta where the solver has it, objective, gap, steps, and whether the tolerance was reached."""
+    """One score: v, objective, gap, steps, whether the tolerance was reached, and rows on the kink of the loss."""
 
     v: Array
-    beta: Array
     primal: float
     gap: float
     steps: int
     converged: bool
+    dual: DualRows = DualRows.none()
 
 
 class LinearMachine(Estimator):
@@ -77,14 +81,15 @@ class LinearMachine(Estimator):
         if len(problems) > 1:
             run.keep_rows()
         p = run.source.n_features + (self._column() != 0.0)
-        fits = [_Fitted(np.zeros(p), np.zeros(0), np.inf, np.inf, 0, False) for _ in problems]
+        fits: list[_Fitted] = []
         solver = self._solver(run, problems[0])
         for k, problem in enumerate(problems):
 
             def offer(fit: _Fitted, k: int = k) -> None:
-                self._name([*fits[:k], fit, *fits[k + 1 :]], problems, run)
+                rest = [_unfitted(run, one, p) for one in problems[k + 1 :]]
+                self._name([*fits[:k], fit, *rest], problems, run)
 
-            fits[k] = solver(run, problem, offer)
+            fits.append(solver(run, problem, offer))
         self._name(fits, problems, run)
         if not all(fit.converged for fit in fits):
             warn(
@@ -96,40 +101,58 @@ class LinearMachine(Estimator):
 
     def _solver(self, run: Run, problem: LinearProblem) -> Callable[..., _Fitted]:
         p = run.source.n_features + (problem.column != 0.0)
-        if problem.penalty == "l2" and problem.is_squared and p <= WIDE:
+        if problem.is_squared and p <= WIDE:
             return self._by_newton
         if run.source.streams:
+            why = f"loss={problem.loss!r}" if not problem.is_squared else f"more than {WIDE} columns"
             raise DataError(
-                f"{type(self).__name__} with loss={problem.loss!r} and penalty={problem.penalty!r} needs its rows in "
-                "memory, and X is in files or a Dask collection: use the squared loss with penalty='l2', or "
-                "SGDClassifier and SGDRegressor, which stream."
+                f"{type(self).__name__} needs its rows in memory with {why}, and X is in files or a Dask collection: "
+                "use a squared loss and fewer columns, or SGDClassifier and SGDRegressor, which stream."
             )
+        if not problem.is_squared and p <= min(MOST_COLUMNS, run.source.n_rows):
+            return self._by_interior_point
         return self._by_coordinates
 
     def _by_newton(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
         if not run.source.weighted and not self.max_iter:
-            return _Fitted(np.zeros(run.source.n_features + 1), np.zeros(0), np.inf, np.inf, 0, False)
+            return _Fitted(np.zeros(run.source.n_features + (problem.column != 0.0)), np.inf, np.inf, 0, False)
         run.keep_rows()
 
         def told(x: Array) -> None:
-            run.offer(
-                lambda: offer(_Fitted(x, np.zeros(0), *judge(run.leading(run.source.n_rows), problem, x), 0, False))
-            )
+            run.offer(lambda: offer(_Fitted(x, *judge(run.leading(run.source.n_rows), problem, x), 0, False)))
 
-        found = minimise(run, problem, 1e-4 * self.tol, min(max(self.max_iter, 1), 200), told)
+        most = min(max(self.max_iter, 1), 200)
+        if problem.penalty == "l1":
+            found = minimise_sparse(run, problem, self.tol, most, told)
+            return _Fitted(found.x, found.value, found.gap, found.n_steps, found.converged)
+        found = minimise(run, problem, 1e-4 * self.tol, most, told)
         primal, gap = judge(run, problem, found.x)
-        return _Fitted(found.x, np.zeros(0), primal, gap, found.n_steps, found.converged or gap <= self.tol * primal)
+        while gap > self.tol * primal and found.converged and found.gap > 0.0 and found.n_steps:
+            # The decrement says less than the gap where columns are long: go on from there.
+            found = minimise(run, problem, 1e-4 * found.gap / primal, most, told, start=found.x)
+            before, (primal, gap) = gap, judge(run, problem, found.x)
+            if gap > before / 2:
+                break
+        return _Fitted(found.x, primal, gap, found.n_steps, found.converged or gap <= self.tol * primal)
+
+    def _by_interior_point(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
+        chunk, y, weight = _read(run, problem)
+
+        def told(judged: Callable[[], CoordinateFit]) -> bool:
+            run.offer(lambda: offer(_with_dual(judged())))
+            return run.step("interior-point step")
+
+        most = min(max(self.max_iter, 1), 200)
+        fit = by_interior_point(chunk, y, weight, problem, tolerance=self.tol, max_steps=most, on_step=told)
+        return _with_dual(fit)
 
     def _by_coordinates(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
-        chunk = run.source.chunk(0, run.source.n_rows)
+        chunk, y, weight = _read(run, problem)
         Z = rows_in_memory(chunk, problem.column)
-        y, weight = targets_and_weights(problem, chunk)
-        if not np.isfinite(Z.data.sum()) or not np.isfinite(y).all():
-            run.raise_if_not_finite()
         seed = int(check_random_state(_legacy(self.random_state)).randint(2**31))
 
         def told(judged: Callable[[], CoordinateFit]) -> bool:
-            run.offer(lambda: offer(_Fitted(*judged())))
+            run.offer(lambda: offer(_with_dual(judged())))
             return run.step("epoch")
 
         kinked = problem.is_free and not problem.is_squared
@@ -137,13 +160,13 @@ class LinearMachine(Estimator):
         fit = descend(
             Z, y, weight, problem, tolerance=self.tol, max_epochs=max(self.max_iter, 1), seed=seed, on_epoch=told
         )
-        return _Fitted(*fit)
+        return _with_dual(fit)
 
     def _name(self, fits: list[_Fitted], problems: list[LinearProblem], run: Run) -> None:
-        column = self._column()
+        column, dtype = self._column(), run.source.dtype
         v = np.array([fit.v for fit in fits])
-        self.coef_: Any = v[:, :-1] if column else v
-        self.intercept_: Any = column * v[:, -1] if column else np.zeros(len(v))
+        self.coef_: Any = (v[:, :-1] if column else v).astype(dtype)
+        self.intercept_: Any = (column * v[:, -1] if column else np.zeros(len(v))).astype(dtype)
         self.n_iter_ = int(max(fit.steps for fit in fits))
         self.certificate_ = LinearCertificate(
             "global",
@@ -151,10 +174,32 @@ class LinearMachine(Estimator):
             float(sum(max(fit.gap, 0.0) for fit in fits)),
             tuple(problems),
             v,
-            () if not len(fits[0].beta) else tuple(fit.beta for fit in fits),
+            tuple(fit.dual for fit in fits),
             getattr(self, "classes_", None),
             1e-4 if run.source.dtype == np.float32 else 1e-8,
         )
+
+
+def _unfitted(run: Run, problem: LinearProblem, columns: int) -> _Fitted:
+    """A score of 0, and how good it is."""
+    v = np.zeros(columns)
+    return _Fitted(v, *judge(run.leading(run.source.n_rows), problem, v), 0, False)
+
+
+def _with_dual(fit: CoordinateFit) -> _Fitted:
+    return _Fitted(fit.v, fit.primal, fit.gap, fit.epochs, fit.converged, fit.dual)
+
+
+def _read(run: Run, problem: LinearProblem) -> tuple[Chunk, Array, Array]:
+    """All rows, their targets and weights; refuses what is not finite."""
+    chunk = run.source.chunk(0, run.source.n_rows)
+    y, weight = targets_and_weights(problem, chunk)
+    values: Any = chunk.X.data if chunk.is_sparse else chunk.block()
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(values.sum(dtype=np.float64)) + float(y.sum())
+    if not np.isfinite(total):
+        run.raise_if_not_finite()
+    return chunk, y, weight
 
 
 def _legacy(state: Any) -> Any:

@@ -91,12 +91,14 @@ def minimise(
     tolerance: float,
     max_steps: int,
     offer: Callable[[Array], None] | None = None,
+    *,
+    start: Array | None = None,
 ) -> Solution:
-    """Minimise P from a fit of the leading rows, to a decrement of `tolerance` times the value."""
+    """Minimise P from a start, or a fit of the leading rows, to a decrement of `tolerance` times the value."""
     p = run.source.n_features + (problem.column != 0.0)
-    v = np.zeros(p)
+    v = np.zeros(p) if start is None else start
     few = run.source.n_rows // _LEVEL
-    if few >= max(_FEWEST, 4 * p) and not run.source.is_sparse:
+    if start is None and few >= max(_FEWEST, 4 * p) and not run.source.is_sparse:
         part = problem._replace(C=problem.C * run.source.n_rows / few)
         v = _solve(run.leading(few), part, v, 1e-3, 8, None).x
     return _solve(run, problem, v, tolerance, max_steps, offer)
