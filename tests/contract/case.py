@@ -50,7 +50,8 @@ class Case:
     Attributes
     ----------
     estimator
-    kind : what it is to scikit-learn. Transformers, clusterers and densities are fitted without a target.
+    kind : what it is to scikit-learn. Regressors and classifiers alone are fitted to a
+        target.
     targets : number of columns of y; 0 for one column without a second dimension.
     target : what y is: any "numbers", or "counts", "positive" numbers, "amounts" (positive, many zeros), "shares"
         (from 0 to 1), or class labels: "two classes", "three classes", "words". Without a target: "factors" for columns
@@ -72,20 +73,27 @@ class Case:
     passes : whether a fit sums over the rows.
     repeats : whether a weight of 3 equals three copies of the row (not if rows are left out together, or drawn).
     unordered : whether the order of the rows makes no difference.
+    of_rows : fitted attributes about single training rows (support vectors, their coefficients), which are others where
+        rows are repeated or come in another order.
+    unscaled : the relative gap that a fit of columns with scales from 1e-6 to 1e6 reaches.
+    apart : how far two such fits may be apart, where they stop at a tolerance; 0 is rounding.
     stochastic : whether random draws decide where the fit ends.
     additive : whether rows can be added and forgotten, and models merged.
     streams : whether it takes files and Dask collections; otherwise it has to say what to use instead.
+    streams_results : whether a model that was fitted in memory takes them all the same.
     finite : whether infinities are refused.
     single : whether float32 rows give float32 results.
     one_class : whether a classifier accepts targets of a single class.
     needs_spread : whether a single row is refused.
     late : fitted attributes that come last, which a model that was interrupted before does not have.
+    keeps_rows : whether training rows are part of the model (support vectors).
+    most_rows : how many rows of the large data it is given, where a fit takes the square of their number.
     trees : whether the model is trees, whose size depends on the rows.
     counts : whether columns have to be whole numbers from 0 on.
     """
 
     estimator: Any
-    kind: Literal["regressor", "classifier", "transformer", "clusterer", "density"]
+    kind: Literal["regressor", "classifier", "transformer", "clusterer", "density", "outlier detector"]
     targets: int = 0
     target: str = "numbers"
     method: str = ""
@@ -104,14 +112,20 @@ class Case:
     passes: bool = True
     repeats: bool = True
     unordered: bool = True
+    of_rows: tuple[str, ...] = ()
+    unscaled: float = 1e-10
+    apart: float = 0.0
     stochastic: bool = False
     additive: bool = False
     streams: bool = True
+    streams_results: bool = False
     finite: bool = True
     single: bool = True
     one_class: bool = False
     needs_spread: bool = False
     late: tuple[str, ...] = ()
+    keeps_rows: bool = False
+    most_rows: int = SIZES["large"][0]
     trees: bool = False
     counts: bool = False
 
@@ -236,6 +250,10 @@ class Case:
     # ------------------------------------------------------------------------------------------------------- using it
 
     def data(self, size: str = "small", seed: int = 0) -> Data:
+        whole = self._data(size, seed)
+        return whole if len(whole.X) <= self.most_rows else whole.rows(slice(self.most_rows))
+
+    def _data(self, size: str, seed: int) -> Data:
         if self.target == "factors":
             return _with_factor(*SIZES[size], seed)
         if self.target != "numbers":
@@ -280,6 +298,7 @@ class Case:
             "transformer": "transform",
             "clusterer": "predict",
             "density": "score_samples",
+            "outlier detector": "decision_function",
         }
         return getattr(model, methods[self.kind])(X)
 

@@ -14,6 +14,7 @@ from summula.cluster.certificate import KMeansCertificate
 from summula.core.numerics.certificate import Certificate
 from summula.linear_model.perceptron import PerceptronCertificate
 from summula.linear_model.sgd.certificate import DescentCertificate
+from summula.svm.certificate import SupportCertificate
 
 # What rounding may change in a well-conditioned fit: a few hundred units in the last place (sums of a few thousand
 # terms in another order differ by about sqrt(n) units; the condition number of the data is below 10).
@@ -22,7 +23,8 @@ ROUNDING = 1e-11
 
 def fitted_attributes(model: Any) -> dict[str, Any]:
     """All public attributes that end in "_", properties included, except those that refuse to exist for this fit."""
-    names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
+    parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}  # (`lambda_` is one)
+    names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_") and name not in parameters]
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
 
 
@@ -77,17 +79,29 @@ def assert_close(a: Any, b: Any, *, rounding: float = ROUNDING, where: str = "va
         assert repr(a) == repr(b), f"{where}: {a!r} and {b!r}"
 
 
+def assert_equivalent(case: Any, expected: Any, model: Any) -> None:
+    """The same model of the same rows, repeated, in another order or sparse: but for attributes of single rows."""
+    rounding = max(case.apart, ROUNDING)
+    assert_close(_of_all_rows(case, expected), _of_all_rows(case, model), rounding=rounding)
+    if "certificate_" in case.of_rows:
+        np.testing.assert_allclose(model.certificate_.primal, expected.certificate_.primal, rtol=rounding)
+
+
+def _of_all_rows(case: Any, model: Any) -> dict[str, Any]:
+    return {name: value for name, value in fitted_attributes(model).items() if name not in case.of_rows}
+
+
 def _assert_certificates_close(a: Certificate, b: Certificate, rounding: float, where: str) -> None:
     """The gap of a fit is itself rounding: small beside the objective; of descent that stops early it has to be equal."""
     mine, theirs = _parts(a), _parts(b)
-    gaps, small = (mine.pop("gap"), theirs.pop("gap")), rounding * (a.primal + mine.get("scale", 0.0))
+    gaps, small = (mine.pop("gap"), theirs.pop("gap")), rounding * (abs(a.primal) + mine.get("scale", 0.0))
     assert min(gaps) >= 0, f"{where}.gap"
     if a.kind == "stationary" and np.inf in gaps:  # nothing is known of the distance to the optimum
         assert gaps == (np.inf, np.inf), f"{where}.gap"
         return assert_close(mine, theirs, rounding=rounding, where=where)
     far = (
         abs(gaps[0] - gaps[1])
-        if isinstance(a, DescentCertificate | KMeansCertificate | PerceptronCertificate)
+        if isinstance(a, DescentCertificate | KMeansCertificate | PerceptronCertificate | SupportCertificate)
         else max(gaps)
     )
     assert far <= small, f"{where}.gap"

@@ -47,3 +47,19 @@ def joint_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> flo
     widened = (model.epsilon_ / model.var_[own]).sum(axis=1) / 2
     given = 0.0 if model.priors is None else np.log(model.class_prior_[own])  # is no part of what is minimised
     return float(weight @ (widened + given - model.predict_joint_log_proba(X)[np.arange(len(y)), own]))
+
+
+def machine_objective(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """Half the squared length of the weights (and of the intercept), or the L1 norm, and C times all losses."""
+    f = np.asarray(X @ np.atleast_2d(model.coef_).T + model.intercept_)
+    if case.classifier:
+        codes = np.searchsorted(model.classes_, y)
+        first = 1 if f.shape[1] == 1 else 0
+        signs = np.where(codes[:, None] == np.arange(first, first + f.shape[1]), 1.0, -1.0)
+        over = np.maximum(1.0 - signs * f, 0.0)
+    else:
+        over = np.maximum(np.abs(y[:, None] - f) - model.epsilon, 0.0)
+    over = over**2 if model.loss.startswith("squared") else over
+    v = np.append(model.coef_, model.intercept_)
+    penalty = np.abs(v).sum() if getattr(model, "penalty", "l2") == "l1" else 0.5 * v @ v
+    return float(penalty + model.C * (weight @ over).sum())

@@ -21,6 +21,8 @@ from summula.ensemble import (
     RandomForestRegressor,
 )
 from summula.features import PolynomialLift
+from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
+from summula.kernel_ridge import KernelLMS, KernelRidge
 from summula.linear_model import (
     BayesianLogisticRegression,
     ElasticNet,
@@ -44,9 +46,16 @@ from summula.mixture import GaussianMixture
 from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MixedNB, MultinomialNB
 from summula.neighbors import NearestCentroid
 from summula.preprocessing import KBinsDiscretizer, StandardScaler
+from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, PegasosSVC
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from tests.contract.case import SIZES, Case, Data, With, wide_sparse
-from tests.contract.objectives import half_deviance, half_mean_square, joint_likelihood, squares
+from tests.contract.objectives import (
+    half_deviance,
+    half_mean_square,
+    joint_likelihood,
+    machine_objective,
+    squares,
+)
 
 __all__ = ["CASES", "SIZES", "Case", "Data", "chosen", "in_turn", "over", "over_frames", "over_ways", "wide_sparse"]
 
@@ -213,6 +222,70 @@ K_MEANS: dict[str, Any] = {
     "stochastic": True,
     "grid": {"n_clusters": [2, 5]},
     "method": "transform",
+}
+
+
+def scaled_product(x: Any, z: Any, factor: float = 1.0) -> float:
+    """A kernel function with a parameter."""
+    return factor * float(x @ z)
+
+
+# The dual has one variable per row. A fit stops where the optimality conditions hold up to a tolerance.
+KERNEL_MACHINE: dict[str, Any] = {
+    "numbers": (),
+    "most_rows": 500,
+    "keeps_rows": True,
+    "passes": False,
+    "streams": False,
+    "single": False,
+    "apart": 1e-6,
+    "of_rows": ("certificate_", "dual_coef_", "n_iter_", "n_support_", "shape_fit_", "support_", "support_vectors_"),
+    "grid": {"C": [0.1, 10.0]},
+    "changes": {
+        "break_ties": (True,),
+        "coef0": (With(2.0, kernel="poly"),),
+        "decision_function_shape": ("ovo",),
+        "degree": (With(2, kernel="poly"),),
+        "gamma": (0.05,),
+        "kernel": ("laplacian",),
+        "max_iter": (3,),
+        "tol": (1.0,),
+    },
+}
+LINEAR_MACHINE: dict[str, Any] = {
+    "objective": machine_objective,
+    "point": ("v",),
+    "grid": {"C": [0.1, 10.0]},
+    "changes": {
+        "intercept_scaling": (10.0,),
+        "loss": ("hinge", "epsilon_insensitive"),
+        "max_iter": (1,),
+        "penalize_intercept": (False,),
+        "tol": (0.5,),
+    },
+}
+# Losses with a kink, and L1 penalties, need the rows in memory.
+KINKED: dict[str, Any] = {
+    **LINEAR_MACHINE,
+    "streams": False,
+    "streams_results": True,
+    "passes": False,
+    "apart": 1e-9,
+    "unscaled": 1e-6,
+    "of_rows": ("certificate_", "n_iter_"),
+}
+RANDOM_FEATURES: dict[str, Any] = {
+    "numbers": (),
+    "passes": False,
+    "unordered": False,
+    "stochastic": True,
+    "changes": {
+        "gamma": (0.05,),
+        "coef0": (2.0,),
+        "degree": (3,),
+        "kernel_params": (With({"factor": 2.0}, kernel=scaled_product),),
+        "n_components": (5,),
+    },
 }
 
 CASES = [
@@ -443,6 +516,61 @@ CASES = [
     ),
     Case(KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), "transformer", **BINS),
     Case(KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"), "transformer", **BINS),
+    Case(SVC(tol=1e-8), "classifier", **KERNEL_MACHINE, target="two classes", idle=("break_ties",)),
+    Case(
+        SVC(kernel="poly", C=0.5, degree=2, coef0=1.0, class_weight="balanced", break_ties=True, tol=1e-8),
+        "classifier",
+        **KERNEL_MACHINE,
+        target="three classes",
+    ),
+    Case(SVR(C=2.0, tol=1e-8), "regressor", **KERNEL_MACHINE),
+    Case(LinearSVC(tol=1e-13), "classifier", **LINEAR_MACHINE, target="two classes", idle=("multi_class", "verbose")),
+    Case(LinearSVC(C=0.3, tol=1e-13), "classifier", **LINEAR_MACHINE, target="three classes"),
+    Case(LinearSVC(loss="hinge", tol=1e-12), "classifier", **KINKED, target="words"),
+    Case(LinearSVC("l1", C=0.02, tol=1e-13), "classifier", **LINEAR_MACHINE, l1=True, target="two classes"),
+    Case(LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, tol=1e-13), "regressor", **LINEAR_MACHINE),
+    Case(LinearSVR(tol=1e-12), "regressor", **KINKED),
+    Case(
+        PegasosSVC(0.1, max_iter=5, random_state=0),
+        "classifier",
+        **STOCHASTIC,
+        target="three classes",
+        changes={"average": (False,), "fit_intercept": (True,), "lambda_": (1.0,)},
+    ),
+    Case(OneClassSVM(nu=0.3, tol=1e-11), "outlier detector", **KERNEL_MACHINE),
+    Case(
+        KernelRidge(alpha=0.5, kernel="rbf", gamma=0.1),
+        "regressor",
+        **{
+            **KERNEL_MACHINE,
+            "apart": 0.0,
+            "of_rows": ("X_fit_", "certificate_", "dual_coef_"),
+            "grid": {"alpha": [0.1, 10.0]},
+            "changes": {
+                **KERNEL_MACHINE["changes"],
+                "kernel_params": (With({"factor": 2.0}, kernel=scaled_product, gamma=None),),
+            },
+        },
+    ),
+    Case(
+        KernelLMS(gamma=0.1, budget=50),
+        "regressor",
+        numbers=(),
+        repeats=False,
+        unordered=False,
+        passes=False,
+        single=False,
+        grid={"eta": [0.1, 0.5]},
+        changes={
+            "budget": (None,),
+            "eta": (0.1,),
+            "kernel_params": (With({"factor": 2.0}, kernel=scaled_product, gamma=None, eta=1e-3),),
+            "max_iter": (2,),
+        },
+    ),
+    Case(Nystroem(n_components=10, random_state=0), "transformer", **RANDOM_FEATURES),
+    Case(RBFSampler(gamma=0.1, n_components=10, random_state=0), "transformer", **RANDOM_FEATURES),
+    Case(PolynomialCountSketch(coef0=1.0, n_components=10, random_state=0), "transformer", **RANDOM_FEATURES),
 ]
 
 

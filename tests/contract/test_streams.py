@@ -98,5 +98,10 @@ def test_a_model_that_needs_its_rows_in_memory_says_what_to_use_instead(case: Ca
     kept = storage.STREAMS["Parquet"](named(data), tmp_path)
     with pytest.raises(summula.DataError, match=f"{type(case.estimator).__name__} needs its rows in memory.*: use "):
         case.fit(kept, target(data))
+    model = case.fit(storage.FRAMES["pandas"](data.X), data.y)
+    if case.streams_results:
+        found = np.concatenate(list(case.output(model, kept)))
+        assert_close(case.output(model, storage.FRAMES["pandas"](data.X)), found)
+        return
     with pytest.raises(summula.DataError, match=f"{type(case.estimator).__name__} needs its rows in memory.*: use "):
-        case.output(case.fit(storage.FRAMES["pandas"](data.X), data.y), kept)
+        case.output(model, kept)

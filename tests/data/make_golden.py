@@ -75,6 +75,7 @@ def models() -> Iterator[Golden]:
     yield Golden("GeneralizedLinearRegressor", glm.fit(X, amounts, sample_weight=w), "predict", new)
     yield from _more_models(X, y, words, counts, new)
     yield from _mixtures(X, new)
+    yield from _machines(X, y, words)
     yield from _trees(X, y, words)
 
 
@@ -101,6 +102,30 @@ def _mixtures(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
     counts, ones = np.clip(np.round(X[:, :1] + 5), 0, 10), (X - X.mean(axis=0) > 0).astype(float)
     yield Golden("BinomialMixture", BinomialMixture(2, 10, random_state=0).fit(counts), "predict_proba", counts[:5])
     yield Golden("BernoulliMixture", BernoulliMixture(2, random_state=0).fit(ones), "predict_proba", ones[:5])
+
+
+def _machines(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:
+    from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
+    from summula.kernel_ridge import KernelLMS, KernelRidge
+    from summula.kernels import Gaussian, Linear
+    from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, PegasosSVC
+
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    new, low = X[:5] + 0.1, words == "low"
+    yield Golden("SVC", SVC(C=2.0).fit(X, words), "decision_function", new)
+    yield Golden("SVC-sum-of-kernels", SVC(kernel=Gaussian(2.0) + 0.5 * Linear()).fit(X, low), "predict", new)
+    yield Golden("SVR", SVR(kernel="poly", coef0=1.0).fit(X, y), "predict", new)
+    yield Golden("OneClassSVM", OneClassSVM(nu=0.3).fit(X), "decision_function", new)
+    yield Golden("LinearSVC", LinearSVC().fit(X, words), "decision_function", new)
+    yield Golden("LinearSVC-hinge", LinearSVC(loss="hinge", random_state=0).fit(X, low), "decision_function", new)
+    yield Golden("LinearSVR", LinearSVR(epsilon=0.5, random_state=0).fit(X, y), "predict", new)
+    yield Golden("PegasosSVC", PegasosSVC(0.1, random_state=0).fit(X, words), "decision_function", new)
+    yield Golden("KernelRidge", KernelRidge(kernel="rbf", gamma=0.3).fit(X, y), "predict", new)
+    yield Golden("KernelLMS", KernelLMS(gamma=0.3, budget=20).fit(X, y), "predict", new)
+    yield Golden("Nystroem", Nystroem(n_components=6, random_state=0).fit(X), "transform", new)
+    yield Golden("RBFSampler", RBFSampler(n_components=6, random_state=0).fit(X), "transform", new)
+    sketch = PolynomialCountSketch(n_components=6, coef0=1.0, random_state=0).fit(X)
+    yield Golden("PolynomialCountSketch", sketch, "transform", new)
 
 
 def _more_models(

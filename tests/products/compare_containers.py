@@ -87,10 +87,12 @@ def _difference(expected: Any, found: Any) -> str:
     return ""
 
 
-def _sources(data: Data, weighted: bool, folder: Path) -> Iterator[tuple[str, Any]]:
+def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> Iterator[tuple[str, Any]]:
     weight = data.weight if weighted else None
-    for name, keep in (IN_MEMORY | DASK).items():
+    for name, keep in (IN_MEMORY | DASK if streams else IN_MEMORY).items():
         yield name, (keep(data.X), data.y, weight)
+    if not streams:
+        return
     kept = storage.STREAMS["Parquet, small row groups"](named(data, weighted), folder)
     yield "scan", (kept, target(data), "weight" if weighted else None)
 
@@ -99,7 +101,7 @@ def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]
     """What differs from an array in C order."""
     data = case.data(size)
     expected = _observed(case, mode, np.ascontiguousarray(data.X), data.y, data.weight if case.weighted else None)
-    for name, given in _sources(data, case.weighted, folder):
+    for name, given in _sources(data, case.weighted, case.streams, folder):
         found = _observed(case, mode, *given)
         for part in Found._fields:
             if getattr(found, part) is not None and (

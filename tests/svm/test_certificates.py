@@ -1,0 +1,152 @@
+"""Certificates of all machines: the gap bounds the distance, `verify` confirms it, also after save and load."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import summula
+from summula.kernel_ridge import KernelRidge
+from summula.kernels import Gaussian, Polynomial
+from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, PegasosSVC
+
+draws = np.random.default_rng(3)
+X = draws.normal(size=(90, 3))
+TWO = (X[:, 0] + 0.5 * X[:, 1] + 0.5 * draws.normal(size=90) > 0).astype(int)
+THREE = np.digitize(X[:, 0] + 0.5 * draws.normal(size=90), [-0.5, 0.5])
+NUMBERS = X[:, 0] - 2.0 * X[:, 1] + 0.3 * draws.normal(size=90)
+WEIGHTS = draws.integers(0, 3, 90).astype(float)
+
+MACHINES: dict[str, tuple[Any, Any]] = {
+    "SVC": (SVC(), TWO),
+    "SVC, three classes": (SVC(C=3.0, kernel=Polynomial(2), class_weight="balanced"), THREE),
+    "SVC, no intercept": (SVC(kernel=Gaussian(1.5), fit_intercept=False), TWO),
+    "SVR": (SVR(C=5.0), NUMBERS),
+    "OneClassSVM": (OneClassSVM(nu=0.2), None),
+    "LinearSVC": (LinearSVC(), THREE),
+    "LinearSVC, hinge": (LinearSVC(loss="hinge"), THREE),
+    "LinearSVC, hinge, textbook": (LinearSVC(loss="hinge", penalize_intercept=False), TWO),
+    "LinearSVC, L1": (LinearSVC("l1", C=0.3), TWO),
+    "LinearSVC, L1, textbook": (LinearSVC("l1", C=0.3, penalize_intercept=False), TWO),
+    "LinearSVR": (LinearSVR(epsilon=0.2), NUMBERS),
+    "LinearSVR, squared": (LinearSVR(loss="squared_epsilon_insensitive"), NUMBERS),
+    "PegasosSVC": (PegasosSVC(0.05, random_state=0), TWO),
+    "KernelRidge": (KernelRidge(alpha=0.3, kernel="rbf"), NUMBERS),
+}
+# No steps to stop after, or so few that two are all.
+FINISHED = ("PegasosSVC", "KernelRidge", "LinearSVR, squared")
+every = pytest.mark.parametrize(("model", "y"), MACHINES.values(), ids=MACHINES.keys())
+
+
+@every
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_data_confirm_it_also_after_loading(model: Any, y: Any, weighted: bool, tmp_path: Path) -> None:
+    given = {"sample_weight": WEIGHTS} if weighted else {}
+    fitted = clone(model).fit(X, y, **given)
+    summula.save(fitted, tmp_path / "model.safetensors")
+    for one in (fitted, summula.load(tmp_path / "model.safetensors")):
+        certificate = one.certificate_
+        assert 0 <= certificate.gap < 0.25 * abs(certificate.primal)  # (descent of few epochs is furthest away)
+        assert certificate.verify(X, y, **given)
+        assert not certificate.verify(X + 0.2 * draws.normal(size=X.shape), y, **given)
+        assert not dataclasses.replace(certificate, primal=0.99 * certificate.primal).verify(X, y, **given)
+        if weighted:
+            assert not certificate.verify(X, y)
+
+
+@every
+def test_sparse_rows_confirm_it(model: Any, y: Any) -> None:
+    rows = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+    fitted = clone(model).fit(rows, y)
+    assert fitted.certificate_.verify(rows, y)
+    assert fitted.certificate_.verify(rows.toarray(), y)
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in FINISHED])
+def test_the_gap_bounds_the_distance_of_an_early_stop(name: str) -> None:
+    model, y = MACHINES[name]
+    best = clone(model).set_params(tol=1e-7).fit(X, y).certificate_
+    early = clone(model).set_params(max_iter=2)
+    with pytest.warns(ConvergenceWarning):
+        early.fit(X, y)
+    certificate = early.certificate_
+    slack = 1e-9 * abs(best.primal)
+    assert certificate.primal >= best.dual - slack
+    assert certificate.dual <= best.primal + slack
+    assert certificate.primal - best.primal <= certificate.gap + slack
+    assert certificate.verify(X, y)
+
+
+@pytest.mark.parametrize("name", ["SVC", "SVC, three classes", "SVR", "OneClassSVM", "LinearSVC, hinge"])
+def test_ctrl_c_keeps_the_best_point_so_far(name: str, monkeypatch: Any) -> None:
+    """The third step is interrupted: the model is that of the second one, whole and certified."""
+    from summula.core.estimator.run import Run
+    from summula.svm import solver
+
+    monkeypatch.setattr(solver, "_MOST", 5)  # steps per round
+    taken, step = [], Run.step
+
+    def counted(self: Run, task: str = "iteration") -> bool:
+        taken.append(task)
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        return step(self, task)
+
+    monkeypatch.setattr(Run, "step", counted)
+    model, y = MACHINES[name]
+    fitted = clone(model)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X, y)
+    assert len(taken) == 3
+    assert np.isfinite(fitted.certificate_.primal)
+    assert fitted.certificate_.verify(X, y)
+    assert len(fitted.predict(X)) == len(X)
+    monkeypatch.undo()
+    best = clone(model).set_params(tol=1e-6).fit(X, y).certificate_
+    assert fitted.certificate_.dual <= best.primal + 1e-9 * abs(best.primal)
+
+
+@pytest.mark.parametrize("name", ["SVC", "SVR", "OneClassSVM"])
+def test_max_time_keeps_the_best_point_so_far(name: str, monkeypatch: Any) -> None:
+    from summula.svm import solver
+
+    monkeypatch.setattr(solver, "_MOST", 5)
+    ticks = iter(range(10**9))
+    monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))
+    model, y = MACHINES[name]
+    fitted = clone(model).set_params(max_time=8.0)
+    with pytest.warns(ConvergenceWarning, match="max_time=8"):
+        fitted.fit(X, y)
+    assert fitted.certificate_.gap > 0
+    assert fitted.certificate_.verify(X, y)
+
+
+# ------------------------------------------------------------------------------------------------------------- memory
+
+MEMORY = """
+import numpy as np
+from benchmarks.memory import PeakMemory
+from summula.svm import SVC
+rng = np.random.default_rng(0)
+X = rng.normal(size=(8_000, 10))
+y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=8_000) > 0).astype(int)
+SVC(gamma=0.1, cache_size=20).fit(X[:3_000], y[:3_000])
+peak = PeakMemory()
+SVC(gamma=0.1, cache_size=20).fit(X, y)
+print(peak.bytes())
+"""
+
+
+def test_memory_is_that_of_the_cache_and_a_working_set() -> None:
+    """The matrix of 8,000 rows has 256 MB in single precision; a working set has 16."""
+    from tests.processes import run
+
+    used = run(MEMORY) / 2**20
+    assert used < 1.2 * 20 + 2 * 16
