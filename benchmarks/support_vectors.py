@@ -40,6 +40,18 @@ def squared_hinge(data: Rows, model: Any) -> float:
     return float(0.5 * (w @ w + b * b) + short @ short)
 
 
+def hinge(data: Rows, model: Any) -> float:
+    """The same with the hinge loss."""
+    w, b = model.coef_[0], float(model.intercept_[0])
+    short = np.maximum(1.0 - (2 * data.y - 1) * (data.X @ w + b), 0.0)
+    return float(0.5 * (w @ w + b * b) + short.sum())
+
+
+def _training_error(data: Rows, model: Any) -> float:
+    """The share of rows that are told wrong."""
+    return float(1.0 - model.score(data.X, data.y))
+
+
 def residual(data: Rows, model: Any) -> float:
     """How far predictions are from y - alpha c, which the equations of kernel ridge ask for."""
     some = slice(0, 500)
@@ -89,6 +101,38 @@ def _svc(name: str, title: str, shape: tuple[int, int], rounds: int, **settings:
 WORKLOADS = (
     _svc("svc-gaussian", "SVC, Gaussian kernel, C=1", (15_000, 30), 3, C=1.0, gamma=1 / 30),
     _svc("svc-large-c", "SVC, Gaussian kernel, C=100", (6_000, 10), 3, C=100.0, gamma=0.1),
+    FitWorkload(
+        name="svc-memory",
+        title="SVC, Gaussian kernel, memory with a cache of 200 MB",
+        shape=(50_000, 30),
+        quick_shape=(1_500, 5),
+        make_data=clusters,
+        contenders=(_of("summula", "summula.svm", "SVC", gamma=1 / 30, cache_size=200),),
+        quality=Quality(dual_objective, "objective", tolerance=1e-4),
+        rounds=1,
+    ),
+    FitWorkload(
+        name="svc-small",
+        title="SVC, Gaussian kernel, three classes",
+        shape=(150, 4),
+        quick_shape=(150, 4),
+        make_data=partial(classes, kinds=3),
+        contenders=(_of("summula", "summula.svm", "SVC"), _of("scikit-learn", "sklearn.svm", "SVC")),
+        quality=Quality(_training_error, "error", tolerance=1e-6),
+    ),
+    FitWorkload(
+        name="linear-svc-hinge",
+        title="LinearSVC, hinge loss",
+        shape=(50_000, 20),
+        quick_shape=(2_000, 5),
+        make_data=partial(classes, kinds=2),
+        contenders=(
+            _of("summula", "summula.svm", "LinearSVC", loss="hinge"),
+            _of("scikit-learn", "sklearn.svm", "LinearSVC", loss="hinge", max_iter=2_000),
+        ),
+        quality=Quality(hinge, "objective", tolerance=1e-3),
+        rounds=3,
+    ),
     FitWorkload(
         name="svc-predict",
         title="SVC, decision function of a machine of 6,000 rows",

@@ -503,6 +503,94 @@ def gda_against_logistic(ax: Any) -> None:
     keyed(ax)
 
 
+def _two_clouds(n: int = 60) -> tuple[Any, Any]:
+    """Two classes that overlap a little."""
+    rng = np.random.default_rng(11)
+    X = np.vstack([rng.normal([-1.0, -0.6], 0.75, (n // 2, 2)), rng.normal([1.0, 0.6], 0.75, (n // 2, 2))])
+    return X, np.repeat([0, 1], n // 2)
+
+
+def svm_slab(ax: Any) -> None:
+    """The boundary, the edges of the margin and the support vectors of a linear machine."""
+    from summula.plotting import margin_slab
+    from summula.svm import SVC
+
+    X, y = _two_clouds()
+    margin_slab(SVC(kernel="linear", C=1.0).fit(X, y), X, y, ax=ax)
+
+
+def svm_costs(ax: Any) -> None:
+    """The margins of a linear machine for a small and a large C."""
+    from summula.plotting.style import colour, dress, keyed, marker
+    from summula.svm import SVC
+
+    X, y = _two_clouds()
+    for k in (0, 1):
+        ax.plot(*X[y == k].T, marker=marker(k), ls="none", ms=4, color=colour(k), label=f"class {k}")
+    across = np.array([-3.2, 3.2])
+    for k, C in enumerate((0.02, 100.0), 2):
+        model = SVC(kernel="linear", C=C).fit(X, y)
+        (a, b), c = model.coef_[0], model.intercept_[0]
+        for edge in (-1.0, 0.0, 1.0):
+            style = "-" if edge == 0.0 else "--"
+            ax.plot(
+                across, (edge - c - a * across) / b, ls=style, lw=1.2, color=colour(k), label=f"C = {C:g}" * (not edge)
+            )
+    ax.set_xlim(-3.2, 3.2)
+    ax.set_ylim(-3.2, 3.2)
+    dress(ax, "x0", "x1", "a large C narrows the margin")
+    keyed(ax)
+
+
+def svm_gammas(ax: Any) -> None:
+    """The boundaries of Gaussian machines for three values of gamma."""
+    from summula.plotting.style import colour, dress, keyed, marker
+    from summula.svm import SVC
+
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(90, 2))
+    y = (np.hypot(*X.T) + 0.25 * rng.normal(size=90) > 1.15).astype(int)
+    for k in (0, 1):
+        ax.plot(*X[y == k].T, marker=marker(k), ls="none", ms=4, color=colour(k), label=f"class {k}")
+    line = np.linspace(-2.8, 2.8, 160)
+    grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    for k, gamma in enumerate((0.05, 0.5, 20.0), 2):
+        scores = SVC(gamma=gamma, C=10.0).fit(X, y).decision_function(grid).reshape(160, 160)
+        ax.contour(line, line, scores, levels=[0.0], colors=[colour(k)], linewidths=1.3)
+        ax.plot([], [], color=colour(k), lw=1.3, label=f"gamma = {gamma:g}")
+    dress(ax, "x0", "x1", "a large gamma follows single rows")
+    keyed(ax)
+
+
+def svm_weights(ax: Any) -> None:
+    """The constraints y w'x >= 1 of a hard margin without an intercept, and the shortest w that meets them."""
+    from summula.plotting.style import INK, colour, dress, keyed
+    from summula.svm import SVC
+
+    X = np.array([[1.0, 0.4], [0.5, 1.2], [-0.9, -0.5], [1.4, 1.1], [-0.3, -1.0]])
+    y = np.array([1, 1, -1, 1, -1])
+    model = SVC(kernel="linear", C=np.inf, fit_intercept=False, tol=1e-9).fit(X, y)
+    across = np.linspace(-0.5, 3.0, 200)
+    least = np.full(200, -np.inf)
+    for k, (row, label) in enumerate(zip(X, y, strict=True)):
+        a, b = label * row
+        edge = (1.0 - a * across) / b
+        least = np.maximum(least, edge)
+        ax.plot(
+            across, edge, lw=1.0, color=colour(k), label=f"row {k}" + (", a support vector" * (k in model.support_))
+        )
+    ax.fill_between(across, least, 3.0, color=INK, alpha=0.08, lw=0)
+    w = model.coef_[0]
+    turn = np.linspace(0.0, 2 * np.pi, 100)
+    ax.plot(np.hypot(*w) * np.cos(turn), np.hypot(*w) * np.sin(turn), color=INK, lw=0.8, ls=":")
+    ax.plot(*w, marker="o", color=INK)
+    ax.annotate("w", w + 0.06, color=INK)
+    ax.set_xlim(-0.5, 3.0)
+    ax.set_ylim(-0.5, 2.0)
+    dress(ax, "w0", "w1", "the shortest w with y w'x >= 1 for all rows")
+    keyed(ax)
+
+
 PICTURES = {
     "forest-importances": forest_importances,
     "iris-tree": iris_tree,
@@ -525,6 +613,10 @@ PICTURES = {
     "lasso-path": lasso_paths,
     "perceptron-rows": perceptron_rows,
     "perceptron-weights": perceptron_weights,
+    "svm-slab": svm_slab,
+    "svm-costs": svm_costs,
+    "svm-gammas": svm_gammas,
+    "svm-weights": svm_weights,
     "certificate-bounds": certificate_bounds,
     "certificate-coverage": certificate_coverage,
 }
