@@ -1,4 +1,4 @@
-"""Decision trees with exact thresholds, judged by rows held out."""
+"""Decision trees with exact thresholds, and boosting of such trees, judged by rows held out."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -10,6 +10,7 @@ from sklearn.metrics import mean_squared_error, roc_auc_score
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 LEAF = 20
+STAGES = 100
 TEST_ROWS = 20_000
 
 
@@ -76,7 +77,37 @@ def _workload(name: str, title: str, data: Any, kind: str, judge: Any) -> FitWor
     )
 
 
+def _fit_stages(module: str, name: str, options: dict[str, Any]) -> Callable[[], Callable[[Rows], Any]]:
+    def load() -> Callable[[Rows], Any]:
+        found = getattr(import_module(module), name)
+
+        def work(data: Rows) -> Any:
+            return found(n_estimators=STAGES, random_state=0, **options).fit(data.X, data.y)
+
+        return work
+
+    return load
+
+
+def _stages(name: str, title: str, data: Any, judge: Any, **options: Any) -> FitWorkload:
+    return FitWorkload(
+        name=f"stages-{name}",
+        title=f"{name}, {title}",
+        shape=(50_000, 20),
+        quick_shape=(2_000, 8),
+        make_data=data,
+        contenders=(
+            Contender("summula", _fit_stages("summula.ensemble", name, options)),
+            Contender("scikit-learn", _fit_stages("sklearn.ensemble", name, options)),
+        ),
+        quality=Quality(judge, "objective", tolerance=3e-3),
+    )
+
+
 WORKLOADS = (
     _workload("classes", "two classes", two_classes, "Classifier", minus_area),
     _workload("regression", "squared error", numbers, "Regressor", squared_error),
+    _stages("AdaBoostClassifier", f"{STAGES} stumps", two_classes, minus_area),
+    _stages("GradientBoostingClassifier", f"{STAGES} trees of depth 3", two_classes, minus_area),
+    _stages("GradientBoostingRegressor", f"{STAGES} trees of depth 3", numbers, squared_error),
 )

@@ -400,6 +400,61 @@ def iris_tree(ax: Any) -> None:
     DecisionTreeClassifier(max_depth=2).fit(X, names[y]).plot(ax)
 
 
+def _two_rings() -> Any:
+    """Rows of two classes that no stump tells apart."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 2))
+    return X, (X[:, 0] ** 2 + X[:, 1] ** 2 + 0.5 * rng.normal(size=400) > 1.3).astype(int)
+
+
+def ada_boost_error(ax: Any) -> None:
+    """The training error of AdaBoost and the bound on it, round by round."""
+    from summula.ensemble import AdaBoostClassifier
+    from summula.plotting.style import colour, dress, keyed
+
+    X, y = _two_rings()
+    model = AdaBoostClassifier(n_estimators=60).fit(X, y)
+    error, rounds = model.estimator_errors_, np.arange(1, len(model.estimator_errors_) + 1)
+    wrong = [1 - score for score in model.staged_score(X, y)]
+    ax.plot(rounds, np.cumprod(2 * np.sqrt(error * (1 - error))), color=colour(1), linestyle="--", label="bound")
+    ax.plot(rounds, wrong, color=colour(0), label="training error")
+    ax.set_ylim(0, 1)
+    dress(ax, "rounds", "share of rows")
+    keyed(ax)
+
+
+def ada_boost_margins(ax: Any) -> None:
+    """The distribution of the margins after a few rounds and after many."""
+    from summula.ensemble import AdaBoostClassifier
+    from summula.plotting.style import colour, keyed
+
+    X, y = _two_rings()
+    for k, rounds in enumerate((3, 20, 200)):
+        AdaBoostClassifier(n_estimators=rounds).fit(X, y).certificate_.plot(ax)
+        ax.lines[-2].set(color=colour(k), label=f"{rounds} rounds")
+    keyed(ax, corner="lower right")
+
+
+def staged_loss(ax: Any) -> None:
+    """The loss of the training rows and of fresh ones after each stage, with and without shrinkage."""
+    from sklearn.metrics import log_loss
+
+    from summula.ensemble import GradientBoostingClassifier
+    from summula.plotting.style import colour, dress, keyed
+
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1_500, 4))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=1_500) > 0).astype(int)
+    for k, rate in enumerate((1.0, 0.1)):
+        model = GradientBoostingClassifier(learning_rate=rate, n_estimators=150).fit(X[:500], y[:500])
+        fresh = [log_loss(y[500:], p) for p in model.staged_predict_proba(X[500:])]
+        ax.plot(model.train_score_ / 2, color=colour(k), linestyle="--", label=f"training rows, rate {rate:g}")
+        ax.plot(fresh, color=colour(k), label=f"fresh rows, rate {rate:g}")
+    ax.set_ylim(0, 1.2)
+    dress(ax, "stages", "log-loss")
+    keyed(ax)
+
+
 def k_means_trace(ax: Any) -> None:
     """The inertia of each pass from four random starts: it never rises, and starts end in different places."""
     from summula.cluster import KMeans
@@ -594,6 +649,9 @@ def svm_weights(ax: Any) -> None:
 PICTURES = {
     "forest-importances": forest_importances,
     "iris-tree": iris_tree,
+    "ada-boost-error": ada_boost_error,
+    "ada-boost-margins": ada_boost_margins,
+    "staged-loss": staged_loss,
     "scree": scree_plot,
     "loadings": factor_loadings,
     "k-means-trace": k_means_trace,

@@ -40,7 +40,7 @@ def assert_same_bits(a: Any, b: Any, where: str = "value") -> None:
         assert a.dtype == b.dtype, f"{where}: {a.dtype} and {b.dtype}"
         assert a.shape == b.shape, f"{where}: shapes {a.shape} and {b.shape}"
         if a.dtype == object:
-            assert a.tolist() == b.tolist(), where
+            assert_same_bits(a.tolist(), b.tolist(), where)  # labels, or estimators
         else:
             assert a.tobytes() == b.tobytes(), f"{where}: {_difference(a, b)}"
     elif sparse.issparse(a):
@@ -65,7 +65,7 @@ def assert_close(a: Any, b: Any, *, rounding: float = ROUNDING, where: str = "va
         a, b = np.asarray(a), np.asarray(b)
         assert a.shape == b.shape, f"{where}: shapes {a.shape} and {b.shape}"
         if a.dtype.kind not in "fiub":
-            assert a.tolist() == b.tolist(), where
+            assert_close(a.tolist(), b.tolist(), rounding=rounding, where=where)
             return
         largest = max(np.abs(c[np.isfinite(c)]).max(initial=0.0) for c in (a, b))
         np.testing.assert_allclose(a, b, rtol=0, atol=rounding * largest, err_msg=where)

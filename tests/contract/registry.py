@@ -19,6 +19,9 @@ from summula.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    AdaBoostClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
 )
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
@@ -109,6 +112,16 @@ FOREST: dict[str, Any] = {
     },
     "idle": ("verbose",),
 }
+GRADIENT: dict[str, tuple[Any, ...]] = {
+    "alpha": (With(0.5, loss="huber", alpha=0.9),),
+    "estimator": (Ridge(),),
+    "init": ("zero",),
+    "n_iter_no_change": (With(1, n_estimators=50, learning_rate=1.0),),
+    "subsample": (0.5,),
+    "tol": (With(10.0, n_iter_no_change=2),),
+    "validation_fraction": (With(0.4, n_iter_no_change=50),),
+}
+STAGES: dict[str, Any] = {**EXACT_TREE, "changes": {"n_estimators": (3,), "learning_rate": (0.5,)}}
 SCALER: dict[str, Any] = {"numbers": (), "scale_free": True, "additive": True}
 NAIVE_BAYES: dict[str, Any] = {
     "objective": joint_likelihood,
@@ -396,6 +409,50 @@ CASES = [
         target="three classes",
         one_class=True,
         **FOREST,
+    Case(
+        AdaBoostClassifier(n_estimators=8),
+        "classifier",
+        target="words",
+        one_class=True,
+        **{**STAGES, "grid": {"n_estimators": [2, 5]}},
+        idle=("random_state",),
+    ),
+    Case(
+        AdaBoostClassifier(n_estimators=5, learning_rate=0.5),
+        "classifier",
+        target="three classes",
+        one_class=True,
+        **{**EXACT_TREE, "grid": {"n_estimators": [2, 5]}},
+        changes={"estimator": (DecisionTreeClassifier(max_depth=2),)},
+    ),
+    Case(
+        GradientBoostingRegressor(n_estimators=8, random_state=0),
+        "regressor",
+        **{**STAGES, "changes": {**STAGES["changes"], **GRADIENT}},
+        idle=("criterion", "verbose"),
+    ),
+    Case(
+        GradientBoostingRegressor(loss="huber", learning_rate=0.5, n_estimators=6, random_state=0),
+        "regressor",
+        **EXACT_TREE,
+    ),
+    Case(
+        GradientBoostingClassifier(n_estimators=8, random_state=0),
+        "classifier",
+        target="words",
+        **{**STAGES, "changes": {**STAGES["changes"], **GRADIENT, "loss": ("exponential",)}},
+        idle=("criterion", "verbose"),
+    ),
+    Case(
+        GradientBoostingClassifier(n_estimators=3, subsample=0.7, random_state=0),
+        "classifier",
+        target="three classes",
+        **{
+            **EXACT_TREE,
+            "stochastic": True,
+            "unordered": False,
+            "scale_free": False,
+        },  # rows not drawn may be on a threshold
     ),
     Case(StandardScaler(), "transformer", **SCALER, centres=True),
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import summula
@@ -86,11 +87,14 @@ def test_teardown_comes_after_an_error_too(case: Case) -> None:
     bad[0, 0] = np.inf
     recorder = Recorder()
     model, words = clone(case.estimator).set_callbacks(recorder), "infinite"
-    if case.infinite:
-        model, words = model.set_params(monotonic_cst=[1]), "monotonic_cst has shape"  # seen once there is a source
+    if case.infinite:  # what is seen once there is a source
+        faults = {"monotonic_cst": [1], "max_features": 99, "estimator": KNeighborsClassifier()}
+        words = next(name for name in faults if name in model.get_params())
+        model.set_params(**{words: faults[words]})
+        words = words.replace("estimator", "KNeighborsClassifier")
     with pytest.raises(ValueError, match=words):
         model.fit(bad, y)
-    model.set_params(**clone(case.estimator).get_params())
+    model.set_params(**clone(case.estimator).get_params(deep=False))
     assert recorder.told[-1] == ("teardown", "fit")
     assert not fitted_attributes(model)
     assert_same_bits(fitted_attributes(case.model()), fitted_attributes(model.fit(X, y)))

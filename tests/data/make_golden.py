@@ -77,6 +77,7 @@ def models() -> Iterator[Golden]:
     yield from _mixtures(X, new)
     yield from _machines(X, y, words)
     yield from _trees(X, y, words)
+    yield from _boosted(X, y, words, new)
 
 
 def _trees(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:
@@ -91,6 +92,22 @@ def _trees(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:
     few = np.round(X / [1, 10, 100])
     few[::9, 1] = np.nan
     yield Golden("ID3Classifier", ID3Classifier(max_depth=2).fit(few, words), "predict_proba", few[:12])
+
+
+def _boosted(X: np.ndarray, y: np.ndarray, words: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
+    from summula.ensemble import AdaBoostClassifier, GradientBoostingClassifier, GradientBoostingRegressor
+    from summula.linear_model import LogisticRegression, Ridge
+
+    yield Golden("AdaBoostClassifier", AdaBoostClassifier(n_estimators=4).fit(X, words), "predict_proba", new)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    boosted = AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(scaled, words == "low")
+    yield Golden("AdaBoostClassifier-learners", boosted, "decision_function", scaled[:5])
+    regression = GradientBoostingRegressor(n_estimators=3, subsample=0.7, random_state=0).fit(X, y)
+    yield Golden("GradientBoostingRegressor", regression, "predict", new)
+    linear = GradientBoostingRegressor(estimator=Ridge(), loss="huber", n_estimators=2).fit(X, y)
+    yield Golden("GradientBoostingRegressor-learners", linear, "predict", new)
+    few = {"n_estimators": 2, "max_depth": 2}
+    yield Golden("GradientBoostingClassifier", GradientBoostingClassifier(**few).fit(X, words), "predict_proba", new)
 
 
 def _mixtures(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:

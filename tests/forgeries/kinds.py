@@ -12,8 +12,11 @@ import pandas as pd
 from summula.decomposition import PCA, FactorAnalysis
 from summula.dummy import BaselineClassifier, BaselineRegressor, DummyClassifier, DummyRegressor
 from summula.ensemble import (
+    AdaBoostClassifier,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
@@ -243,6 +246,18 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     ],
     "ExtraTreesRegressor": [lambda: _arrays(ExtraTreesRegressor(2, max_depth=3, random_state=0))],
     "ExtraTreesClassifier": [lambda: _boosted(ExtraTreesClassifier(2, max_depth=3, random_state=0), 3)],
+    "AdaBoostClassifier": [
+        lambda: _arrays(AdaBoostClassifier(n_estimators=4), "three"),
+        lambda: _with_names(AdaBoostClassifier(LogisticRegression(), n_estimators=2), "words"),
+    ],
+    "GradientBoostingRegressor": [
+        lambda: _with_names(GradientBoostingRegressor(n_estimators=4, subsample=0.6, random_state=0)),
+        lambda: _arrays(GradientBoostingRegressor(estimator=Ridge(), init=LinearRegression(), n_estimators=2)),
+    ],
+    "GradientBoostingClassifier": [
+        lambda: _arrays(GradientBoostingClassifier(n_estimators=3, init="zero"), "three"),
+        lambda: _arrays(GradientBoostingClassifier(n_estimators=3), "words"),
+    ],
     "DecisionTreeRegressor": [
         lambda: _with_names(DecisionTreeRegressor(max_depth=3)),
         lambda: _boosted(DecisionTreeRegressor(max_depth=3)),

@@ -7,16 +7,22 @@
 array([0., 1.])
 """
 
+from summula.ensemble.ada_boost_classifier import AdaBoostClassifier
 from summula.ensemble.extra_trees_classifier import ExtraTreesClassifier
 from summula.ensemble.extra_trees_regressor import ExtraTreesRegressor
+from summula.ensemble.gradient_boosting_classifier import GradientBoostingClassifier
+from summula.ensemble.gradient_boosting_regressor import GradientBoostingRegressor
 from summula.ensemble.hist_gradient_boosting_classifier import HistGradientBoostingClassifier
 from summula.ensemble.hist_gradient_boosting_regressor import HistGradientBoostingRegressor
 from summula.ensemble.random_forest_classifier import RandomForestClassifier
 from summula.ensemble.random_forest_regressor import RandomForestRegressor
 
 __all__ = [
+    "AdaBoostClassifier",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
     "RandomForestClassifier",

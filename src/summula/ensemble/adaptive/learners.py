@@ -1,0 +1,128 @@
+"""The learners of AdaBoost: fitted to the same rows again and again, with other weights.
+
+Trees are grown from columns that are sorted once; the weight of a row is all that changes from round to round. Anything
+else is cloned and fitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from summula.core.engine.random import random_bits, stream_key
+from summula.core.errors import ParameterError
+from summula.tree.decision_tree_classifier import DecisionTreeClassifier
+from summula.tree.exact.grower import ExactGrower, ExactTree
+from summula.tree.exact.pruning import prune
+from summula.tree.predictor_kernels import find_leaves
+
+__all__ = ["AnyLearner", "Learner", "TreeLearner", "is_plain_tree"]
+
+Array = NDArray[Any]
+
+
+class Learner(Protocol):
+    """What is fitted in each round."""
+
+    def fit(self, weight: Array, number: int) -> Array:
+        """Fit to weighted rows; return the code of the class predicted for each (of weight 0: any)."""
+
+    def keep(self) -> None:
+        """Add the learner fitted last to those of the model."""
+
+
+def is_plain_tree(estimator: Any) -> bool:
+    """Whether a learner is a tree that is the same for all rounds but for the weights of the rows."""
+    return estimator is None or (
+        type(estimator) is DecisionTreeClassifier
+        and estimator.class_weight is None
+        and estimator.max_time is None
+        and estimator.monotonic_cst is None
+        and isinstance(estimator.categorical_features, str)
+    )
+
+
+class TreeLearner:
+    """Trees with exact thresholds.
+
+    Parameters
+    ----------
+    prototype : DecisionTreeClassifier
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+    n_classes : int
+    seed : int
+    check : callable
+        Called now and then; may raise.
+    """
+
+    def __init__(self, prototype: Any, X: Array, codes: Array, n_classes: int, seed: int, check: Any) -> None:
+        self.prototype, self.codes, self.n_classes, self.seed = prototype, codes.astype(np.float64), n_classes, seed
+        self._X = X
+        self._grower = ExactGrower(X, np.zeros(X.shape[1], bool), check)
+        self.trees: list[ExactTree] = []
+
+    def fit(self, weight: Array, number: int) -> Array:
+        """Grow a tree."""
+        n, d = self._X.shape
+        limits = self.prototype._exact_parameters(n, d, float(weight.sum()))
+        limits = limits._replace(key=stream_key(self.seed, (number,)))
+        tree = self._grower.grow(self.codes, weight, self.n_classes, limits)
+        leaves = np.empty(n, np.int64)
+        if self.prototype.ccp_alpha > 0.0:
+            tree = prune(tree, float(self.prototype.ccp_alpha))
+            find_leaves(self._X, tree.nodes, 0, 1, leaves[:, None])
+        else:
+            found = self._grower.leaf_rows
+            leaves[:] = found.leaves[0]
+            leaves[found.rows] = np.repeat(found.leaves, np.diff(found.starts))
+        self._last = tree
+        return np.asarray(tree.values.argmax(axis=1)[leaves])
+
+    def keep(self) -> None:
+        """Add the tree grown last to the others."""
+        self.trees.append(self._last)
+
+
+class AnyLearner:
+    """Any classifier that takes weights of rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+    X : {ndarray, sparse matrix} of shape (n, d)
+    codes : ndarray of shape (n,)
+    classes : ndarray of shape (n_classes,)
+    seed : int
+    """
+
+    def __init__(self, estimator: Any, X: Any, codes: Array, classes: Array, seed: int) -> None:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            raise ParameterError(
+                f"{type(estimator).__name__} doesn't support sample_weight, by which AdaBoost tells its learners which "
+                "rows matter; take another estimator."
+            )
+        self.estimator, self._X, self._classes, self._y, self._seed = estimator, X, classes, classes[codes], seed
+        self.fitted: list[Any] = []
+
+    def fit(self, weight: Array, number: int) -> Array:
+        """Fit a clone, with a seed of its own."""
+        model = clone(self.estimator)
+        names = sorted(name for name in model.get_params() if name == "random_state" or name.endswith("__random_state"))
+        seeds = random_bits(stream_key(self._seed, (number,)), len(names)) >> np.uint64(33)
+        model.set_params(**{name: int(seed) for name, seed in zip(names, seeds, strict=True)})
+        self._last = model.fit(self._X, self._y, sample_weight=weight)
+        return predicted_codes(self._last, self._X, self._classes)
+
+    def keep(self) -> None:
+        """Add the classifier fitted last to the others."""
+        self.fitted.append(self._last)
+
+
+def predicted_codes(model: Any, X: Any, classes: Array) -> Array:
+    """Return the codes of the classes that a classifier predicts; all of them are among `classes`."""
+    return np.searchsorted(classes, np.asarray(model.predict(X)))

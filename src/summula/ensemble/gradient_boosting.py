@@ -1,0 +1,419 @@
+"""What both estimators of gradient boosting share: reading, the loop over stages, scores.
+
+The algorithm is in `stagewise/boosting.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from summula.core.data.chunks import Chunk, SparseRows
+from summula.core.engine.engine import check_watch
+from summula.core.engine.random import draw_seed
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
+from summula.core.estimator.regressor import check_one_target
+from summula.core.estimator.rows import RowFunction, RowwiseEstimator
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.dummy import DummyClassifier, DummyRegressor
+from summula.ensemble.boosting_rows import survey
+from summula.ensemble.stagewise.boosting import History, Patience, Rows, Stages
+from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
+from summula.ensemble.stagewise.losses import StageLoss
+from summula.ensemble.stopping import held_out_rows
+from summula.tree.decision_tree import SHARED_PARAMETERS as TREE_PARAMETERS
+from summula.tree.decision_tree_regressor import DecisionTreeRegressor
+from summula.tree.exact.grower import ExactTree
+from summula.tree.predictor import Nodes
+from summula.tree.predictor_kernels import add_scores, find_leaves
+from summula.tree.tables import importances_by_tree, joined_trees, tree_estimators
+
+__all__ = ["SHARED_PARAMETERS", "GradientBoosting"]
+
+Array = NDArray[Any]
+
+_share = Allowed(
+    lambda v: isinstance(v, float | np.floating) and bool(0.0 < v < 1.0), "a float in the range (0.0, 1.0)"
+)
+_fits = Allowed(lambda v: hasattr(v, "fit") and hasattr(v, "predict"), "an object implementing 'fit' and 'predict'")
+_OF_TREES = (
+    *("min_samples_split", "min_samples_leaf", "min_weight_fraction_leaf", "max_depth", "min_impurity_decrease"),
+    *("max_features", "max_leaf_nodes", "ccp_alpha"),
+)
+
+SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "learning_rate": (real(0.0),),
+    "n_estimators": (integer(1),),
+    "subsample": (real(0.0, 1.0, open_low=True),),
+    "criterion": (one_of("deprecated", "squared_error", "friedman_mse"),),
+    **{name: TREE_PARAMETERS[name] for name in _OF_TREES},
+    "init": (one_of("zero"), _fits, none),
+    "random_state": (random_state,),
+    "verbose": (integer(0), boolean),
+    "warm_start": (boolean,),
+    "validation_fraction": (_share,),
+    "n_iter_no_change": (integer(1), none),
+    "tol": (real(0.0),),
+    "estimator": (_fits, none),
+    "max_time": (none, real(0.0)),
+}
+
+
+def tree_scores(nodes: Nodes, start: Callable[[Chunk], Array], chunk: Chunk) -> Array:
+    """Return the scores of the rows of a chunk by trees, shape (rows, scores)."""
+    out = start(chunk)
+    nodes.add_scores(chunk.dense(chunk.dtype), out)
+    return out
+
+
+def learner_scores(learners: list[Any], steps: Array, start: Callable[[Chunk], Array], chunk: Chunk) -> Array:
+    """Return the scores of the rows of a chunk by any regressors."""
+    out, X = start(chunk), chunk.X
+    for t, (learner, step) in enumerate(zip(learners, steps, strict=True)):
+        out[:, t % out.shape[1]] += step * learner.predict(X)
+    return out
+
+
+def constant_start(start: Array, chunk: Chunk) -> Array:
+    """Return the same scores for all rows."""
+    return np.tile(start, (len(chunk), 1))
+
+
+def fitted_start(init: Any, loss: StageLoss, chunk: Chunk) -> Array:
+    """Return the scores that an estimator starts from."""
+    return np.ascontiguousarray(loss.scores(_predictions(init, chunk.X)).T)
+
+
+def _predictions(init: Any, X: Any) -> Any:
+    return init.predict_proba(X) if hasattr(init, "classes_") else init.predict(X)
+
+
+def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: trees or other learners, as many as stages need, of the same columns."""
+    n = model.n_estimators_ * sizes["n_scores"]
+    if (model._nodes is None) == (not model._learners):
+        return "there are either trees or other learners"
+    if len(model._steps) != n:
+        return f"there are {len(model._steps)} steps, not {n}"
+    if model._nodes is not None:
+        if model._nodes.n_trees != n:
+            return f"there are {model._nodes.n_trees} trees, not {n}"
+        if (model._nodes.category >= 0).any():
+            return "a node asks for the category of a column of numbers"
+    elif len(model._learners) != n:
+        return f"there are {len(model._learners)} learners, not {n}"
+    for learner in [*model._learners, *([] if isinstance(model.init_, str) else [model.init_])]:
+        if getattr(learner, "n_features_in_", None) != sizes["n_features"]:
+            return f"a learner does not take {sizes['n_features']} columns"
+    return None
+
+
+@schema.state(
+    _stages_agree,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    n_trees_per_iteration_=schema.Integer(1, size="n_scores"),
+    n_estimators_=schema.Integer(1),
+    max_features_=schema.Integer(1),
+    train_score_=schema.Array("float64", "n_stages", finite=False),
+    oob_scores_=schema.Maybe(schema.Array("float64", "n_stages", finite=False)),
+    oob_improvement_=schema.Maybe(schema.Array("float64", "n_stages", finite=False)),
+    init_=schema.Text("zero") | schema.Object(Estimator),
+    _nodes=schema.Object(Nodes, n_features="n_features", n_nodes="n_nodes") | None,
+    _impurity=schema.Array("float64", "n_nodes") | None,
+    _values=schema.Array("float64", "n_nodes", 1) | None,
+    _learners=schema.Items(schema.Object(Estimator)),
+    _steps=schema.Array("float64", "n_steps"),
+    _seed=schema.Integer(0, 2**32),
+)
+class GradientBoosting(RowwiseEstimator):
+    """Stages of learners that follow the negative gradient of a loss."""
+
+    _allows_nan = True
+    _streaming_alternative = "HistGradientBoostingClassifier or HistGradientBoostingRegressor"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
+
+    n_features_in_: int
+    n_estimators_: int
+    n_trees_per_iteration_: int
+    train_score_: Array
+    init_: Any
+    _nodes: Nodes | None
+    _impurity: Array | None
+    _values: Array | None
+    _learners: list[Any]
+    _steps: Array
+    _seed: int
+
+    # ---------------------------------------------------------------------------------- what subclasses say of targets
+
+    def _make_loss(self) -> StageLoss:
+        """Return the loss of the parameters and the targets."""
+        raise NotImplementedError
+
+    def _coded(self, y: Array) -> Array:
+        """Return targets as the loss takes them."""
+        return y
+
+    def _default_start(self) -> Any:
+        """Return the estimator to start from where none is given."""
+        raise NotImplementedError
+
+    def _check_rows(self, y: Array, weight: Array | None) -> None:
+        """Raise an error for targets that cannot be had."""
+
+    # -------------------------------------------------------------------------------------------------------- fitting
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a fit adds stages to those there are."""
+        return bool(self.warm_start) and hasattr(self, "n_estimators_")
+
+    @property
+    def _starts_anew(self) -> bool:
+        return not self._goes_on
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, monitor: Any) -> Any:
+        warm, before = self._goes_on, getattr(self, "classes_", None)
+        with self._fitting(X, y, sample_weight) as run:
+            if warm and before is not None and not np.array_equal(before, self.classes_):
+                raise DataError(
+                    f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
+                    "warm_start=True goes on from; give the same classes, or set warm_start=False."
+                )
+            check_one_target(run, y)
+            if warm and self.n_estimators < self.n_estimators_:
+                raise ParameterError(
+                    f"n_estimators={self.n_estimators} must be larger or equal to estimators_.shape[0]="
+                    f"{self.n_estimators_} when warm_start==True"
+                )
+            found = survey(run, np.zeros(run.source.n_features, bool), 0)
+            self._check_rows(found.y, found.weight)
+            seed = self._seed if warm else draw_seed(self.random_state)
+            chunk = run.source.chunk(0, run.source.n_rows)
+            rows = np.ascontiguousarray(chunk.dense()) if self.estimator is None else chunk.X
+            self._boost(run, rows, found.y, found.weight, seed, monitor)
+        return self
+
+    def _boost(self, run: Run, X: Any, y: Array, weight: Array | None, seed: int, monitor: Any) -> None:
+        """Divide the rows, find the start, and add stages."""
+        warm, loss, out = self._goes_on, self._make_loss(), None
+        if self.n_iter_no_change is not None:
+            out = held_out_rows(self, y, weight, seed)
+            if self._labelled and len(np.unique(y[~out])) < len(self.classes_):
+                raise DataError(
+                    "The training data after the early stopping split is missing some classes. Try using another "
+                    "random seed, or give more rows of each class."
+                )
+        kept = slice(None) if out is None else ~out
+        w = None if weight is None else weight[kept]
+        init = self.init_ if warm else self._fitted_init(X[kept], y[kept], w)
+        start = self._start_function(init, loss)
+        learnt = Rows(X[kept], self._coded(y[kept]), w, self._scores_so_far(start, X[kept]))
+        learner = self._learner(learnt, seed)
+        stages = Stages(loss, learner, learnt, float(self.learning_rate), float(self.subsample), seed)
+        held, patience = None, None
+        if out is not None:
+            held = Rows(X[out], self._coded(y[out]), None if weight is None else weight[out],
+                        self._scores_so_far(start, X[out]))  # fmt: skip
+            watched = held
+            patience = Patience(
+                int(self.n_iter_no_change), float(self.tol), lambda: loss.mean(watched.y, watched.f, watched.weight)
+            )
+        self._add_stages(run, stages, init, held, patience, monitor)
+
+    def _fitted_init(self, X: Any, y: Array, weight: Array | None) -> Any:
+        if isinstance(self.init, str):
+            return self.init
+        init = self._default_start() if self.init is None else clone(self.init)
+        if weight is not None and not has_fit_parameter(init, "sample_weight"):
+            raise ParameterError(f"The initial estimator {type(init).__name__} does not support sample weights.")
+        return init.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+
+    def _learner(self, rows: Rows, seed: int) -> Any:
+        n, d = rows.X.shape
+        if self.estimator is not None:
+            self.max_features_ = d
+            return AnyLearner(self.estimator, rows.X, rows.weight is not None, seed)
+        prototype = self._prototype()
+        limits = prototype._exact_parameters(n, d, n if rows.weight is None else float(rows.weight.sum()))
+        self.max_features_ = prototype.max_features_
+        return TreeLearner(rows.X, limits, float(self.ccp_alpha), seed, check_watch)
+
+    def _prototype(self) -> DecisionTreeRegressor:
+        return DecisionTreeRegressor(**{name: getattr(self, name) for name in _OF_TREES})
+
+    def _scores_so_far(self, start: Any, X: Any) -> Array:
+        """Return the scores of rows before the next stage, shape (n_scores, n)."""
+        scores = (self._row_scores(start) if self._goes_on else start)(_chunk_of(X))
+        return np.ascontiguousarray(scores.T)
+
+    def _add_stages(
+        self, run: Run, stages: Stages, init: Any, held: Rows | None, patience: Patience | None, monitor: Any
+    ) -> None:
+        """Add stages until there are enough, or more do not help."""
+        warm, n_scores = self._goes_on, stages.loss.n_scores
+        trees: list[Any] = []
+        if warm and self._nodes is not None:
+            trees.append(ExactTree(self._nodes, np.asarray(self._impurity), np.asarray(self._values)))
+        learners, steps = (list(self._learners), self._steps.tolist()) if warm else ([], [])
+        history = History(*(list(getattr(self, name, ())) if warm else [] for name in _HISTORY))
+        if warm and history.improvement:
+            history.out_of_bag.insert(0, history.out_of_bag[0] + history.improvement[0])
+        done = self.n_estimators_ if warm else 0
+
+        def assign() -> None:
+            self._seed, self.init_, self.n_estimators_ = stages.seed, init, done
+            self.n_trees_per_iteration_ = n_scores
+            self._nodes, self._impurity, self._values = joined_trees(trees) if trees else (None, None, None)
+            self._learners, self._steps = list(learners), np.array(steps)
+            self.train_score_ = np.array(history.train)
+            for name in ("oob_scores_", "oob_improvement_"):
+                self.__dict__.pop(name, None)
+            if history.improvement:
+                self.oob_scores_, self.oob_improvement_ = (
+                    np.array(history.out_of_bag[1:]),
+                    np.array(history.improvement),
+                )
+
+        while done < self.n_estimators:
+            for k, found in enumerate(stages.add(done, history)):
+                if isinstance(found, ExactTree):
+                    found.nodes.value[:] = stages.learning_rate * found.values[:, 0]
+                    trees.append(found)
+                    steps.append(stages.learning_rate)
+                    if held is not None:
+                        add_scores(held.X, found.nodes, 0, 1, held.f[k][:, None])
+                else:
+                    learners.append(found[0])
+                    steps.append(stages.learning_rate * found[1])
+                    if held is not None:
+                        held.f[k] += steps[-1] * found[0].predict(held.X)
+            done += 1
+            run.offer(assign)
+            if run.step() or (patience is not None and patience.is_over()):
+                break
+            if monitor is not None:
+                assign()
+                if monitor(done - 1, self, {"i": done - 1, "self": self}):
+                    break
+        assign()
+
+    # ------------------------------------------------------------------------------------------------------ predicting
+
+    def _start_function(self, init: Any, loss: StageLoss) -> Callable[[Chunk], Array]:
+        if isinstance(init, str):
+            return functools.partial(constant_start, np.zeros(loss.n_scores))
+        if isinstance(init, DummyRegressor | DummyClassifier):  # one prediction for all rows
+            row = np.zeros((1, init.n_features_in_))
+            return functools.partial(constant_start, loss.scores(_predictions(init, row))[:, 0])
+        return functools.partial(fitted_start, init, loss)
+
+    def _row_scores(self, start: Callable[[Chunk], Array]) -> RowFunction:
+        if self._nodes is None:
+            return functools.partial(learner_scores, self._learners, self._steps, start)
+        return functools.partial(tree_scores, self._nodes, start)
+
+    def _score_function(self) -> RowFunction:
+        return self._row_scores(self._start_function(self.init_, self._make_loss()))
+
+    def _staged(self, X: Any, finish: Callable[[Array], Array]) -> Iterator[Array]:
+        """Yield a function of the scores, shape (n, n_scores), after each stage."""
+        check_is_fitted(self)
+        source = self._reading(X)
+        chunk = source.chunk(0, source.n_rows)
+        out, k = self._start_function(self.init_, self._make_loss())(chunk), self.n_trees_per_iteration_
+        rows = chunk.X if self._nodes is None else chunk.dense(chunk.dtype)
+        for stage in range(self.n_estimators_):
+            if self._nodes is not None:
+                add_scores(rows, self._nodes, stage * k, (stage + 1) * k, out)
+            else:
+                for t in range(stage * k, (stage + 1) * k):
+                    out[:, t % k] += self._steps[t] * self._learners[t].predict(rows)
+            yield finish(out.copy())
+
+    def _from_scores(self, scores: Array) -> Array:
+        """Return predictions for scores, shape (n, n_scores)."""
+        raise NotImplementedError
+
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """Predictions after each stage.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+        """
+        return self._staged(X, self._from_scores)
+
+    @property
+    def estimators_(self) -> Array:
+        """The learners, shape (n_estimators_, n_trees_per_iteration_)."""
+        check_is_fitted(self)
+        if self._nodes is None or self._impurity is None or self._values is None:
+            flat = list(self._learners)
+        else:
+            table = ExactTree(self._nodes, self._impurity, self._values)
+            flat = tree_estimators(self._prototype(), table, self.n_features_in_)
+        out = np.empty(len(flat), object)
+        out[:] = flat
+        return out.reshape(self.n_estimators_, self.n_trees_per_iteration_)
+
+    @property
+    def oob_score_(self) -> float:
+        """Mean loss of the rows that the last stage did not use."""
+        if not hasattr(self, "oob_scores_"):
+            raise AttributeError("oob_score_ exists where subsample is below 1")
+        return float(self.oob_scores_[-1])
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Decrease of the squared error of the gradients by the splits on each column, as shares of all."""
+        check_is_fitted(self)
+        if self._nodes is None:
+            raise AttributeError("feature_importances_ exists for trees; here the learners are other estimators")
+        gains = importances_by_tree(self._nodes, self.n_features_in_, shares=False).sum(axis=0)
+        return np.asarray(gains / gains.sum() if gains.sum() > 0 else gains)
+
+    def apply(self, X: Any) -> Any:
+        """The leaf of each tree that rows end in.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators_, n_trees_per_iteration_) of node numbers within the tree
+        """
+        check_is_fitted(self)
+        if self._nodes is None:
+            raise AttributeError("apply exists for trees; here the learners are other estimators")
+        leaves = self._by_row(X, functools.partial(_leaves_of, self._nodes))
+        return leaves.reshape(len(leaves), self.n_estimators_, self.n_trees_per_iteration_)
+
+
+_HISTORY = ("train_score_", "oob_scores_", "oob_improvement_")
+
+
+def _chunk_of(X: Any) -> Chunk:
+    """Return rows of a fit as a chunk."""
+    n = int(X.shape[0])
+    return Chunk(X if isinstance(X, np.ndarray) else SparseRows(X, 0, n), None, None, 0, n, X.dtype)
+
+
+def _leaves_of(nodes: Nodes, chunk: Chunk) -> Array:
+    out = np.empty((len(chunk), nodes.n_trees), np.int64)
+    find_leaves(chunk.dense(chunk.dtype), nodes, 0, nodes.n_trees, out)
+    return out

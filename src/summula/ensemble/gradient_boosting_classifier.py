@@ -1,0 +1,263 @@
+"""Gradient boosting for classification, with exact trees or any other regressor.
+
+Two classes have one score; K > 2 classes have one each, whose softmax are the probabilities. The algorithm is in
+`stagewise/boosting.py`, the losses are in `stagewise/losses.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
+from summula.core.estimator.parameters import Allowed, one_of
+from summula.core.model_files import schema
+from summula.dummy import DummyClassifier
+from summula.ensemble.gradient_boosting import SHARED_PARAMETERS, GradientBoosting
+from summula.ensemble.stagewise.losses import ClassScores, MarginLoss, StageLoss
+
+__all__ = ["GradientBoostingClassifier"]
+
+Array = NDArray[Any]
+
+
+def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
+    scores = 1 if sizes["n_classes"] == 2 else sizes["n_classes"]
+    if sizes["n_scores"] != scores:
+        return f"{sizes['n_classes']} classes have {sizes['n_scores']} scores"
+    if isinstance(model.init_, str) or len(getattr(model.init_, "classes_", ())) == sizes["n_classes"]:
+        return None
+    return f"the start does not give probabilities of {sizes['n_classes']} classes"
+
+
+@schema.saved(_counts_scores, classes_=schema.Labels("n_classes"))
+class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, ScoreClassifier):
+    """Classification by stages that follow the negative gradient of a loss, with exact trees or any other regressor.
+
+    `HistGradientBoostingClassifier` is much faster on large data, takes categories, and streams.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "exponential"}, default="log_loss"
+        "log_loss" for any number of classes; "exponential", the loss of AdaBoost, for two.
+    learning_rate : float, default=0.1
+        Shrinkage applied to each stage.
+    n_estimators : int, default=100
+        Number of stages.
+    subsample : float, default=1.0
+        Share of the rows that each stage uses, drawn anew; the others give `oob_improvement_`.
+    criterion : str, default="deprecated"
+        Has no effect, as in scikit-learn: splits are those of the squared error.
+    min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_depth, min_impurity_decrease : int or float
+        Limits of the trees, as in `DecisionTreeRegressor`; `max_depth` is 3 by default.
+    init : estimator, "zero" or None, default=None
+        Where to start: by default the shares of the classes.
+    random_state : int, Generator, RandomState or None, default=None
+        For rows and columns drawn, and rows held out.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Number of columns tried at each node, drawn anew, or their share; None tries all.
+    verbose : int, default=0
+        For compatibility; use scikit-learn's callbacks for progress.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves of a tree.
+    warm_start : bool, default=False
+        Whether a fit adds stages to those of the fit before.
+    validation_fraction : float, default=0.1
+        Share of the rows held out to stop by, with `n_iter_no_change`.
+    n_iter_no_change : int or None, default=None
+        Stages without a lower loss of the rows held out after which to stop; None does not stop early.
+    tol : float, default=1e-4
+        What counts as lower.
+    ccp_alpha : float, default=0
+        Penalty per leaf; trees are pruned.
+    estimator : regressor, optional
+        What is fitted to the negative gradients instead of a tree: any regressor. Each is multiplied by the factor that
+        lowers the loss most.
+    max_time : float, optional
+        Seconds after which a fit stops with the stages it has.
+
+    Attributes
+    ----------
+    estimators_ : ndarray of shape (n_estimators_, n_trees_per_iteration_)
+        The learners.
+    n_estimators_ : int
+        Number of stages.
+    n_trees_per_iteration_ : int
+    init_ : estimator or "zero"
+        What the first stage starts from.
+    train_score_ : ndarray of shape (n_estimators_,)
+        Mean loss of the rows used, after each stage.
+    oob_scores_, oob_improvement_ : ndarray of shape (n_estimators_,)
+        Mean loss of the rows not used, after each stage, and by how much it fell; where `subsample` is below 1.
+    oob_score_ : float
+        The last of `oob_scores_`.
+    feature_importances_ : ndarray of shape (n_features,)
+        Decrease of the squared error of the gradients by the splits on each column, as shares of all.
+    max_features_ : int
+    classes_ : ndarray of shape (n_classes,)
+    n_classes_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when all columns have names.
+
+    References
+    ----------
+    Friedman, Greedy function approximation: a gradient boosting machine, Annals of Statistics 29, 2001. Hastie,
+    Tibshirani and Friedman, The Elements of Statistical Learning, 2009, chapter 10.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from summula.ensemble import GradientBoostingClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GradientBoostingClassifier(n_estimators=20).fit(X, y)
+    >>> model.predict(X[[0, 60, 120]])
+    array([0, 1, 2])
+    """
+
+    _streaming_alternative = "HistGradientBoostingClassifier"
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "loss": (one_of("log_loss", "exponential"),),
+        **SHARED_PARAMETERS,
+    }
+
+    def __init__(
+        self,
+        *,
+        loss: str = "log_loss",
+        learning_rate: float = 0.1,
+        n_estimators: int = 100,
+        subsample: float = 1.0,
+        criterion: str = "deprecated",
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_depth: int | None = 3,
+        min_impurity_decrease: float = 0.0,
+        init: Any = None,
+        random_state: Any = None,
+        max_features: Any = None,
+        verbose: int = 0,
+        max_leaf_nodes: int | None = None,
+        warm_start: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int | None = None,
+        tol: float = 1e-4,
+        ccp_alpha: float = 0.0,
+        estimator: Any = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.subsample = subsample
+        self.criterion = criterion
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_depth = max_depth
+        self.min_impurity_decrease = min_impurity_decrease
+        self.init = init
+        self.random_state = random_state
+        self.max_features = max_features
+        self.verbose = verbose
+        self.max_leaf_nodes = max_leaf_nodes
+        self.warm_start = warm_start
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.ccp_alpha = ccp_alpha
+        self.estimator = estimator
+        self.max_time = max_time
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, monitor: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data. Trees take NaN for a missing value and infinities for the outermost values of their column,
+            and hold sparse rows as dense columns.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights of rows; rows of weight 0 are left out.
+        monitor : callable, optional
+            Called after each stage with its number, the model so far and a dict; the fit ends when it returns True.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, monitor)
+
+    def _make_loss(self) -> StageLoss:
+        if len(self.classes_) == 2:
+            return MarginLoss(self.loss)
+        if self.loss == "exponential":
+            raise ParameterError(
+                f"loss='exponential' is only suitable for a binary classification problem, you have n_classes="
+                f"{len(self.classes_)}; use loss='log_loss'."
+            )
+        return ClassScores(len(self.classes_))
+
+    def _check_rows(self, y: Array, weight: Array | None) -> None:
+        if weight is not None and len(np.unique(y[weight > 0])) < 2:
+            raise DataError(
+                "y contains 1 class after sample_weight trimmed classes with zero weights, while a minimum of 2 "
+                "classes are required; give rows of another class a positive weight."
+            )
+
+    def _coded(self, y: Array) -> Array:
+        return 2.0 * y - 1.0 if len(self.classes_) == 2 else y.astype(np.intp)
+
+    def _default_start(self) -> Any:
+        return DummyClassifier()
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes."""
+        check_is_fitted(self)
+        return len(self.classes_)
+
+    def _from_scores(self, scores: Array) -> Array:
+        return np.asarray(self.classes_[self._winners(scores)])
+
+    def _probabilities(self, scores: Array) -> Array:  # type: ignore[override]
+        return super()._probabilities(2.0 * scores if self.loss == "exponential" else scores)
+
+    def _log_probabilities(self, scores: Array) -> Array:  # type: ignore[override]
+        return super()._log_probabilities(2.0 * scores if self.loss == "exponential" else scores)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """Probabilities after each stage.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._staged(X, self._probabilities)
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """Scores after each stage.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._staged(X, self._decided)

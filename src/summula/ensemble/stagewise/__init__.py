@@ -1,0 +1,5 @@
+"""Machinery of gradient boosting with exact trees, or with any other base learner.
+
+Reading order: `losses` (negative gradients, line searches in leaves), `learners` (what is fitted to the gradients),
+`boosting` (the loop over stages).
+"""

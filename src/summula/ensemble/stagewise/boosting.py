@@ -1,0 +1,119 @@
+"""Gradient boosting: descent in the space of functions.
+
+From a start f_0, stage m (Friedman 2001; Hastie, Tibshirani and Friedman 2009, algorithm 10.3)
+
+    1. draws rows, if only a share of them is used,
+    2. computes the negative gradients g_i = -dL(y_i, f)/df at f = f_{m-1}(x_i),
+    3. fits a base learner to g,
+    4. searches along it: a value for every leaf of a tree, or a factor of any other learner (`learners`),
+    5. adds it, times the learning rate, to f.
+
+Several classes have one score and one learner each. Rows that were not drawn say by how much a stage lowers the loss of
+rows that it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.engine.random import choice, stream_key
+from summula.ensemble.stagewise.learners import Stage
+from summula.ensemble.stagewise.losses import StageLoss
+
+__all__ = ["History", "Rows", "Stages"]
+
+Array = NDArray[Any]
+
+_ROWS = 1  # stream of random numbers
+
+
+class Rows(NamedTuple):
+    """Rows with targets, weights and scores, shape (n_scores, n), which are updated."""
+
+    X: Any
+    y: Array
+    weight: Array | None
+    f: Array
+
+
+class History(NamedTuple):
+    """Mean losses after each stage: of the rows used, of the others, and how much the latter fell."""
+
+    train: list[float]
+    out_of_bag: list[float]
+    improvement: list[float]
+
+
+class Stages:
+    """Adds stages.
+
+    Parameters
+    ----------
+    loss : StageLoss
+    learner : TreeLearner or AnyLearner
+    rows : Rows
+    learning_rate : float
+    subsample : float
+        Share of the rows used in a stage.
+    seed : int
+    """
+
+    def __init__(
+        self, loss: StageLoss, learner: Any, rows: Rows, learning_rate: float, subsample: float, seed: int
+    ) -> None:
+        self.loss, self.rows, self.seed, self.learning_rate = loss, rows, seed, learning_rate
+        self._learner = learner
+        n = len(rows.y)
+        self._n_used = n if subsample >= 1.0 else max(1, int(subsample * n))
+        self._weight = np.ones(n) if rows.weight is None else rows.weight
+        self._all_used = rows.weight is None
+
+    def add(self, number: int, history: History) -> list[Any]:
+        """Add a stage; return its learners, one per score."""
+        y, f, n = self.rows.y, self.rows.f, len(self.rows.y)
+        mask = np.ones(n, bool)
+        if self._n_used < n:
+            mask[:] = False
+            mask[choice(stream_key(self.seed, (_ROWS, number)), n, self._n_used)] = True
+            if not history.out_of_bag:
+                history.out_of_bag.append(self._mean(self.loss.at(y, f, self._weight), ~mask))
+        loss = self.loss.at(y, f, self._weight)
+        gradients = loss.negative_gradient(y, f)
+        stage = Stage(loss, y, f, self._weight * mask, self._all_used and self._n_used == n)
+        learners = []
+        for k, g in enumerate(gradients):
+            learner, update = self._learner.fit(stage, k, g, number * len(gradients) + k)
+            learners.append(learner)
+            f[k] += self.learning_rate * update
+        history.train.append(self._mean(loss, mask))
+        if self._n_used < n:
+            history.out_of_bag.append(self._mean(loss, ~mask))
+            history.improvement.append(history.out_of_bag[-2] - history.out_of_bag[-1])
+        return learners
+
+    def _mean(self, loss: StageLoss, mask: Array) -> float:
+        rows = slice(None) if mask.all() else mask
+        w = None if self.rows.weight is None else self._weight[rows]
+        if w is not None and not w.any():
+            return 0.0
+        return loss.mean(self.rows.y[rows], self.rows.f[:, rows], w)
+
+
+class Patience:
+    """Early stopping: whether a loss is below at least one of the last few, by more than `tol`."""
+
+    def __init__(self, patience: int, tol: float, loss: Callable[[], float]) -> None:
+        self._recent, self._tol, self._loss, self._stage = np.full(patience, np.inf), tol, loss, 0
+
+    def is_over(self) -> bool:
+        """Look at the loss after a stage; return whether to stop."""
+        value = self._loss()
+        if not (value + self._tol < self._recent).any():
+            return True
+        self._recent[self._stage % len(self._recent)] = value
+        self._stage += 1
+        return False
