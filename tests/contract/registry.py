@@ -13,15 +13,15 @@ from summula.cluster import KMeans, MiniBatchKMeans
 from summula.decomposition import PCA, FactorAnalysis
 from summula.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from summula.ensemble import (
+    AdaBoostClassifier,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
-    AdaBoostClassifier,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
 )
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
@@ -409,6 +409,7 @@ CASES = [
         target="three classes",
         one_class=True,
         **FOREST,
+    ),
     Case(
         AdaBoostClassifier(n_estimators=8),
         "classifier",
