@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks.streams import BLOCK_ROWS, Files, decode
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 CHECKED_ROWS = 5_000
+STREAM_CLASSES = 5
 
 
 class Labelled(NamedTuple):
@@ -70,7 +73,56 @@ def _workload(
     )
 
 
+# -------------------------------------------------------------------------------------------------------------- streams
+
+
+def _write(folder: Path, rows: int, columns: int) -> None:
+    """Five normal classes, uncompressed; the class is the column `y`."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    means, writer = np.random.default_rng(0).normal(0.0, 0.5, (STREAM_CLASSES, columns)), None
+    for number, start in enumerate(range(0, rows, BLOCK_ROWS)):
+        rng = np.random.default_rng([1, number])
+        n = min(BLOCK_ROWS, rows - start)
+        y = rng.integers(0, STREAM_CLASSES, n)
+        X = means[y] + rng.standard_normal((n, columns))
+        table = pa.table({**{f"x{j}": np.ascontiguousarray(column) for j, column in enumerate(X.T)}, "y": y})
+        writer = writer or parquet.ParquetWriter(folder / "rows.parquet", table.schema, compression="none")
+        writer.write_table(table, row_group_size=BLOCK_ROWS // 4)
+    assert writer is not None
+    writer.close()
+
+
+def _stream() -> Callable[[Files], Any]:
+    import summula
+    from summula.naive_bayes import GaussianNB
+
+    return lambda files: GaussianNB().fit(summula.scan(files.paths), "y")
+
+
+def distance_of_means(files: Files, model: Any) -> float:
+    """The largest distance of a class mean from that of the distribution, in standard errors of it."""
+    if isinstance(model, int):  # rows that were decoded
+        return 0.0
+    truth = np.random.default_rng(0).normal(0.0, 0.5, model.theta_.shape)
+    return float(np.abs((model.theta_ - truth) * np.sqrt(model.class_count_)[:, None]).max())
+
+
 WORKLOADS = (
+    FitWorkload(
+        name="nb-stream",
+        title="GaussianNB, 5 classes, from Parquet, uncompressed",
+        shape=(20_000_000, 20),
+        quick_shape=(20_000, 20),
+        make_data=lambda rows, columns: Files("naive-bayes", rows, columns, _write, products=False),
+        contenders=(
+            Contender("summula", _stream),
+            Contender("pyarrow, decoding alone", decode(lambda files: files.paths)),
+        ),
+        quality=Quality(distance_of_means, "error", tolerance=6.0),
+        rounds=3,
+    ),
     _workload("nb-gaussian", "GaussianNB, 5 classes", (1_000_000, 50), _clusters(5), "naive_bayes", "GaussianNB"),
     _workload(
         "nb-multinomial", "MultinomialNB, sparse, 20 classes", (200_000, 50_000), texts, "naive_bayes", "MultinomialNB"

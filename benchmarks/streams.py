@@ -185,7 +185,9 @@ def objective(files: Files, model: Any) -> float:
     return float(model.certificate_.primal)
 
 
-def _decode(paths: Callable[[Files], list[str]], **options: Any) -> Callable[[], Callable[[Files], int]]:
+def decode(paths: Callable[[Files], list[str]], **options: Any) -> Callable[[], Callable[[Files], int]]:
+    """Reading alone: every batch of some files is decoded and dropped."""
+
     def load() -> Callable[[Files], int]:
         from pyarrow.parquet import ParquetFile
 
@@ -241,7 +243,7 @@ def _parquet(compression: str, name: str) -> FitWorkload:
         make_data=partial(Files, name, write=partial(_write_parquet, compression=compression)),
         contenders=(
             Contender("summula", _fit),
-            Contender("pyarrow, decoding alone", _decode(lambda files: files.paths)),
+            Contender("pyarrow, decoding alone", decode(lambda files: files.paths)),
         ),
         quality=Quality(error, "error", tolerance=1e-9),
     )
@@ -267,7 +269,7 @@ WORKLOADS = (
         make_data=partial(Files, "stream-day", write=_write_days),
         contenders=(
             Contender("summula", _add_and_remove),
-            Contender("pyarrow, decoding it twice", _decode(lambda files: 2 * files.paths[-1:])),
+            Contender("pyarrow, decoding it twice", decode(lambda files: 2 * files.paths[-1:])),
             Contender("summula, fit to all files", _fit),
         ),
         quality=Quality(error_of_days, "error", tolerance=1e-9),
@@ -280,10 +282,10 @@ WORKLOADS = (
         make_data=partial(Files, "stream-lasso-path", write=partial(_write_parquet, compression="none")),
         contenders=(
             Contender("summula", _path),
-            Contender("pyarrow, decoding alone", _decode(lambda files: files.paths)),
+            Contender("pyarrow, decoding alone", decode(lambda files: files.paths)),
             Contender(
                 "pyarrow, decoding in small buffers",
-                _decode(lambda files: files.paths, pre_buffer=False, buffer_size=1 << 16),
+                decode(lambda files: files.paths, pre_buffer=False, buffer_size=1 << 16),
             ),
         ),
         quality=Quality(error_of_path, "error", tolerance=1e-6),

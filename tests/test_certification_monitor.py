@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtr
 from sklearn.linear_model import Perceptron
@@ -212,3 +213,19 @@ def test_what_a_threshold_refuses() -> None:
 
     with pytest.raises(ParameterError, match="Silent has neither decision_function nor predict_proba"):
         np_threshold(Silent(), X)
+
+
+def test_a_threshold_takes_rows_with_their_classes() -> None:
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(400, 2)), np.array(["a", "b"])[np.arange(400) % 2]
+    X[y == "b"] += 1
+    model = LogisticRegression().fit(X[:100], y[:100])
+    expected = np_threshold(model, X[100:][y[100:] == "a"])
+    assert np_threshold(model, X[100:], y[100:]).value == expected.value
+    named = pd.DataFrame(X, columns=["p", "q"]).assign(y=y)
+    by_name = LogisticRegression().fit(named[:100], "y")
+    assert np_threshold(by_name, named[100:], "y").value == expected.value
+    with pytest.raises(DataError, match="give the class of each row"):
+        np_threshold(model, X[100:], y[101:])
+    with pytest.raises(DataError, match="no rows of the first class"):
+        np_threshold(model, X[:10], np.repeat("b", 10))

@@ -42,11 +42,38 @@ def half_deviance(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
 
 
 def joint_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
-    """Minus the logarithm of the joint likelihood of rows and classes, with variances widened by epsilon."""
+    """Minus the logarithm of the joint likelihood of rows and classes; given priors are no part of it."""
     own = np.searchsorted(model.classes_, y)
-    widened = (model.epsilon_ / model.var_[own]).sum(axis=1) / 2
-    given = 0.0 if model.priors is None else np.log(model.class_prior_[own])  # is no part of what is minimised
-    return float(weight @ (widened + given - model.predict_joint_log_proba(X)[np.arange(len(y)), own]))
+    joint = model.predict_joint_log_proba(X)[np.arange(len(y)), own]
+    given = getattr(model, "class_prior", getattr(model, "priors", None))
+    return float(weight @ ((0.0 if given is None else np.log(given)[own]) - joint))
+
+
+def widened_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """The same, with variances widened by epsilon."""
+    widened = (model.epsilon_ / model.var_[np.searchsorted(model.classes_, y)]).sum(axis=1) / 2
+    return joint_likelihood(case, model, X, y, weight) + float(weight @ widened)
+
+
+def smoothed_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """The same, with the pseudo-counts of events; those of flags are of set and of unset ones."""
+    tables = [*model.feature_log_prob_] if isinstance(model.feature_log_prob_, list) else [model.feature_log_prob_]
+    if hasattr(model, "binarize"):
+        tables.append(np.log1p(-np.exp(tables[0])))
+    return joint_likelihood(case, model, X, y, weight) - model.alpha * float(sum(table.sum() for table in tables))
+
+
+def mixed_likelihood(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """The same of columns of all kinds."""
+    return widened_likelihood(case, model, X, y, weight) - model.alpha * float(
+        sum(table.sum() for table in model.category_log_prob_)
+    )
+
+
+def squares_within(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:
+    """The sum of the squared distances of rows from the centroids of their classes."""
+    away = X - model.centroids_[np.searchsorted(model.classes_, y)]
+    return float(weight @ (away**2).sum(axis=1))
 
 
 def machine_objective(case: Case, model: Any, X: Any, y: Any, weight: Any) -> float:

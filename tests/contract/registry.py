@@ -57,7 +57,11 @@ from tests.contract.objectives import (
     half_mean_square,
     joint_likelihood,
     machine_objective,
+    mixed_likelihood,
+    smoothed_likelihood,
     squares,
+    squares_within,
+    widened_likelihood,
 )
 
 __all__ = ["CASES", "SIZES", "Case", "Data", "chosen", "in_turn", "over", "over_frames", "over_ways", "wide_sparse"]
@@ -124,9 +128,9 @@ GRADIENT: dict[str, tuple[Any, ...]] = {
 STAGES: dict[str, Any] = {**EXACT_TREE, "changes": {"n_estimators": (3,), "learning_rate": (0.5,)}}
 SCALER: dict[str, Any] = {"numbers": (), "scale_free": True, "additive": True}
 NAIVE_BAYES: dict[str, Any] = {
-    "objective": joint_likelihood,
+    "objective": widened_likelihood,
     "exact": True,
-    "point": ("fit.theta", "fit.var"),
+    "point": ("fit.columns.theta", "fit.columns.var"),
     "numbers": ("theta_", "var_"),
     "grid": {"var_smoothing": [1e-9, 1.0]},
     "centres": True,
@@ -134,6 +138,9 @@ NAIVE_BAYES: dict[str, Any] = {
     "single": False,
 }
 DISCRETE: dict[str, Any] = {
+    "objective": smoothed_likelihood,
+    "exact": True,
+    "point": ("fit.log_p",),
     "numbers": ("feature_log_prob_",),
     "grid": {"alpha": [0.1, 10.0]},
     "additive": True,
@@ -149,6 +156,9 @@ DISCRETE: dict[str, Any] = {
     },
 }
 DISCRIMINANT: dict[str, Any] = {
+    "objective": joint_likelihood,
+    "exact": True,
+    "point": ("fit.A", "fit.means"),
     "needs_spread": True,
     "scale_free": True,
     "centres": True,
@@ -168,6 +178,8 @@ DISCRIMINANT: dict[str, Any] = {
 }
 CENTROIDS: dict[str, Any] = {
     **DISCRIMINANT,
+    "objective": squares_within,
+    "point": ("fit.centroids",),
     "scale_free": False,
     "one_class": False,
     "numbers": ("centroids_",),
@@ -519,20 +531,20 @@ CASES = [
     ),
     Case(GaussianNB(), "classifier", **NAIVE_BAYES, target="three classes", one_class=True),
     Case(GaussianNB(priors=[0.7, 0.3], var_smoothing=1e-6), "classifier", **NAIVE_BAYES, target="words"),
-    Case(BernoulliNB(binarize=1.0), "classifier", **DISCRETE, target="three classes"),
+    Case(BernoulliNB(binarize=1.0), "classifier", **{**DISCRETE, "point": ("fit.log_odds",)}, target="three classes"),
     Case(MultinomialNB(), "classifier", **DISCRETE, target="words", counts=True),
-    Case(ComplementNB(norm=True), "classifier", **DISCRETE, target="three classes", counts=True),
+    Case(ComplementNB(norm=True), "classifier", **{**DISCRETE, "objective": None}, target="three classes", counts=True),
     Case(
         CategoricalNB(min_categories=12),
         "classifier",
-        **{**DISCRETE, "numbers": ()},
+        **{**DISCRETE, "numbers": (), "point": ("fit.tables",)},
         target="two classes",
         counts=True,
     ),
     Case(
         MixedNB({0: "bernoulli"}),
         "classifier",
-        **{**NAIVE_BAYES, "objective": None, "centres": False, "changes": {"families": ("gaussian",)}},
+        **{**NAIVE_BAYES, "objective": mixed_likelihood, "centres": False, "changes": {"families": ("gaussian",)}},
         target="three classes",
         one_class=True,
     ),
@@ -546,7 +558,7 @@ CASES = [
     Case(
         LinearDiscriminantAnalysis(shrinkage="auto"),
         "classifier",
-        **{**DISCRIMINANT, "additive": False},
+        **{**DISCRIMINANT, "objective": None, "additive": False},
         grid={"solver": ["svd", "eigen"]},
         target="words",
     ),

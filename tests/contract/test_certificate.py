@@ -23,10 +23,13 @@ def scale_of(case: Case, y: Any) -> float:
 
 
 def moved(certificate: Any, field: str, change: Any) -> Any:
-    """The certificate of another point: `change` is applied to a field, or to a field of a field."""
+    """The certificate of another point: `change` is applied to a field, to a field of a field, and so on."""
     outer, _, inner = field.partition(".")
     value = getattr(certificate, outer)
-    new = dataclasses.replace(value, **{inner: change(getattr(value, inner))}) if inner else change(value)
+    if inner:
+        new = moved(value, inner, change)
+    else:
+        new = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
     return dataclasses.replace(certificate, **{outer: new})
 
 

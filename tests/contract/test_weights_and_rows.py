@@ -179,7 +179,7 @@ def test_unscaled_columns_change_no_prediction(case: Case, size: str) -> None:
 
 
 @sizes
-@over("certified")
+@over("certified", "takes_any_numbers")
 def test_unscaled_columns_reach_the_exact_optimum(case: Case, size: str) -> None:
     X, y, weight = case.data(size)
     unscaled = X * np.logspace(-6, 6, X.shape[1])

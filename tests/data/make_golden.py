@@ -78,6 +78,8 @@ def models() -> Iterator[Golden]:
     yield from _machines(X, y, words)
     yield from _trees(X, y, words)
     yield from _boosted(X, y, words, new)
+    yield from _generative(X, words, new)
+    yield from _clusters(X, new)
 
 
 def _trees(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:
@@ -143,6 +145,37 @@ def _machines(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golde
     yield Golden("RBFSampler", RBFSampler(n_components=6, random_state=0).fit(X), "transform", new)
     sketch = PolynomialCountSketch(n_components=6, coef0=1.0, random_state=0).fit(X)
     yield Golden("PolynomialCountSketch", sketch, "transform", new)
+
+
+def _generative(X: np.ndarray, words: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
+    from summula.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+    from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MixedNB, MultinomialNB
+    from summula.neighbors import NearestCentroid
+
+    gaps, counts = np.array(X), np.abs(np.round(X / X.std(axis=0)))
+    gaps[::7, 1] = np.nan
+    yield Golden("GaussianNB", GaussianNB().fit(gaps, words), "predict_joint_log_proba", gaps[:8])
+    for model in (BernoulliNB(binarize=1.0), MultinomialNB(), ComplementNB(norm=True), CategoricalNB()):
+        yield Golden(type(model).__name__, model.fit(counts, words), "predict_joint_log_proba", counts[:5])
+    rows = np.array([[1.0, 0.0, 2.0], [np.nan, 1.0, 0.0]])
+    yield Golden("MixedNB", MixedNB({2: "categorical"}).fit(counts, words), "predict_joint_log_proba", rows)
+    linear = LinearDiscriminantAnalysis(shrinkage="auto").fit(X, words)
+    yield Golden("LinearDiscriminantAnalysis", linear, "predict_joint_log_proba", new)
+    quadratic = QuadraticDiscriminantAnalysis(priors=[0.2, 0.3, 0.5]).fit(X, words)
+    yield Golden("QuadraticDiscriminantAnalysis", quadratic, "predict_joint_log_proba", new)
+    yield Golden("NearestCentroid", NearestCentroid(shrink_threshold=0.5).fit(X, words), "predict_proba", new)
+    border = NearestCentroid(adjust=True).fit(X, words == "low")
+    yield Golden("NearestCentroid-adjusted", border, "decision_function", new)
+
+
+def _clusters(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
+    from summula.cluster import KMeans, MiniBatchKMeans
+    from summula.preprocessing import KBinsDiscretizer
+
+    yield Golden("KMeans", KMeans(3, n_init=2, random_state=0).fit(X), "transform", new)
+    yield Golden("MiniBatchKMeans", MiniBatchKMeans(3, random_state=0).fit(X), "transform", new)
+    bins = KBinsDiscretizer(3, encode="ordinal", strategy="uniform").fit(X)
+    yield Golden("KBinsDiscretizer", bins, "transform", new)
 
 
 def _more_models(

@@ -191,3 +191,31 @@ def test_priors_that_do_not_sum_to_one_are_scaled_with_a_warning() -> None:
     with pytest.warns(UserWarning, match="The priors do not sum to 1 but to 2"):
         model = LinearDiscriminantAnalysis(priors=[0.5, 0.5, 1.0]).fit(X, Y)
     np.testing.assert_allclose(model.priors_, [0.25, 0.25, 0.5])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearDiscriminantAnalysis(shrinkage="auto"),
+        LinearDiscriminantAnalysis(shrinkage=0.3, priors=[0.2, 0.3, 0.5]),
+        LinearDiscriminantAnalysis("lsqr", priors=[0.2, 0.3, 0.5]),
+        LinearDiscriminantAnalysis(covariance="diag"),
+        QuadraticDiscriminantAnalysis(shrinkage="auto"),
+        QuadraticDiscriminantAnalysis(reg_param=0.2, covariance="spherical"),
+    ],
+    ids=repr,
+)
+def test_covariances_that_are_asked_for_are_certified(model: Any) -> None:
+    """Of shrunk ones, the objective is least where the model's covariance is the shrunk one of the data."""
+    model = model.fit(X, Y)
+    checked = model.certificate_.verify(X, Y)
+    assert checked
+    assert checked.gap <= 1e-12 * checked.primal
+    assert not model.certificate_.verify(X * 1.001, Y)
+
+
+def test_directions_in_which_rows_do_not_vary_are_no_part_of_a_certificate() -> None:
+    wide = np.random.default_rng(1).normal(size=(20, 50))
+    model = LinearDiscriminantAnalysis().fit(wide, np.arange(20) % 2)
+    assert model.certificate_.verify(wide, np.arange(20) % 2)
+    assert not model.certificate_.verify(wide[::-1], np.arange(20) // 3 % 2)

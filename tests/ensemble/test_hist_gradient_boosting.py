@@ -349,7 +349,7 @@ def test_importances_find_the_columns_that_matter():
     model = HistGradientBoostingRegressor().fit(X, y)
     assert set(np.argsort(model.feature_importances_)[-3:]) == {0, 1, 2}
     assert model.feature_importances_.sum() == pytest.approx(1.0)
-    assert model.importances("split").sum() == (model._nodes.column >= 0).sum()
+    assert sum(model.importances("split").values()) == (model._nodes.column >= 0).sum()
     assert model.apply(X[:5]).shape == (5, 100)
 
 

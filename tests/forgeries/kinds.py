@@ -132,6 +132,11 @@ def _with_factors(model: Any) -> Saved:
     return Saved(model.fit(X, _data().counts), X, _data().counts)
 
 
+def _with_formula(model: Any) -> Saved:
+    X = _frame()[["size", "town"]].assign(counts=_data().counts)
+    return Saved(model.fit(X), X, None)
+
+
 def _discrete(model: Any) -> Saved:
     X = _frame()[["town", "member"]]
     return Saved(model.fit(X, _data().three), X, _data().three)
@@ -173,6 +178,8 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
         lambda: _with_names(LinearRegression()),
         lambda: _two_targets(LinearRegression(positive=True)),
         lambda: _in_parts(LinearRegression()),
+        lambda: _with_factors(LinearRegression()),
+        lambda: _with_formula(LinearRegression(formula="counts ~ size * C(town)")),
     ],
     "Ridge": [lambda: _arrays(Ridge()), lambda: _two_targets(Ridge(alpha=np.array([0.1, 3.0])))],
     "RidgeCV": [
@@ -190,6 +197,7 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     "LogisticRegression": [
         lambda: _with_names(LogisticRegression(C=np.inf), "words"),
         lambda: _arrays(LogisticRegression(class_weight="balanced"), "three"),
+        lambda: _discrete(LogisticRegression()),
         lambda: _arrays(LogisticRegression(l1_ratio=1.0, C=0.3), "two"),
         lambda: Saved(
             _arrays(LogisticRegression(l1_ratio=1.0, C=0.1), "three").model.sparsify(), _data().X, _data().three

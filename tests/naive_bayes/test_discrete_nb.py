@@ -177,3 +177,37 @@ class TestMixed:
 def test_bad_input(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_the_certificate_of_complements_is_that_of_the_other_classes(norm: bool) -> None:
+    model = ComplementNB(norm=norm, alpha=0.5, class_prior=[0.2, 0.3, 0.5]).fit(COUNTS, LABELS)
+    likelihood = 0.0
+    for label in model.classes_:
+        others = COUNTS[label != LABELS].sum(axis=0) + 0.5
+        likelihood += others @ np.log(others / others.sum())
+    assert model.certificate_.primal == pytest.approx(-likelihood, rel=1e-12)
+    assert model.certificate_.verify(COUNTS, LABELS)
+    assert not model.certificate_.verify(COUNTS[1:], LABELS[1:])
+
+
+def test_the_certificate_of_a_table_with_text_is_checked_on_the_table() -> None:
+    table = pd.DataFrame({"age": COUNTS[:, 0] * 1.5, "town": np.where(COUNTS[:, 1] > 1, "Bonn", "Ulm")})
+    table.loc[3, "town"] = None
+    model = MixedNB().fit(table, LABELS)
+    assert model.certificate_.verify(table, LABELS)
+    table.loc[5, "town"] = "Ulm" if table.loc[5, "town"] == "Bonn" else "Bonn"
+    assert not model.certificate_.verify(table, LABELS)
+
+
+def test_categories_that_a_certificate_has_no_probability_for_do_not_confirm_it() -> None:
+    model = CategoricalNB().fit(COUNTS, LABELS)
+    other = COUNTS.copy()
+    other[0, 0] = COUNTS.max() + 1
+    assert not model.certificate_.verify(other, LABELS)
+
+
+def test_infinities_are_refused_by_predictions() -> None:
+    model = MixedNB().fit(COUNTS, LABELS)
+    with pytest.raises(DataError, match="Column 2 has 1 infinite value"):
+        model.predict(np.where(np.arange(6) == 2, np.inf, COUNTS[:1]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,3 +112,55 @@ def test_the_certificate_is_that_of_the_likelihood() -> None:
     assert model.certificate_.primal == pytest.approx(smoothing - likelihood, rel=1e-12)
     assert model.certificate_.verify(X, y, weight)
     assert not model.certificate_.verify(X + 0.01, y, weight)
+
+
+def with_gaps() -> tuple[Any, Any]:
+    """Rows of which a fifth of the values, and all of one row, are missing."""
+    X, y, _ = data()
+    X = np.array(X)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[0] = np.nan
+    return X, y
+
+
+def test_missing_values_are_left_out_of_their_columns() -> None:
+    X, y = with_gaps()
+    model = GaussianNB(var_smoothing=0.0).fit(X, y)
+    for k in range(4):
+        assert_allclose(model.theta_[k], np.nanmean(X[y == k], axis=0), rtol=1e-12)
+        assert_allclose(model.var_[k], np.nanvar(X[y == k], axis=0), rtol=1e-12)
+    assert_array_equal(model.class_count_, np.bincount(y))
+    assert model.certificate_.verify(X, y)
+
+
+def test_missing_values_are_integrated_out_of_densities() -> None:
+    X, y = with_gaps()
+    model = GaussianNB().fit(X, y)
+    expected = np.tile(np.log(model.class_prior_), (len(X), 1))
+    for k in range(4):
+        logs = stats.norm(model.theta_[k], np.sqrt(model.var_[k])).logpdf(X)
+        expected[:, k] += np.nansum(logs, axis=1)
+    assert_allclose(model.predict_joint_log_proba(X), expected, rtol=1e-10)
+    assert_allclose(model.predict_proba(X[:1])[0], model.class_prior_, rtol=1e-12)
+
+
+def test_a_column_missing_throughout_a_class_tells_nothing_about_it() -> None:
+    X, y = with_gaps()
+    X[y == 2, 1] = np.nan
+    model = GaussianNB(var_smoothing=0.0).fit(X, y)
+    assert model.theta_[2, 1] == pytest.approx(np.nanmean(X[:, 1]))
+    assert model.var_[2, 1] == pytest.approx(np.nanvar(X[:, 1]))
+
+
+def test_infinities_are_still_refused_in_the_fit_and_after() -> None:
+    X, y = with_gaps()
+    model = GaussianNB().fit(X, y)
+    X[3, 1] = -np.inf
+    with pytest.raises(summula.DataError, match="Column 1 has 1 infinite value"):
+        GaussianNB().fit(X, y)
+    with pytest.raises(summula.DataError, match="Column 1 has 1 infinite value"):
+        model.predict(X)
+
+
+def test_its_file_is_short() -> None:
+    assert len(Path(str(sys.modules[GaussianNB.__module__].__file__)).read_text(encoding="utf-8").splitlines()) <= 120

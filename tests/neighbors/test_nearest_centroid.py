@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -86,3 +87,15 @@ def test_sparse_rows_and_weights() -> None:
 def test_bad_input(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()
+
+
+def test_shrunken_centroids_are_certified_and_medians_are_not() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 90)
+    X = rng.normal(size=(90, 4)) + y[:, None] * [1.0, 0.0, 0.5, 0.0]
+    model = NearestCentroid(shrink_threshold=0.8).fit(X, y)
+    assert model.certificate_.verify(X, y)
+    assert not model.certificate_.verify(X + 0.01 * y[:, None], y)
+    worse = dataclasses.replace(model.certificate_.fit, deviations=model.deviations_ + 0.1)
+    assert not dataclasses.replace(model.certificate_, fit=worse).verify(X, y)
+    assert not hasattr(model.set_params(metric="manhattan", shrink_threshold=None).fit(X, y), "certificate_")

@@ -11,6 +11,7 @@ for alpha = delta = 5 %. Reference: Tong, Feng and Li (2018), the umbrella algor
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,15 +70,18 @@ class NPThreshold:
         return np.asarray(np.asarray(self._model.classes_)[above.astype(np.intp)])
 
 
-def np_threshold(model: Any, X0: Any, alpha: float = 0.05, delta: float = 0.05) -> NPThreshold:
+def np_threshold(model: Any, X: Any, y: Any = None, *, alpha: float = 0.05, delta: float = 0.05) -> NPThreshold:
     """Find the threshold at which the error rate of a classifier on its first class is at most alpha.
 
     Parameters
     ----------
     model : estimator
         A fitted binary classifier with `decision_function` or `predict_proba`.
-    X0 : {array-like, frame, sparse matrix, scan, Dask collection}
-        Held-out rows of the first class, `model.classes_[0]`.
+    X : {array-like, frame, sparse matrix, scan, Dask collection}
+        Held-out rows.
+    y : array-like of shape (n_samples,), or name of a column of X, optional
+        Their true classes: rows of the first class, `model.classes_[0]`, are used. Without it, all rows have to be of
+        that class.
     alpha : float
         Largest acceptable error rate of the first class.
     delta : float
@@ -97,7 +101,7 @@ def np_threshold(model: Any, X0: Any, alpha: float = 0.05, delta: float = 0.05) 
     >>> X, y = rng.normal(size=(2_000, 2)), np.repeat([0, 1], 1_000)
     >>> X[y == 1] += 1.0
     >>> model = LogisticRegression().fit(X[::2], y[::2])
-    >>> careful = summula.np_threshold(model, X[1::2][y[1::2] == 0], alpha=0.05)
+    >>> careful = summula.np_threshold(model, X[1::2], y[1::2], alpha=0.05)
     >>> fresh = rng.normal(size=(10_000, 2))
     >>> bool(np.mean(careful.predict(fresh) == 1) < 0.05)
     True
@@ -116,11 +120,11 @@ def np_threshold(model: Any, X0: Any, alpha: float = 0.05, delta: float = 0.05) 
             "them."
         )
     needed = math.ceil(math.log(delta) / math.log1p(-alpha))
-    n = X0.shape[0] if hasattr(X0, "shape") else len(X0)
-    if isinstance(n, int | np.integer) and n == 0:
-        raise DataError(f"X0 has no rows of the first class; {needed} are needed for alpha={alpha:g}, delta={delta:g}.")
-    found = of_blocks(lambda block, _: _scores(model, score, block), X0, None, model)
-    scores = np.sort(np.concatenate(found))
+    scores = np.sort(np.concatenate(of_blocks(functools.partial(_first_scores, model, score), X, y, model)))
+    if not len(scores):
+        raise DataError(
+            f"There are no rows of the first class; {needed} are needed for alpha={alpha:g}, delta={delta:g}."
+        )
     if np.isnan(scores).any():
         raise DataError("Some scores are NaN; a threshold needs a score for every row: check the features.")
     n = len(scores)
@@ -130,6 +134,19 @@ def np_threshold(model: Any, X0: Any, alpha: float = 0.05, delta: float = 0.05) 
             f"{n} rows of the first class are too few: alpha={alpha:g} and delta={delta:g} need at least {needed}."
         )
     return NPThreshold(float(scores[rank - 1]), score, rank, n, alpha, delta, model_hash(model), model)
+
+
+def _first_scores(model: Any, score: str, X: Any, y: Any) -> NDArray[np.float64]:
+    """The scores of the rows of the first class: of those that y says are, or of all."""
+    if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
+        return np.empty(0)
+    scores = _scores(model, score, X)
+    if y is None:
+        return scores
+    truth = np.asarray(y)
+    if truth.shape != scores.shape:
+        raise DataError(f"y has shape {truth.shape} and X has {len(scores)} rows; give the class of each row.")
+    return np.asarray(scores[truth == model.classes_[0]])
 
 
 def _scores(model: Any, score: str, X: Any) -> NDArray[np.float64]:

@@ -38,6 +38,10 @@ _TILE = 512  # rows
 _SHRINK = np.float32(1.0 - 2.0**-21)  # covers the rounding of a bound in single precision
 
 
+_NARROW = 32  # columns up to which rows are compared side by side
+_SIDE_BY_SIDE = 64  # rows
+
+
 @internal_summing_kernel
 def square_distance(x: Any, c: Any) -> float:
     """Return D of a row and a centre, equation (1)."""
@@ -264,6 +268,23 @@ def reseed(
     out : receives the sum of w D in units of 1 / scale, first without a candidate, then with each.
     Returns the largest w D.
     """
+    if X.shape[1] > _NARROW:
+        return float(_reseed_rows(X, C, first, candidates, apart, weights, scale, state, out))
+    largest, block = 0.0, np.empty((X.shape[1] + 1, _SIDE_BY_SIDE))
+    for start in range(0, len(X), _SIDE_BY_SIDE):
+        stop = min(start + _SIDE_BY_SIDE, len(X))
+        for i in range(start, stop):
+            for j in range(X.shape[1]):
+                block[j, i - start] = X[i, j]
+        largest = max(largest, _reseed_block(block, start, stop, C, first, candidates, weights, scale, state, out))
+    return largest
+
+
+@internal_kernel
+def _reseed_rows(
+    X: Any, C: Any, first: int, candidates: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any
+) -> float:
+    """The same row by row, for many columns: candidates that cannot be nearer are passed over."""
     closest, nearest = state
     largest, weighted, m = 0.0, len(weights) > 0, len(candidates)
     for i in range(len(X)):
@@ -286,6 +307,55 @@ def reseed(
                     kept = _whole(w, E, scale)
             out[1 + q] += kept
     return largest
+
+
+@internal_kernel
+def _reseed_block(
+    block: Any,
+    start: int,
+    stop: int,
+    C: Any,
+    first: int,
+    candidates: Any,
+    weights: Any,
+    scale: float,
+    state: Any,
+    out: Any,
+) -> float:
+    """The same for some rows that stand side by side, a column of `block` each: the compiler takes several at once."""
+    closest, nearest = state
+    n, E = stop - start, block[len(block) - 1]
+    for s in range(first, len(C)):
+        _distances_side_by_side(block, C[s], n, E)
+        for r in range(n):
+            if E[r] < closest[start + r] or nearest[start + r] < 0:
+                closest[start + r], nearest[start + r] = E[r], s
+    largest, weighted, base = 0.0, len(weights) > 0, 0
+    for i in range(start, stop):
+        w = weights[i] if weighted else 1.0
+        largest = max(largest, w * closest[i])
+        base += _whole(w, closest[i], scale)
+    out[0] += base
+    for q in range(len(candidates)):
+        _distances_side_by_side(block, candidates[q], n, E)
+        left = 0
+        for r in range(n):
+            w = weights[start + r] if weighted else 1.0
+            left += _whole(w, min(E[r], closest[start + r]), scale)
+        out[1 + q] += left
+    return largest
+
+
+@internal_kernel
+def _distances_side_by_side(block: Any, c: Any, n: int, E: Any) -> None:
+    """D of the first n rows of a block, which are its columns, and a centre."""
+    for r in range(n):
+        E[r] = 0.0
+    for j in range(len(c)):
+        v = c[j]
+        for r in range(n):
+            t = block[j, r] - v
+            E[r] += t * t
 
 
 @kernel

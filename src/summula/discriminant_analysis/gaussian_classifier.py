@@ -11,12 +11,16 @@ from sklearn.utils.metaestimators import available_if
 
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
-from summula.core.estimator.classifier import class_priors
+from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
+from summula.core.estimator.classifier import ComparedClassifier, GenerativeClassifier, class_priors
 from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
+from summula.core.estimator.priors import Priors
 from summula.core.estimator.run import Run
+from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped
 from summula.discriminant_analysis.class_grams import ClassFourthPowers, ClassGrams
-from summula.stats.covariance import COVARIANCES, constrained, ledoit_wolf_share, shrunk
+from summula.discriminant_analysis.gaussian_fits import CovarianceRule, deviations
+from summula.stats.covariance import COVARIANCES, ledoit_wolf_share
 
 __all__ = ["PARAMETERS", "GaussianClassifier", "whitening"]
 
@@ -41,7 +45,13 @@ def _is_additive(model: Any) -> bool:
     return True
 
 
-class GaussianClassifier(AdditiveClassifier):
+@schema.state(
+    means_=schema.Array("float64", "n_classes", "n_features"),
+    priors_=schema.Array("float64", "n_classes", low=0.0),
+    _shares=schema.Array("float64", "n_classes") | None,
+    certificate_=SAVED_CERTIFICATE,
+)
+class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClassifier):
     """Classes by normal distributions; subclasses have `priors`, `covariance` and `shrinkage`."""
 
     _accepts_sparse = False
@@ -50,6 +60,7 @@ class GaussianClassifier(AdditiveClassifier):
     priors: Any
     covariance: str
     shrinkage: Any
+    priors_: Array
     _shares: Array | None
 
     def _sums_of(self, run: Run) -> ClassGrams:
@@ -57,7 +68,7 @@ class GaussianClassifier(AdditiveClassifier):
         sums: ClassGrams = super()._sums_of(run)
         self._shares = None
         if self.shrinkage == "auto":
-            scale = self._scales(sums)
+            scale = deviations(sums)
             fourth = run.sum(Grouped(ClassFourthPowers, len(self.classes_)), (sums.mean, scale))
             self._shares = np.zeros(len(self.classes_))
             for k in np.flatnonzero(sums.weight > 0):
@@ -69,25 +80,18 @@ class GaussianClassifier(AdditiveClassifier):
     forget = available_if(_is_additive)(AdditiveClassifier.forget)
     merge = available_if(_is_additive)(AdditiveClassifier.merge)
 
-    @staticmethod
-    def _scales(sums: ClassGrams) -> Array:
-        """Standard deviations by class, 1 for constant columns: columns are standardised before they are shrunk."""
-        weight = np.where(sums.weight > 0, sums.weight, 1.0)
-        variance = np.diagonal(sums.scatter, axis1=1, axis2=2) / weight[:, None]
-        return np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)
+    def _rule(self, ridge: float = 0.0) -> CovarianceRule:
+        """How covariances follow from the sums."""
+        shares = self._shares
+        if shares is None and self.shrinkage is not None:
+            shares = np.full(len(self.classes_), float(self.shrinkage))
+        return CovarianceRule(self.covariance, shares, self.shrinkage == "auto", float(ridge))
 
-    def _class_covariances(self, sums: ClassGrams) -> Array:
-        """The covariance of each class, divided by its weight and shrunk, shape (n_classes, d, d)."""
-        weight = np.where(sums.weight > 0, sums.weight, 1.0)
-        S = sums.scatter / weight[:, None, None]
-        if self.shrinkage is None:
-            return np.asarray(S)
-        if self.shrinkage != "auto":
-            return np.stack([shrunk(one, float(self.shrinkage)) for one in S])
-        assert self._shares is not None
-        scale = self._scales(sums)
-        both = scale[:, :, None] * scale[:, None, :]
-        return np.stack([shrunk(one, s) for one, s in zip(S / both, self._shares, strict=True)]) * both
+    def _certify(self, fit: Any, sums: ClassGrams) -> None:
+        self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
+
+    def _fitted_priors(self) -> Priors:
+        return Priors(self.priors_, self.priors is None)
 
     def _checked(self, sums: ClassGrams) -> Array:
         """Priors of the classes; refuses what no model follows from."""
@@ -104,9 +108,6 @@ class GaussianClassifier(AdditiveClassifier):
             warn(f"The priors do not sum to 1 but to {given.sum():.6g}. Renormalizing", UserWarning)
             return np.asarray(given / given.sum())
         return np.array(class_priors(self, sums.weight))  # a copy: the parameter may change afterwards
-
-    def _constrained(self, S: Array) -> Array:
-        return constrained(S, self.covariance)
 
 
 def whitening(S: Array, tol: float) -> tuple[Array, float]:

@@ -31,12 +31,12 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.classifier import GenerativeClassifier
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
 from summula.core.estimator.transformer import Transformer
 from summula.core.model_files import schema
 from summula.discriminant_analysis.class_grams import ClassGrams
 from summula.discriminant_analysis.gaussian_classifier import PARAMETERS, GaussianClassifier, whitening
+from summula.discriminant_analysis.gaussian_fits import LinearFit, triangular
 
 __all__ = ["LinearDiscriminantAnalysis"]
 
@@ -46,8 +46,6 @@ _EPS = np.finfo(np.float64).eps
 
 
 @schema.saved(
-    means_=schema.Array("float64", "n_classes", "n_features"),
-    priors_=schema.Array("float64", "n_classes", low=0.0),
     xbar_=schema.Array("float64", "n_features"),
     coef_=schema.Array("float64", "n_scores", "n_features"),
     intercept_=schema.Array("float64", "n_scores", finite=False),
@@ -59,11 +57,8 @@ _EPS = np.finfo(np.float64).eps
     _whitening=schema.Array("float64", "n_features", "n_kept"),
     _log_det=schema.Real(),
     _max_components=schema.Integer(0),
-    _shares=schema.Array("float64", "n_classes") | None,
 )
-class LinearDiscriminantAnalysis(
-    ClassNamePrefixFeaturesOutMixin, GenerativeClassifier, Transformer, GaussianClassifier
-):
+class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, GaussianClassifier):
     """Linear discriminant analysis: normally distributed classes that share one covariance.
 
     Parameters
@@ -98,6 +93,8 @@ class LinearDiscriminantAnalysis(
         The directions (3), one per column.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Share of the variance between classes along each.
+    certificate_ : StatisticCertificate
+        The objective that means, covariance and priors minimise (`gaussian_fits`), and its distance from the minimum.
 
     References
     ----------
@@ -137,7 +134,7 @@ class LinearDiscriminantAnalysis(
 
     def _solve(self, sums: ClassGrams) -> None:
         some = sums.weight > 0
-        n, K = sums.weight.sum(), int(some.sum())
+        K = int(some.sum())
         if sums.count.sum() <= K:
             raise DataError(
                 f"The number of samples must be more than the number of classes: there are {int(sums.count.sum())} "
@@ -146,8 +143,8 @@ class LinearDiscriminantAnalysis(
         self.priors_ = self._checked(sums)
         self.means_, self.xbar_ = sums.mean, self.priors_ @ sums.mean
         pooled = self.solver in ("auto", "svd") and self.shrinkage is None
-        shares = sums.weight / n if pooled else self.priors_
-        S = self._constrained(np.einsum("k,kij->ij", shares, self._class_covariances(sums)))
+        rule, average = self._rule(), None if pooled else self.priors_
+        S = rule.pooled(sums, average)
         self.__dict__.pop("covariance_", None)
         if self.solver in ("lsqr", "eigen") or self.store_covariance:
             self.covariance_ = S
@@ -165,6 +162,7 @@ class LinearDiscriminantAnalysis(
         with np.errstate(invalid="ignore"):
             self.coef_ = coef[1:] - coef[:1] if two else coef
             self.intercept_ = intercept[1:] - intercept[:1] if two else intercept
+        self._certify(LinearFit(self.means_, triangular(A), self._fitted_priors(), rule, average), sums)
 
     def _name_directions(self, white: Array) -> None:
         """Name the directions (3), and how much of the variance between classes each explains."""
@@ -185,20 +183,6 @@ class LinearDiscriminantAnalysis(
 
     def _scores(self, chunk: Chunk) -> Array:
         return np.asarray(chunk.times(self._coefs.T) + self._intercepts)
-
-    def decision_function(self, X: Any) -> Any:
-        """The linear scores of the classes; of two classes the second less the first.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._by_row(X, self._score_function(), _decided)
 
     def _log_joint(self, chunk: Chunk) -> Array:
         """Equation (1) with (2)."""
@@ -250,7 +234,3 @@ class LinearDiscriminantAnalysis(
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
         origin = None if self.solver == "eigen" else self.xbar_
         out[...] = product(chunk.block(np.float64, origin), self.scalings_[:, : self._n_outputs()])
-
-
-def _decided(scores: Array) -> Array:
-    return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores

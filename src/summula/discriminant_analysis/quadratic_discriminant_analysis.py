@@ -13,22 +13,20 @@ Reference: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, s
 
 from __future__ import annotations
 
-import functools
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
-from summula.core.estimator.classifier import GenerativeClassifier
 from summula.core.estimator.parameters import Allowed, boolean, none, one_of, real
 from summula.core.model_files import schema
 from summula.discriminant_analysis.class_grams import ClassGrams
 from summula.discriminant_analysis.gaussian_classifier import PARAMETERS, GaussianClassifier
+from summula.discriminant_analysis.gaussian_fits import QuadraticFit
 
 __all__ = ["QuadraticDiscriminantAnalysis", "SingularCovarianceError"]
 
@@ -42,15 +40,12 @@ class SingularCovarianceError(DataError, linalg.LinAlgError):
 
 
 @schema.saved(
-    means_=schema.Array("float64", "n_classes", "n_features"),
-    priors_=schema.Array("float64", "n_classes", low=0.0),
     _covariances=schema.Array("float64", "n_classes", "n_features", "n_features"),
     covariance_=schema.Maybe(schema.Items(schema.Array("float64", "n_features", "n_features"), "n_classes")),
     _whitenings=schema.Array("float64", "n_classes", "n_features", "n_features"),
     _log_dets=schema.Array("float64", "n_classes"),
-    _shares=schema.Array("float64", "n_classes") | None,
 )
-class QuadraticDiscriminantAnalysis(GenerativeClassifier, GaussianClassifier):
+class QuadraticDiscriminantAnalysis(GaussianClassifier):
     """Quadratic discriminant analysis: normally distributed classes, each with its own covariance.
 
     Parameters
@@ -80,6 +75,8 @@ class QuadraticDiscriminantAnalysis(GenerativeClassifier, GaussianClassifier):
     scalings_ : list of ndarray of shape (n_features,)
         Variances along these axes.
     covariance_ : list of ndarray of shape (n_features, n_features)
+    certificate_ : StatisticCertificate
+        The objective that means, covariances and priors minimise (`gaussian_fits`), and its distance from the minimum.
 
     References
     ----------
@@ -125,13 +122,13 @@ class QuadraticDiscriminantAnalysis(GenerativeClassifier, GaussianClassifier):
                 "use LinearDiscriminantAnalysis."
             )
         self.priors_, self.means_ = self._checked(sums), sums.mean
-        covariances, d = self._class_covariances(sums), self.means_.shape[1]
+        rule, d = self._rule(self.reg_param), self.means_.shape[1]
+        covariances = rule.separate(sums)
         self._covariances = np.tile(np.eye(d), (len(self.classes_), 1, 1))
         self._whitenings, self._log_dets = np.zeros_like(self._covariances), np.zeros(len(self.classes_))
         for k in np.flatnonzero(sums.weight > 0).tolist():
-            S = (1 - self.reg_param) * self._constrained(covariances[k]) + self.reg_param * np.eye(d)
+            S = self._covariances[k] = covariances[k]
             self._check_rank(k, S)
-            self._covariances[k] = S
             scale = np.sqrt(np.diag(S))
             L = linalg.cholesky(S / np.outer(scale, scale), lower=True)
             self._whitenings[k] = linalg.solve_triangular(L, np.diag(1 / scale), lower=True).T
@@ -139,6 +136,7 @@ class QuadraticDiscriminantAnalysis(GenerativeClassifier, GaussianClassifier):
         self.__dict__.pop("covariance_", None)
         if self.store_covariance:
             self.covariance_ = list(self._covariances)
+        self._certify(QuadraticFit(self.means_, self._whitenings, self._fitted_priors(), rule), sums)
 
     @property
     def scalings_(self) -> list[Array]:
@@ -177,21 +175,6 @@ class QuadraticDiscriminantAnalysis(GenerativeClassifier, GaussianClassifier):
             joint[:, k] = constant - 0.5 * (z * z).sum(axis=1)  # (1)
         return joint
 
-    def decision_function(self, X: Any) -> Any:
-        """Log joint densities by class, without the constant d/2 log 2 pi; of two classes the second less the first.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        constant = 0.5 * self.n_features_in_ * np.log(2 * np.pi)
-        return self._by_row(X, self._score_function(), functools.partial(_decided, constant))
-
-
-def _decided(constant: float, joint: Array) -> Array:
-    return np.asarray(joint[:, 1] - joint[:, 0]) if joint.shape[1] == 2 else joint + constant
+    def _decisions(self, chunk: Chunk) -> Array:
+        """Log joint densities without the constant d/2 log 2 pi."""
+        return np.asarray(self._log_joint(chunk) + 0.5 * self.n_features_in_ * np.log(2 * np.pi))

@@ -427,8 +427,8 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
             raise DataError(f"{what} needs rows in memory: pass an array or a frame with a subset of the rows.")
         return source
 
-    def importances(self, kind: str = "gain") -> Array:
-        """Compute the importance of each column in the trees.
+    def importances(self, kind: str = "gain") -> dict[str, float]:
+        """Compute the importance of each column in the trees, by column name, in decreasing order.
 
         Parameters
         ----------
@@ -438,17 +438,20 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_features,)
+        dict of str to float
+            Columns without names are called x0, x1, ...; `feature_importances_` has shares in the order of the columns.
         """
         check_is_fitted(self)
         if kind not in ("gain", "split"):
             raise ParameterError(f"kind must be 'gain' or 'split', got {kind!r}.")
-        return self._nodes.importances(self.n_features_in_, by_gain=kind == "gain")
+        values = self._nodes.importances(self.n_features_in_, by_gain=kind == "gain")
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return {str(names[j]): float(values[j]) for j in np.argsort(-values, kind="stable")}
 
     @property
     def feature_importances_(self) -> Array:
         """Total gain of the splits on each column, normalised to sum 1."""
-        gains = self.importances("gain")
+        gains = self._nodes.importances(self.n_features_in_, by_gain=True)
         return gains / gains.sum() if gains.any() else gains
 
 

@@ -34,6 +34,8 @@ from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
+from summula.linear_model.factor_columns import FactorTerms
+from summula.linear_model.formula import TEXT, FormulaModel
 from summula.linear_model.glm.diagnostics import DiagnosedGlm
 from summula.linear_model.glm.model import relative_gap
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
@@ -52,30 +54,20 @@ Array = NDArray[Any]
 _SOLVERS = ("auto", "lbfgs", "newton-cholesky")
 _FAMILIES = ["normal", "bernoulli", "binomial", "poisson", "gamma", "inverse_gaussian", "tweedie", "negative_binomial"]
 _LINKS = ["identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared"]
-_LEVEL = schema.Text() | schema.Real() | schema.Flag()
 
 
-def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
-    levels = getattr(model, "factor_levels_", {})
-    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    if unknown := levels.keys() - set(names):
-        return f"factor_levels_ contains {min(unknown)!r}, which is not a feature"
-    terms = sizes["n_features"] + sum(len(known) - 2 for known in levels.values())
-    if sizes["n_scores"] != 1 or sizes["n_terms"] != terms:
-        return f"coef_ has {sizes['n_terms']} terms, but the features give {terms}"
-    return None
+def _one_score(model: Any, sizes: schema.Sizes) -> str | None:
+    return None if sizes["n_scores"] == 1 else f"coef_ belongs to one score, but there are {sizes['n_scores']}"
 
 
 @schema.state(
-    _counts_terms,
+    _one_score,
     coef_=schema.Array("float", "n_terms"),
     intercept_=schema.Real(),
     n_iter_=schema.Integer(0),
-    factor_levels_=schema.Maybe(schema.Dict(schema.Text(), schema.Items(_LEVEL, low=2))),
-    coef_names_=schema.Maybe(schema.Items(schema.Text(), "n_terms")),
     _shifted=schema.Maybe(schema.Flag()),
 )
-class _GlmRegressor(DiagnosedGlm, Regressor):
+class _GlmRegressor(FormulaModel, FactorTerms, DiagnosedGlm, Regressor):
     """Base class of generalised linear regressors with a family and a link."""
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
@@ -87,10 +79,11 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         "warm_start": (boolean,),
         "verbose": (boolean, integer(0)),
         "max_time": (none, real(0.0)),
+        "formula": (none, TEXT),
     }
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -98,7 +91,7 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Targets, in the support of the family.
+            Targets, in the support of the family; omitted if the formula names the target.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
         offset : array-like of shape (n_samples,), float, or name of a column of X, optional
@@ -117,11 +110,14 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
             raise ParameterError(
                 f"An exposure multiplies the mean, which needs the log link, not {link.name!r}; pass an offset instead."
             )
+        named = (X, y, sample_weight, offset, exposure)
+        design, X, y, sample_weight, offset, exposure = self._learn_formula(*named)
         rows, total = rows_and_offset(X, offset, exposure)
         with self._fitting(rows, y, sample_weight, offset=total) as run:
+            self._keep_formula(design)
             check_one_target(run, y)
-            self._note_shift(offset, exposure)
-            self.coef_names_ = run.source.names or tuple(f"x{j}" for j in range(run.source.n_features))
+            self._note_shift(*named[3:])
+            self._name_terms(run)
             problem = self._problem(run, family, link)
             self._solved(run, problem, (X, y, sample_weight, offset, exposure))
             self._quality = quality_of(run, self._fit, problem, family, link)
@@ -191,7 +187,9 @@ class _GlmRegressor(DiagnosedGlm, Regressor):
         predictor, mean = self._predictor_and_mean(None)
         return composed(mean, predictor)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> float:
         """Return D2, the fraction of the null deviance explained by the model.
 
         Parameters
@@ -305,7 +303,6 @@ class GeneralizedLinearRegressor(_GlmRegressor):
     array([ 1.1,  1.2,  5.4, 12.3])
     """
 
-    _factored = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **_GlmRegressor._parameters,
         "family": (one_of(*_FAMILIES), Allowed(lambda value: isinstance(value, Family), "a Family of summula.stats")),
@@ -331,6 +328,7 @@ class GeneralizedLinearRegressor(_GlmRegressor):
         warm_start: bool = False,
         verbose: int = 0,
         max_time: float | None = None,
+        formula: str | None = None,
     ) -> None:
         self.family = family
         self.link = link
@@ -345,6 +343,7 @@ class GeneralizedLinearRegressor(_GlmRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.max_time = max_time
+        self.formula = formula
 
     def _family_and_link(self) -> tuple[Family, Link]:
         family = family_named(self.family)
@@ -423,6 +422,7 @@ class PoissonRegressor(_GlmRegressor):
         warm_start: bool = False,
         verbose: int = 0,
         max_time: float | None = None,
+        formula: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -432,6 +432,7 @@ class PoissonRegressor(_GlmRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.max_time = max_time
+        self.formula = formula
 
     def _family_and_link(self) -> tuple[Family, Link]:
         return Poisson(), link_named("log")
@@ -501,6 +502,7 @@ class TweedieRegressor(_GlmRegressor):
         warm_start: bool = False,
         verbose: int = 0,
         max_time: float | None = None,
+        formula: str | None = None,
     ) -> None:
         self.power = power
         self.alpha = alpha
@@ -512,6 +514,7 @@ class TweedieRegressor(_GlmRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.max_time = max_time
+        self.formula = formula
 
     def _family_and_link(self) -> tuple[Family, Link]:
         family = Tweedie(float(self.power))

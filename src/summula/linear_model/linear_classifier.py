@@ -9,6 +9,7 @@ from typing import Any
 
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.model_files import schema
+from summula.linear_model.factor_columns import term_count
 from summula.linear_model.linear_predictor import LinearScores
 
 __all__ = ["LinearClassifier", "ProbabilityClassifier"]
@@ -18,8 +19,9 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     scores = 1 if sizes["n_classes"] == 2 else sizes["n_classes"]
     if sizes["n_scores"] != scores:
         return f"coef_ has {sizes['n_scores']} rows, but {sizes['n_classes']} classes need {scores}"
-    if sizes["n_terms"] != sizes["n_features"]:
-        return f"coef_ has {sizes['n_terms']} columns, but there are {sizes['n_features']} features"
+    terms = term_count(model, sizes["n_features"])
+    if sizes["n_terms"] != terms:
+        return f"coef_ has {sizes['n_terms']} columns, but the features give {terms}"
     return None
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from sklearn.base import clone
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
+from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
 from summula.linear_model.cross_validation.leave_one_out import LeftOut, leave_one_out
+from summula.linear_model.factor_columns import FactorTerms, term_count
+from summula.linear_model.formula import TEXT, FormulaModel
+from summula.linear_model.least_squares.inference import with_interval
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
 from summula.linear_model.least_squares.problem import Fit, Problem
 
@@ -24,7 +30,7 @@ __all__ = ["LinearRegression"]
     n_iter_=schema.Maybe(schema.Integer(0) | None),
     trace_=schema.Maybe(schema.Items(schema.Real(finite=False))),
 )
-class LinearRegression(LeastSquaresModel):
+class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
     """Ordinary least squares, with standard errors.
 
     If the minimiser of the (weighted) sum of squared residuals is not unique, the one of minimum norm is returned.
@@ -44,6 +50,9 @@ class LinearRegression(LeastSquaresModel):
         Whether to constrain coefficients to be non-negative.
     max_time : float, optional
         Time limit in seconds, after which the best model so far is kept.
+    formula : str, optional
+        Formula of the columns and the target, such as "lwage ~ educ + C(region) * exper"; `fit` and `predict` then take
+        a frame.
 
     Attributes
     ----------
@@ -57,6 +66,10 @@ class LinearRegression(LeastSquaresModel):
         Residual sum of squares and a bound on its suboptimality.
     n_iter_ : int or None
         Number of conjugate gradient steps, if they were used.
+    factor_levels_ : dict of str to tuple
+        Levels of text columns; the first level is the reference, and the others have one coefficient each.
+    coef_names_ : tuple of str
+        Names of the coefficients: numeric columns first, then factors level by level.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -82,6 +95,7 @@ class LinearRegression(LeastSquaresModel):
         "n_jobs": (none, integer()),
         "positive": (boolean,),
         "max_time": (none, real(0.0)),
+        "formula": (none, TEXT),
     }
 
     def __init__(
@@ -93,6 +107,7 @@ class LinearRegression(LeastSquaresModel):
         n_jobs: int | None = None,
         positive: bool = False,
         max_time: float | None = None,
+        formula: str | None = None,
     ) -> None:
         self.fit_intercept = fit_intercept
         self.copy_X = copy_X
@@ -100,9 +115,10 @@ class LinearRegression(LeastSquaresModel):
         self.n_jobs = n_jobs
         self.positive = positive
         self.max_time = max_time
+        self.formula = formula
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearRegression:
         """Fit the model.
 
         Parameters
@@ -110,7 +126,7 @@ class LinearRegression(LeastSquaresModel):
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
-            Target values.
+            Target values; omitted if the formula names the target.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
@@ -118,15 +134,25 @@ class LinearRegression(LeastSquaresModel):
         -------
         self
         """
+        design, X, y, sample_weight = self._learn_formula(X, y, sample_weight)
         with self._fitting(X, y, sample_weight) as run:
+            self._keep_formula(design)
+            self._name_terms(run)
             self._solved(run, X, y, sample_weight)
         return self
+
+    def _term_count(self, n_features: int) -> int:
+        return term_count(self, n_features)
+
+    def _paired(self, other: Any) -> tuple[Any, Any]:
+        self._check_levels(other)
+        return super()._paired(other)
 
     def _name_results(self, given: Given, problem: Problem, fit: Fit) -> None:
         super()._name_results(given, problem, fit)
         self.rank_, self.n_iter_, self.trace_ = fit.rank, fit.n_iter, fit.trace
 
-    def loo(self, X: Any, y: Any, sample_weight: Any = None) -> LeftOut:
+    def loo(self, X: Any, y: Any = None, sample_weight: Any = None) -> LeftOut:
         """Compute leave-one-out errors from leverages, without refitting.
 
         The estimator itself is not modified, and need not be fitted.
@@ -159,13 +185,54 @@ class LinearRegression(LeastSquaresModel):
                 "loo() needs an unconstrained fit: with positive=True errors cannot be computed from leverages; "
                 "use sklearn.model_selection.cross_val_predict with cv=LeaveOneOut()."
             )
-        model = clone(self).fit(X, y, sample_weight)
+        model: LinearRegression = clone(self).fit(X, y, sample_weight)
         if model._fit.half_inverse is None:
             raise ParameterError(
                 f"loo() needs the inverse of a {model.n_features_in_} x {model.n_features_in_} matrix, which is not "
                 "computed for wide sparse data; select fewer columns first."
             )
         return leave_one_out(model._second_run(X, y, sample_weight), model._fit, self.fit_intercept)
+
+    def predict(self, X: Any, interval: float | None = None) -> Any:
+        """Predict the target, optionally with prediction intervals.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        interval : float, optional
+            Probability with which the target of a new row of weight 1 lies in its interval, if errors are normal with
+            one variance: prediction +- t sqrt(s^2 (1 + h)), h the leverage of the row. Weights of the fit are taken as
+            frequencies.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets); batches for a scan, a Dask array for a Dask collection
+            With an interval, of shape (n_samples, 3): prediction, lower and upper end.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from summula.linear_model import LinearRegression
+        >>> model = LinearRegression().fit(np.array([[1.0], [2.0], [3.0], [4.0]]), [1.1, 1.9, 3.2, 3.8])
+        >>> model.predict([[2.5]], interval=0.95).round(3)
+        array([[2.5  , 1.526, 3.474]])
+        """
+        if interval is None:
+            return super().predict(X)
+        return self._by_row(X, self._interval_function(interval))
+
+    def _interval_function(self, level: float) -> RowFunction:
+        if not 0 < level < 1:
+            raise ParameterError(f"interval={level!r} is no probability between 0 and 1; give one such as 0.95.")
+        self._refuse_summary()
+        fit = self._fit
+        if not self._given.one_target:
+            raise ParameterError("Prediction intervals are for one target; fit a model for each.")
+        df = fit.weight - fit.rank - int(self.fit_intercept)
+        if df <= 0:
+            raise ParameterError("There are no residual degrees of freedom, so there are no intervals; fit more rows.")
+        half = float(special.stdtrit(df, 0.5 + level / 2)) * float(np.sqrt(fit.rss[0] / df))
+        return functools.partial(with_interval, self._row_function(), fit, self.fit_intercept, half)
 
     @property
     def singular_(self) -> NDArray[np.float64]:

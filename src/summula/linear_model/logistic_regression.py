@@ -28,6 +28,8 @@ from summula.core.estimator.parameters import (
 )
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
+from summula.linear_model.factor_columns import FactorTerms
+from summula.linear_model.formula import TEXT, FormulaModel
 from summula.linear_model.glm.inference import SummaryOptions
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmProblem
@@ -49,7 +51,7 @@ _SOLVERS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag",
 
 
 @schema.saved(n_iter_=schema.Array("int32", "n_fits", low=0))
-class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
+class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, ProbabilityClassifier, GlmModel):
     """Logistic regression classifier, fitted by penalised maximum likelihood.
 
     Parameters
@@ -84,11 +86,18 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         Maximum number of threads; None uses all.
     max_time : float, optional
         Time limit in seconds, after which the best model so far is kept.
+    formula : str, optional
+        Formula of the columns and the target, such as "y ~ age + C(region) * income"; `fit` and `predict` then take a
+        frame.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    factor_levels_ : dict of str to tuple
+        Levels of text columns; the first level is the reference, and the others have one coefficient each.
+    coef_names_ : tuple of str
+        Names of the coefficients: numeric columns first, then factors level by level.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     n_iter_ : ndarray of shape (1,)
         Number of steps over all rows.
@@ -130,6 +139,7 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         "warm_start": (boolean,),
         "n_jobs": (none, integer()),
         "max_time": (none, real(0.0)),
+        "formula": (none, TEXT),
     }
 
     def __init__(
@@ -150,6 +160,7 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         warm_start: bool = False,
         n_jobs: int | None = None,
         max_time: float | None = None,
+        formula: str | None = None,
     ) -> None:
         self.penalty = penalty
         self.C = C
@@ -166,9 +177,10 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.max_time = max_time
+        self.formula = formula
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LogisticRegression:
         """Fit the model.
 
         Parameters
@@ -176,7 +188,7 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any type.
+            Class labels of any type; omitted if the formula names the target.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
 
@@ -184,7 +196,10 @@ class LogisticRegression(SparseCoefficients, ProbabilityClassifier, GlmModel):
         -------
         self
         """
+        design, X, y, sample_weight = self._learn_formula(X, y, sample_weight)
         with self._fitting(X, y, sample_weight) as run:
+            self._keep_formula(design)
+            self._name_terms(run)
             problem = self._problem(run)
             self._solved(run, problem, (X, y, sample_weight), self.classes_)
             if not problem.penalised:

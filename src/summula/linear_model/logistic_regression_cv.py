@@ -71,6 +71,7 @@ class Path(NamedTuple):
     scores: Array
 
 
+_NOT_HERE = ("C", "l1_ratio", "warm_start", "formula")
 _BY_CLASS = schema.Dict(schema.Plain(), schema.Array("float64", "...", finite=False))
 _FITTED = schema.schema_of(LogisticRegression).fields
 
@@ -166,8 +167,9 @@ class LogisticRegressionCV(LogisticRegression):
     l1_ratio_: Any
     scores_: Any
     coefs_paths_: Any
+    _factored = False
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
-        **{k: v for k, v in LogisticRegression._parameters.items() if k not in ("C", "l1_ratio", "warm_start")},
+        **{k: v for k, v in LogisticRegression._parameters.items() if k not in _NOT_HERE},
         "penalty": (one_of("l1", "l2", "elasticnet", "deprecated"),),
         "Cs": (integer(1), array_like),
         "l1_ratios": (none, one_of("warn"), array_like),
@@ -541,7 +543,9 @@ class LogisticRegressionCV(LogisticRegression):
         self.coefs_paths_ = dict(zip(labels, of_class, strict=True))
         self.n_iter_ = each
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None, **params: Any
+    ) -> float:
         """Return the score according to `scoring`, by default the accuracy.
 
         Parameters

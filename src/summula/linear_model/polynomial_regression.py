@@ -26,7 +26,7 @@ from summula.core.data.sources import MappedSource, Source
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import as_source, raise_if_overflowing
+from summula.core.estimator.validation import raise_if_overflowing
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
@@ -242,9 +242,8 @@ class PolynomialRegression(LeastSquaresModel):
         one = np.ndim(self.coef_) == 1
         return functools.partial(_values, lift, self._fit.coef, intercept, np.asarray(self.coef_).dtype, one)
 
-    def _second_run(self, X: Any, y: Any, sample_weight: Any) -> Run:
-        source = as_source(self, X, y, sample_weight, needs_y=True, reset=False, accept_sparse=False)
-        return Run(self, _lifted(source, self._centre, self._scale, self.degree, self.interaction_only), quiet=True)
+    def _fitted_columns(self, source: Source) -> Source:
+        return _lifted(source, self._centre, self._scale, self.degree, self.interaction_only)
 
 
 def _values(lift: Any, coef: Array, intercept: Array, dtype: Any, one: bool, chunk: Chunk) -> Array:

@@ -20,6 +20,7 @@ from summula.core.estimator.parameters import Allowed, none, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.naive_bayes.class_totals import ClassTotals, Flags, as_flags
+from summula.naive_bayes.count_fits import BernoulliFit
 from summula.naive_bayes.discrete_nb import PARAMETERS, CountNB
 
 __all__ = ["BernoulliNB"]
@@ -49,6 +50,8 @@ class BernoulliNB(CountNB):
     classes_, class_count_, class_log_prior_ : ndarray of shape (n_classes,)
     feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
         How often each flag is set, and the log of its probability, in each class.
+    certificate_ : StatisticCertificate
+        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     References
     ----------
@@ -92,6 +95,9 @@ class BernoulliNB(CountNB):
         with np.errstate(divide="ignore", invalid="ignore"):
             total = np.log(sums.weight[:, None] + 2 * alpha)
             self.feature_log_prob_ = np.log(sums.total + alpha) - total
+            log_odds = np.log(sums.total + alpha) - np.log(sums.weight[:, None] - sums.total + alpha)
+        threshold = self._counted().threshold
+        self._certify(BernoulliFit(log_odds, self._by_column(alpha), self._fitted_priors(), threshold), sums)
 
     def _log_joint(self, chunk: Chunk) -> Array:
         self._check_threshold(chunk.is_sparse)

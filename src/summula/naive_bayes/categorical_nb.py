@@ -7,7 +7,6 @@ With N_kjc the weight of the rows of class k whose column j holds category c, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,27 +16,13 @@ from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError, RowError
 from summula.core.estimator.parameters import Allowed, array_like, integer, none
 from summula.core.model_files import schema
-from summula.naive_bayes.category_counts import CategoryCounts, check_categories
+from summula.naive_bayes.category_counts import Categorical, CategoryCounts, check_categories
+from summula.naive_bayes.count_fits import CategoricalFit
 from summula.naive_bayes.discrete_nb import PARAMETERS, DiscreteNB
 
 __all__ = ["CategoricalNB"]
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Categories:
-    """The statistic of columns of categories."""
-
-    def map_groups(self, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Any) -> CategoryCounts:
-        """The counts of one chunk."""
-        values = chunk.block(np.float64)
-        if np.isinf(values).any() or np.isnan(values).any():  # shown in the sums, and located there
-            return CategoryCounts.of(
-                np.zeros((len(values), values.shape[1])), codes, np.full(len(values), np.nan), n_groups
-            )
-        check_categories(values, chunk.start, lambda j: f"column {j}", n_groups, "CategoricalNB")
-        return CategoryCounts.of(values, codes, chunk.weight, n_groups)
 
 
 def _tables_rule(model: Any, sizes: schema.Sizes) -> str | None:
@@ -78,6 +63,8 @@ class CategoricalNB(DiscreteNB):
     category_count_, feature_log_prob_ : list of ndarray of shape (n_classes, n_categories of the column)
         How often each category occurs, and its log probability, in each class; one table per column.
     n_categories_ : ndarray of shape (n_features,)
+    certificate_ : StatisticCertificate
+        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     Examples
     --------
@@ -105,8 +92,8 @@ class CategoricalNB(DiscreteNB):
         self.alpha, self.force_alpha, self.fit_prior, self.class_prior = alpha, force_alpha, fit_prior, class_prior
         self.min_categories = min_categories
 
-    def _counted(self) -> _Categories:
-        return _Categories()
+    def _counted(self) -> Categorical:
+        return Categorical()
 
     def _solve(self, sums: CategoryCounts) -> None:
         self._name_priors(sums.weight)
@@ -122,6 +109,7 @@ class CategoricalNB(DiscreteNB):
             for counts, a in zip(self.category_count_, alpha, strict=True):
                 smoothed = counts + a
                 self.feature_log_prob_.append(np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True)))
+        self._certify(CategoricalFit(tuple(self.feature_log_prob_), np.array(alpha), self._fitted_priors()), sums)
 
     def _least(self) -> Any:
         if self.min_categories is None:

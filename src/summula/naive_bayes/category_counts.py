@@ -16,11 +16,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.chunks import Chunk
 from summula.core.errors import RowError
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 
-__all__ = ["CategoryCounts", "check_categories"]
+__all__ = ["Categorical", "CategoryCounts", "check_categories"]
 
 Array = NDArray[np.float64]
 
@@ -83,6 +84,21 @@ class CategoryCounts(Sum):
         width = max(self.total.shape[2], other.total.shape[2])
         total = plus(_widened(self.total, width), _widened(other.total, width))
         return type(self)(plus(self.count, other.count), plus(self.weight, other.weight), total)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """The statistic of columns of categories."""
+
+    def map_groups(self, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Any) -> CategoryCounts:
+        """The counts of one chunk."""
+        values = chunk.block(np.float64)
+        if np.isinf(values).any() or np.isnan(values).any():  # shown in the sums, and located there
+            return CategoryCounts.of(
+                np.zeros((len(values), values.shape[1])), codes, np.full(len(values), np.nan), n_groups
+            )
+        check_categories(values, chunk.start, lambda j: f"column {j}", n_groups, "CategoricalNB")
+        return CategoryCounts.of(values, codes, chunk.weight, n_groups)
 
 
 def _widened(total: Array, width: int) -> Array:

@@ -18,6 +18,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.estimator.parameters import Allowed, boolean
 from summula.core.model_files import schema
 from summula.naive_bayes.class_totals import ClassTotals, Counts
+from summula.naive_bayes.count_fits import ComplementFit
 from summula.naive_bayes.discrete_nb import PARAMETERS, CountNB
 
 __all__ = ["ComplementNB"]
@@ -49,6 +50,8 @@ class ComplementNB(CountNB):
         Sums of columns, and weights of the score, by class.
     feature_all_ : ndarray of shape (n_features,)
         Sums of columns over all rows.
+    certificate_ : StatisticCertificate
+        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     References
     ----------
@@ -82,10 +85,12 @@ class ComplementNB(CountNB):
     def _solve(self, sums: ClassTotals) -> None:
         self._name_priors(sums.weight)
         self.feature_count_, self.feature_all_ = sums.total, sums.total.sum(axis=0)
-        others = self.feature_all_ + self._smoothing() - sums.total
+        alpha = self._smoothing()
+        others = self.feature_all_ + alpha - sums.total
         with np.errstate(divide="ignore", invalid="ignore"):
             c = np.log(others / others.sum(axis=1, keepdims=True))
             self.feature_log_prob_ = c / c.sum(axis=1, keepdims=True) if self.norm else -c
+        self._certify(ComplementFit(c, self._by_column(alpha), self._fitted_priors()), sums)
 
     def _log_joint(self, chunk: Chunk) -> Array:
         scores = self._linear(chunk, self.feature_log_prob_)

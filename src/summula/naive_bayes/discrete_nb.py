@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
+from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier
 from summula.core.estimator.parameters import Allowed, array_like, boolean, none, real
+from summula.core.estimator.priors import Priors
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped
@@ -36,6 +38,7 @@ PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 @schema.state(
     class_count_=schema.Array("float64", "n_classes"),
     class_log_prior_=schema.Array("float64", "n_classes", finite=False),
+    certificate_=SAVED_CERTIFICATE,
 )
 class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
     """Naive Bayes of discrete columns; subclasses have `alpha`, `force_alpha`, `fit_prior` and `class_prior`."""
@@ -93,6 +96,14 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
     def _name_priors(self, weight: Array) -> None:
         self.class_count_, self.class_log_prior_ = np.array(weight), self._log_priors(weight)
 
+    def _fitted_priors(self) -> Priors:
+        """The probabilities of the classes, and whether they were estimated."""
+        return Priors(np.exp(self.class_log_prior_), self.class_prior is None and self.fit_prior)
+
+    def _certify(self, fit: Any, sums: Any) -> None:
+        """Name the certificate of the numbers of this model."""
+        self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on the numbers of scikit-learn's checks, which are no counts
@@ -105,6 +116,9 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
 )
 class CountNB(DiscreteNB):
     """Naive Bayes whose log probabilities are linear in the columns."""
+
+    def _by_column(self, alpha: Any) -> Array:
+        return np.full(self.n_features_in_, alpha)
 
     def _linear(self, chunk: Chunk, B: Array) -> Array:
         """X B' for a table of one row per class."""

@@ -15,106 +15,41 @@ out of a product of independent ones leaves the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
+from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.additive import AdditiveClassifier
+from summula.core.estimator.additive import AdditiveClassifier, sums_by_class
+from summula.core.estimator.certificates import StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier, class_priors
 from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of, real
-from summula.core.estimator.run import Run
+from summula.core.estimator.priors import Priors
+from summula.core.estimator.run import Run, Unnamed
+from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
-from summula.core.numerics.grouped import Grouped, group_totals, memberships
-from summula.core.numerics.statistics import Moments
-from summula.core.numerics.sums import Sum
-from summula.naive_bayes.category_counts import CategoryCounts, check_categories
+from summula.naive_bayes.count_fits import objective_of_tables, tables_rule
+from summula.naive_bayes.mixed_sums import FAMILIES, Mixed, MixedSums, split_columns
+from summula.naive_bayes.normal_columns import NormalColumns
 from summula.tree.categories import Categories, check_kinds, coded_array
 
-__all__ = ["MixedNB", "MixedSums"]
+__all__ = ["MixedCertificate", "MixedFit", "MixedNB"]
 
 Array = NDArray[np.float64]
 
-FAMILIES = ("gaussian", "bernoulli", "categorical")
-_TINY = np.finfo(np.float64).tiny
 
-
-@schema.saved(
-    moments=schema.Object(Moments, n_features="n_gaussian", n_groups="n_groups"),
-    counts=schema.Object(CategoryCounts, n_groups="n_groups"),
-)
-@dataclass(frozen=True)
-class MixedSums(Sum):
-    """Moments of the columns of numbers and counts of those of categories, by class."""
-
-    moments: Moments
-    counts: CategoryCounts
-
-    def merge(self, other: Self) -> Self:
-        """The sums of both sets of rows together."""
-        return type(self)(self.moments.merge(other.moments), self.counts.merge(other.counts))
-
-    def unmerge(self, other: Self) -> Self:
-        """The sums of these rows without those of `other`."""
-        return type(self)(self.moments.unmerge(other.moments), self.counts.unmerge(other.counts))
-
-    @property
-    def count(self) -> NDArray[np.int64]:
-        """Number of rows by class."""
-        return self.counts.count
-
-    @property
-    def weight(self) -> Array:
-        """Weight of the rows by class."""
-        return self.counts.weight
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, of all classes together."""
-        return self.counts.n_rows
-
-
-@dataclass(frozen=True)
-class _Mixed:
-    """The statistic; `families` has the number of a family for each column."""
-
-    families: tuple[int, ...]
-
-    def map_groups(self, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> MixedSums:
-        """The sums of one chunk; `params` are origins of the columns of numbers."""
-        numbers, categories = split_columns(chunk.block(np.float64), self.families)
-        weight = chunk.weight
-        if np.isinf(numbers).any() or np.isinf(categories).any():  # shown in the sums, and located there
-            categories, weight = np.full(categories.shape, np.nan), np.full(len(chunk), np.nan)
-        check_categories(categories, chunk.start, lambda j: f"column {self._place(j)}", n_groups, "MixedNB")
-        counts = CategoryCounts.of(categories, codes, weight, n_groups)
-        seen = ~np.isnan(numbers)
-        origin = np.ascontiguousarray(np.broadcast_to(params, (n_groups, numbers.shape[1])))
-        filled = np.where(seen, numbers, origin[np.maximum(codes, 0)])
-        total, square = group_totals(np.ascontiguousarray(filled), codes, chunk.weight, origin)
-        known = aligned(seen, np.float64)
-        of_rows = np.asarray(memberships(codes, None, n_groups) @ known).astype(np.int64)
-        weights = np.asarray(memberships(codes, chunk.weight, n_groups) @ known)
-        return MixedSums(Moments(of_rows, weights, origin, total, square), counts)
-
-    def _place(self, j: int) -> int:
-        return int(np.flatnonzero(np.asarray(self.families) > 0)[j])
-
-
-def split_columns(X: Array, families: Any) -> tuple[Array, Array]:
-    """Columns of numbers, and columns of categories with flags as 0 and 1."""
-    kinds = np.asarray(families)
-    categories = X[:, kinds > 0]
-    flags = kinds[kinds > 0] == FAMILIES.index("bernoulli")
-    if flags.any():
-        some = categories[:, flags]
-        categories[:, flags] = np.where(np.isfinite(some), some > 0, some)
-    return X[:, kinds == 0], categories
+def _fit_rule(fit: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: as many columns of each kind as there are families of it."""
+    if fit.columns.theta.shape[1] != fit.families.count(0):
+        return "columns must have as many columns as families are 0"
+    if len(fit.tables) != len(fit.families) - fit.families.count(0):
+        return "tables must be as many as there are columns of categories"
+    return tables_rule(fit, sizes)
 
 
 def _families_rule(model: Any, sizes: schema.Sizes) -> str | None:
@@ -131,6 +66,54 @@ def _families_rule(model: Any, sizes: schema.Sizes) -> str | None:
 
 
 @schema.saved(
+    _fit_rule,
+    columns=schema.Object(NormalColumns, n_classes="n_classes"),
+    tables=schema.Items(schema.Array("float64", "...", finite=False)),
+    alpha=schema.Real(0.0),
+    families=schema.Items(schema.Integer(0, len(FAMILIES) - 1), "n_features"),
+    priors=schema.Object(Priors, n_classes="n_classes"),
+)
+@dataclass(frozen=True)
+class MixedFit:
+    """The numbers of a model: means and variances, tables of log probabilities, pseudo-count, families, priors."""
+
+    columns: NormalColumns
+    tables: tuple[Array, ...]
+    alpha: float
+    families: tuple[int, ...]
+    priors: Priors
+
+    @property
+    def statistic(self) -> Mixed:
+        """What is summed."""
+        return Mixed(self.families)
+
+    def objective(self, sums: MixedSums) -> tuple[float, float]:
+        """The negative log-likelihood of rows and classes with that of the pseudo-counts, and its gap."""
+        value, gap = self.columns.objective(sums.moments)
+        alpha = np.full(len(self.tables), self.alpha)
+        more, further = objective_of_tables(sums.counts.total, self.tables, alpha)
+        return self.priors.added((value + more, gap + further), sums.weight)
+
+
+@schema.saved(
+    fit=schema.Object(MixedFit, n_classes="n_classes", n_features="n_features"),
+    levels=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
+)
+@dataclass(frozen=True)
+class MixedCertificate(StatisticCertificate):
+    """The certificate of a model whose columns of text are codes of `levels`."""
+
+    levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        categories = Categories("the certificate", self.levels)
+        labels = Labels("the certificate", self.classes)
+        X = coded_array(X, categories)
+        return as_source(Unnamed(), X, y, sample_weight, needs_y=True, labels=labels, factors=categories)
+
+
+@schema.saved(
     _families_rule,
     families_=schema.Items(schema.Text(*FAMILIES), "n_features"),
     category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
@@ -140,6 +123,7 @@ def _families_rule(model: Any, sizes: schema.Sizes) -> str | None:
     var_=schema.Array("float64", "...", low=0.0),
     epsilon_=schema.Real(0.0),
     category_log_prob_=schema.Items(schema.Array("float64", "...", finite=False)),
+    certificate_=schema.Object(MixedCertificate, n_classes="n_classes", n_features="n_features"),
 )
 class MixedNB(AdditiveClassifier, GenerativeClassifier):
     """Naive Bayes for tables: numbers, flags and categories in one model; missing values are passed over.
@@ -167,6 +151,9 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
         One table per bernoulli or categorical column; categories not seen in the fit are passed over.
     category_levels_ : dict
         The texts of columns of text, in the order of their codes.
+    certificate_ : MixedCertificate
+        The negative log-likelihood of rows and classes, with that of the pseudo-counts, and its distance from the
+        minimum.
 
     Examples
     --------
@@ -211,27 +198,18 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
         names = source.names if source.names is not None else tuple(f"x{j}" for j in range(source.n_features))
         self.families_ = _families(self.families, names, found)
 
+    def _codes(self) -> tuple[int, ...]:
+        return tuple(FAMILIES.index(family) for family in self.families_)
+
     def _sums_of(self, run: Run) -> MixedSums:
-        statistic = _Mixed(tuple(FAMILIES.index(family) for family in self.families_))
-        first = run.first_chunk()
-        rows = first.block(np.float64)
-        numbers, _ = split_columns(rows if first.weight is None else rows[first.weight > 0], statistic.families)
-        with np.errstate(invalid="ignore", over="ignore"):
-            seen = np.isfinite(numbers)
-            origin = np.where(seen, numbers, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-        sums: MixedSums = run.sum(Grouped(statistic, len(self.classes_)), origin)
+        sums: MixedSums = sums_by_class(run, Mixed(self._codes()), len(self.classes_))
         return sums
 
     def _solve(self, sums: MixedSums) -> None:
         self.class_count_ = np.array(sums.weight)
         self.class_prior_ = np.array(class_priors(self, sums.weight))
-        moments, W = sums.moments, sums.moments.weight
-        self.theta_, variance = np.nan_to_num(moments.mean), np.nan_to_num(moments.variance)
-        column = np.maximum(W.sum(axis=0), _TINY)
-        overall = (W * self.theta_).sum(axis=0) / column
-        spread = (W * (variance + (self.theta_ - overall) ** 2)).sum(axis=0) / column
-        self.epsilon_ = float(self.var_smoothing * spread.max(initial=0.0))
-        self.var_ = variance + self.epsilon_
+        columns = NormalColumns.of(sums.moments, self.var_smoothing)
+        self.theta_, self.var_, self.epsilon_ = columns.theta, columns.var, columns.eps
         self.category_log_prob_ = []
         kinds = [family for family in self.families_ if family != "gaussian"]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -243,18 +221,17 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
                 smoothed = table + self.alpha
                 log_p = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
                 self.category_log_prob_.append(np.where(np.isnan(log_p), -np.inf, log_p))
+        priors = Priors(self.class_prior_, self.priors is None)
+        fit = MixedFit(columns, tuple(self.category_log_prob_), float(self.alpha), self._codes(), priors)
+        stated = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
+        self.certificate_ = MixedCertificate(**vars(stated), levels=self.category_levels_)
 
     def _log_joint(self, chunk: Chunk) -> Array:
-        numbers, categories = split_columns(
-            chunk.block(np.float64), [FAMILIES.index(family) for family in self.families_]
-        )
-        with np.errstate(divide="ignore"):
-            joint = np.tile(np.log(self.class_prior_), (len(chunk), 1))
-        seen = ~np.isnan(numbers)
+        numbers, categories = split_columns(chunk.block(np.float64), self._codes())
+        joint = np.full((len(chunk), len(self.classes_)), -np.inf)
+        columns = NormalColumns(self.theta_, self.var_, self.epsilon_)
         for k in np.flatnonzero(self.class_count_):
-            v = np.maximum(self.var_[k], _TINY)
-            away = np.where(seen, (numbers - self.theta_[k]) ** 2 / v + np.log(2 * np.pi * v), 0.0)
-            joint[:, k] -= 0.5 * away.sum(axis=1)
+            joint[:, k] = np.log(self.class_prior_[k]) + columns.log_density(numbers, k)
         for j, table in enumerate(self.category_log_prob_):
             x = categories[:, j]
             if np.isinf(x).any():

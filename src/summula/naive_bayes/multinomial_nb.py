@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.model_files import schema
 from summula.naive_bayes.class_totals import ClassTotals, Counts
+from summula.naive_bayes.count_fits import MultinomialFit
 from summula.naive_bayes.discrete_nb import CountNB
 
 __all__ = ["MultinomialNB"]
@@ -45,6 +46,8 @@ class MultinomialNB(CountNB):
         Label, weight of the rows and log probability of each class.
     feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
         Sum of each column, and log probability of its event, in each class.
+    certificate_ : StatisticCertificate
+        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     References
     ----------
@@ -69,9 +72,11 @@ class MultinomialNB(CountNB):
     def _solve(self, sums: ClassTotals) -> None:
         self._name_priors(sums.weight)
         self.feature_count_ = sums.total
-        smoothed = sums.total + self._smoothing()
+        alpha = self._smoothing()
+        smoothed = sums.total + alpha
         with np.errstate(divide="ignore"):
             self.feature_log_prob_ = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
+        self._certify(MultinomialFit(self.feature_log_prob_, self._by_column(alpha), self._fitted_priors()), sums)
 
     def _log_joint(self, chunk: Chunk) -> Array:
         return self._linear(chunk, self.feature_log_prob_) + self.class_log_prior_

@@ -23,16 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk, Part
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
-from summula.core.estimator.classifier import ProbabilisticClassifier
+from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
+from summula.core.estimator.classifier import ComparedClassifier, ProbabilisticClassifier
 from summula.core.estimator.parameters import Allowed, array_like, boolean, none, one_of, real
+from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Moments
+from summula.neighbors.centroid_fit import CentroidFit, Spread, soft_threshold
 
 __all__ = ["NearestCentroid"]
 
@@ -62,8 +64,9 @@ def _has_probabilities(model: Any) -> bool:
     class_prior_=schema.Array("float64", "n_classes", low=0.0),
     class_count_=schema.Array("float64", "n_classes", low=0.0),
     threshold_=schema.Maybe(schema.Real()),
+    certificate_=schema.Maybe(SAVED_CERTIFICATE),
 )
-class NearestCentroid(AdditiveClassifier, ProbabilisticClassifier):
+class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClassifier):
     """The class with the nearest mean.
 
     Parameters
@@ -88,6 +91,9 @@ class NearestCentroid(AdditiveClassifier, ProbabilisticClassifier):
     within_class_std_dev_ : ndarray of shape (n_features,)
     threshold_ : float
         With `adjust`: t of (3).
+    certificate_ : StatisticCertificate
+        The sum of squares that the means minimise (`centroid_fit`), and its distance from the minimum; medians have
+        none.
 
     References
     ----------
@@ -170,27 +176,22 @@ class NearestCentroid(AdditiveClassifier, ProbabilisticClassifier):
         W = self.class_count_ = np.array(sums.weight[:, 0])
         self.class_prior_ = self._priors(W)
         self.centroids_ = self._shrunk(sums, np.nan_to_num(sums.mean))
+        self.__dict__.pop("certificate_", None)
+        if self.metric == "euclidean":
+            fit = CentroidFit(self.centroids_, self.deviations_, self.shrink_threshold)
+            self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)
 
     def _shrunk(self, sums: Moments, centroids: Array) -> Array:
         """Name the pooled deviations, and shrink the centroids if so asked."""
-        W = sums.weight[:, 0]
-        n, some = W.sum(), W > 0
-        spread = (W[:, None] * np.nan_to_num(sums.variance)).sum(axis=0)
-        self.within_class_std_dev_ = np.sqrt(spread / max(n - some.sum(), 1.0))
-        overall = W @ np.nan_to_num(sums.mean) / n
-        with np.errstate(divide="ignore", invalid="ignore"):
-            m = np.where(some, np.sqrt(np.maximum(1 / W - 1 / n, 0.0)), 0.0)[:, None]
-        s = self.within_class_std_dev_ + np.median(self.within_class_std_dev_)
-        scale = m * s
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self.deviations_ = np.where(scale > 0, (centroids - overall) / scale, 0.0)
+        spread = Spread.of(sums)
+        self.within_class_std_dev_ = spread.within
+        self.deviations_ = spread.standardised(centroids)
         if self.shrink_threshold is None:
             return centroids
         if not self.within_class_std_dev_.any():
             raise DataError("All features have zero variance. Division by zero: use shrink_threshold=None.")
-        away = np.abs(self.deviations_) - self.shrink_threshold
-        self.deviations_ = np.sign(self.deviations_) * np.maximum(away, 0.0)
-        return np.asarray(overall + scale * self.deviations_)
+        self.deviations_ = soft_threshold(self.deviations_, float(self.shrink_threshold))
+        return spread.centroids(self.deviations_)
 
     def _priors(self, W: Array) -> Array:
         K = len(W)
@@ -259,57 +260,15 @@ class NearestCentroid(AdditiveClassifier, ProbabilisticClassifier):
     def _winners(scores: Array) -> Array:
         return np.asarray(scores.argmax(axis=1))
 
-    @available_if(_has_scores)
-    def decision_function(self, X: Any) -> Any:
-        """The scores (2); of two classes the second less the first, and with `adjust` the distance from the border.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._by_row(X, self._decisions, _decided)
-
     def _decisions(self, chunk: Chunk) -> Array:
         return self._scores(chunk) if hasattr(self, "threshold_") else self._discriminants(chunk)
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, if columns are independent and normal with the pooled deviations.
+    def _probability_function(self) -> RowFunction:
+        return self._discriminants  # columns that are independent and normal, with the pooled deviations
 
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._by_row(X, self._discriminants, self._probabilities)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._by_row(X, self._discriminants, self._log_probabilities)
-
-
-def _decided(scores: Array) -> Array:
-    return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
+    decision_function = available_if(_has_scores)(ComparedClassifier.decision_function)
+    predict_proba = available_if(_has_probabilities)(ProbabilisticClassifier.predict_proba)
+    predict_log_proba = available_if(_has_probabilities)(ProbabilisticClassifier.predict_log_proba)
 
 
 def _positions(w: Array, part: Part) -> tuple[Array, NDArray[Any], Array]:

@@ -39,6 +39,8 @@ class Candidate:
         Whether a fit that is cut short leaves a model that is nearly as good.
     many_passes : bool
         Whether a fit goes over the rows so often that they have to be in memory; from files it is given as many as fit.
+    by_pairs : bool
+        Whether it keeps products of all pairs of columns for each class; left out where these are too many.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Candidate:
     turn: int = 0
     stops_early: bool = False
     many_passes: bool = False
+    by_pairs: bool = False
 
     def load(self) -> Any:
         """Its class, or None where there is none that can be saved."""
@@ -69,6 +72,7 @@ class Candidate:
         more: dict[str, Any] = {"random_state": seed, "max_time": max_time}
         if self.codes:
             more["categorical_features"] = encoder.categorical_features_ or None
+            more["families"] = dict.fromkeys(encoder.categorical_features_, "categorical")
         return cls(**self.settings, **{name: value for name, value in more.items() if name in known})
 
     def fit(self, encoder: Any, seed: int, max_time: float, X: Any, y: Any) -> Any:
@@ -78,6 +82,9 @@ class Candidate:
 
 
 _ALPHAS = tuple(10.0**power for power in range(-3, 5))
+_DISCRIMINANT, _ANALYSIS = "summula.discriminant_analysis", "DiscriminantAnalysis"
+_SHRUNK = {"shrinkage": "auto"}  # indicators may be constant in a class
+_MOST_PAIRS = 2**24  # products of pairs of columns, over all classes
 _BOOSTING = "summula.ensemble:HistGradientBoosting"
 # (With columns of standard deviation 1, weaker penalties than these are none.)
 _CS = tuple(10.0**power for power in range(-4, 3))
@@ -87,6 +94,9 @@ _SMALL = {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 8}  # for a 
 CANDIDATES = (
     Candidate("baseline", "summula.dummy:DummyClassifier", "classes"),
     Candidate("logistic", "summula.linear_model:LogisticRegression", "classes", turn=2),
+    Candidate("naive_bayes", "summula.naive_bayes:MixedNB", "classes", codes=True, turn=3),
+    Candidate("lda", f"{_DISCRIMINANT}:Linear{_ANALYSIS}", "classes", _SHRUNK, turn=4, by_pairs=True),
+    Candidate("qda", f"{_DISCRIMINANT}:Quadratic{_ANALYSIS}", "classes", _SHRUNK, turn=5, by_pairs=True),
     Candidate("logistic_l1", "summula.linear_model:LogisticRegressionCV", "classes", _PATH, turn=6, many_passes=True),
     Candidate("boosting", f"{_BOOSTING}Classifier", "classes", codes=True, turn=1, stops_early=True),
     Candidate("boosting_small", f"{_BOOSTING}Classifier", "classes", _SMALL, codes=True, turn=7, stops_early=True),
@@ -101,7 +111,7 @@ CANDIDATES = (
 
 
 def candidates_for(
-    kind: str, counts: bool, names: list[str] | None = None, class_weight: Any = None
+    kind: str, counts: bool, names: list[str] | None = None, class_weight: Any = None, pairs: int = 0
 ) -> list[Candidate]:
     """The candidates of a task; the baseline is always among them.
 
@@ -114,6 +124,9 @@ def candidates_for(
         Which candidates are wanted; all that fit the task when None.
     class_weight : dict or "balanced", optional
         Given to those candidates that know it.
+    pairs : int
+        Number of pairs of columns, times that of classes: candidates that keep as many numbers are left out where they
+        are too many.
     """
     fitting = [one for one in CANDIDATES if one.kind == kind and (counts or not one.counts)]
     available = [one for one in fitting if one.load() is not None]
@@ -121,7 +134,8 @@ def candidates_for(
     for name in names or ():
         if name not in known:
             raise ParameterError(f"There is no candidate {name!r} for this target; choose from {', '.join(known)}.")
-    chosen = [one for one in available if names is None or one.name in names or one.name == "baseline"]
+    small = [one for one in available if pairs <= _MOST_PAIRS or not one.by_pairs]
+    chosen = [one for one in available if one.name in names or one.name == "baseline"] if names else small
     return chosen if class_weight is None else [_weighted(one, class_weight) for one in chosen]
 
 

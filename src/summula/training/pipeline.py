@@ -215,7 +215,8 @@ class _Training:
         classes = np.unique(y[split.training]) if target.task.kind == "classes" else None
         costs = None if request.costs is None else costs_of(request.costs, classes)
         judge = Judge(metric, classes, costs)
-        candidates = candidates_for(target.task.kind, target.task.counts, request.models, request.class_weight)
+        pairs = len(encoders[False].get_feature_names_out()) ** 2 * (1 if classes is None else len(classes))
+        candidates = candidates_for(target.task.kind, target.task.counts, request.models, request.class_weight, pairs)
         rows = self._rows(encoders, candidates, y, split, open_folders)
         board, fitted = self._compared(candidates, rows, split, judge)
         best = board.best

@@ -303,6 +303,15 @@ class Chunk:
             return self.rows
         return self.write(self.blank(self.n_features, dtype), origin)
 
+    def in_place(self, dtype: Any) -> Array:
+        """The features in C order, where they are if they lie so: for kernels whose order of sums is fixed.
+
+        BLAS is given `block()`, whose alignment does not depend on the source either.
+        """
+        rows = self.rows
+        plain = isinstance(rows, np.ndarray) and rows.dtype == dtype and rows.dtype.isnative
+        return rows if plain and rows.flags.c_contiguous and rows.flags.aligned else self.block(dtype)
+
     def times(self, B: Array) -> Array:
         """Compute X B for B of shape (d,) or (d, k)."""
         if self.is_sparse:

@@ -92,9 +92,10 @@ def _listed(names: Iterable[Any], most: int = 8) -> str:
     return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")
 
 
-def column_numbers(column: Any, estimator: str) -> Array:
-    """One column, as narwhals sees it, as float64, float32, integers or booleans."""
+def column_numbers(column: Any, estimator: str, advice: str | None = None) -> Array:
+    """One column, as narwhals sees it, as float64, float32, integers or booleans; `advice` is for text."""
     origin = Origin.column(column.name, frame_library(column.to_native()))
+    origin = origin if advice is None else origin._replace(advice=advice)
     return real_numbers(column_values(column), origin, estimator)
 
 

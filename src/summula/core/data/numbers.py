@@ -80,7 +80,8 @@ class Origin(NamedTuple):
         return self.code if self.library == "numpy" else f"{self.code}.to_numpy()"
 
 
-TARGET = Origin("The target y", "y")
+FOR_LABELS = "for class labels use a classifier, such as LogisticRegression, or encode them"
+TARGET = Origin("The target y", "y", advice=FOR_LABELS)
 WEIGHT = Origin("sample_weight", "sample_weight")
 
 

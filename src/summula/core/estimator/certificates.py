@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
+from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.estimator.additive import sums_by_class
@@ -68,10 +69,12 @@ class SummedCertificate(Certificate):
         return Verification(value, gap, self.confirms(value, gap))
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
-        """Return the data as a source, with labels encoded if the certificate has `classes`."""
-        classes = getattr(self, "classes", None)
+        """Return the data as a source; labels are encoded if there are `classes`, factors if there are `levels`."""
+        classes, levels = getattr(self, "classes", None), getattr(self, "levels", None)
         labels = None if classes is None else Labels("the certificate", classes)
-        return as_source(Unnamed(), X, y, sample_weight, needs_y=self._supervised or y is not None, labels=labels)
+        factors = Factors("the certificate", levels) if levels else None
+        needs_y = self._supervised or y is not None
+        return as_source(Unnamed(), X, y, sample_weight, needs_y=needs_y, labels=labels, factors=factors)
 
 
 @schema.saved(

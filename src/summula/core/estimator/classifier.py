@@ -29,6 +29,7 @@ from summula.core.estimator.validation import check_fitted
 
 __all__ = [
     "Classifier",
+    "ComparedClassifier",
     "GenerativeClassifier",
     "ProbabilisticClassifier",
     "ScoreClassifier",
@@ -116,8 +117,38 @@ class ScoreClassifier(Classifier):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
+class ComparedClassifier(Classifier):
+    """Classes by one score each, of two classes too, which are compared."""
+
+    def _decisions(self, chunk: Chunk) -> Array:
+        """The scores that are shown, shape (n, n_classes)."""
+        return self._scores(chunk)
+
+    def decision_function(self, X: Any) -> Any:
+        """The scores of the classes; of two classes the second less the first.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
+        """
+        check_fitted(self)
+        return self._by_row(X, self._decisions, _difference_of_two)
+
+
+def _difference_of_two(scores: Array) -> Array:
+    return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
+
+
 class ProbabilisticClassifier(ProbabilityWriter, Classifier):
     """Base class of classifiers with class probabilities."""
+
+    def _probability_function(self) -> RowFunction:
+        """What gives the scores that probabilities follow from, where they are not those that decide."""
+        return self._score_function()
 
     def predict_proba(self, X: Any) -> Any:
         """Predict the probability of each class.
@@ -131,7 +162,7 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         ndarray of shape (n_samples, n_classes), columns in the order of `classes_`; batches for a scan
         """
         check_fitted(self)
-        return self._by_row(X, self._score_function(), self._probabilities)
+        return self._by_row(X, self._probability_function(), self._probabilities)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Predict the logarithm of the probability of each class, accurate even for probabilities near 0.
@@ -145,7 +176,7 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         ndarray of shape (n_samples, n_classes); batches for a scan
         """
         check_fitted(self)
-        return self._by_row(X, self._score_function(), self._log_probabilities)
+        return self._by_row(X, self._probability_function(), self._log_probabilities)
 
     @staticmethod
     def _probabilities(scores: Array) -> Array:

@@ -167,7 +167,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Return X and the levels of its categorical columns, which are learned if `reset`."""
         if not self._factored:
             return X, None
-        return X, Factors(type(self).__name__, None if reset else self.factor_levels_)
+        # (Models of versions without factors have none.)
+        return X, Factors(type(self).__name__, None if reset else getattr(self, "factor_levels_", {}))
 
     def _close_factors(self, X: Any, source: Source, factors: Factors | None, reset: bool) -> None:
         """Store the levels of categorical columns found in the data."""

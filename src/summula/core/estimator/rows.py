@@ -71,7 +71,8 @@ def _map_chunks(
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for chunk in part.chunks():
             values = compute(chunk)
-            refused = refused or (not nan and not np.isfinite(values).all() and has_bad_values(chunk))
+            suspect = np.isnan(values).any() if nan else not np.isfinite(values).all()
+            refused = refused or bool(suspect and has_bad_values(chunk, allow_nan=nan))
             results.append(values if finish is None else finish(values))
     return results, refused
 
@@ -128,7 +129,7 @@ class RowwiseEstimator(Estimator):
         with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
             for values, refused in results:
                 if refused:
-                    raise_if_not_finite(source, type(self).__name__)
+                    raise_if_not_finite(source, type(self).__name__, allow_nan=self._allows_nan)
                 yield values[0] if len(values) == 1 else np.concatenate(values)
 
     def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:

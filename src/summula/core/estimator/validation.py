@@ -25,6 +25,7 @@ from summula.core.data.frames import (
 )
 from summula.core.data.labels import Labels
 from summula.core.data.numbers import (
+    FOR_LABELS,
     TARGET,
     WEIGHT,
     Origin,
@@ -293,7 +294,7 @@ def _resolve_names(
         if columns and not isinstance(y, str):
             raise DataError(
                 f"The target y contains text such as {y[0]!r}; {name} needs numbers "
-                "(or column names, if X is a frame): encode it."
+                f"(or column names, if X is a frame): {FOR_LABELS}."
             )
         what = f"y={y!r}" if columns else f"sample_weight={sample_weight!r}"
         raise DataError(
@@ -309,7 +310,7 @@ def _resolve_names(
         if columns and labels is not None:
             y = labels.codes(_label_column(popped[0]))
         elif columns:
-            values = [column_numbers(column, name) for column in popped]
+            values = [column_numbers(column, name, FOR_LABELS) for column in popped]
             y = values[0] if isinstance(y, str) else np.column_stack(values)
         target_names = tuple(columns) or target_names
     return X, y, sample_weight, target_names

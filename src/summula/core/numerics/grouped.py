@@ -109,6 +109,8 @@ def group_totals(block: Array, codes: Array, weight: Array | None, origin: Array
         from summula.core.numerics.grouped_kernels import add_moments
 
         w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
+        block = block.view()
+        block.flags.writeable = False  # one signature, whoever owns the rows
         add_moments(block, codes, w, origin, total, square)
         return total, square
     members = memberships(codes, weight, len(origin))

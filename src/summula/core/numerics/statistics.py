@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import product, scratch_block
+from summula.core.data.blocks import aligned, product, scratch_block
 from summula.core.data.chunks import Chunk, Part
 from summula.core.engine.engine import TreeSum
 from summula.core.model_files import schema
@@ -241,22 +241,31 @@ class Moments(Sum):
         `params` is one origin for all groups, or one row per group.
         """
         origin = np.ascontiguousarray(np.broadcast_to(params, (n_groups, chunk.n_features)))
-        members = memberships(codes, chunk.weight, n_groups)
-        count, weight = np.bincount(codes[codes >= 0], minlength=n_groups), np.asarray(members.sum(axis=1))
         if chunk.is_sparse:
-            return cls._of_sparse_groups(chunk, members, count, origin)
-        block = chunk.block(np.float64)
-        total, square = group_totals(block, codes, chunk.weight, origin)
-        counts, weights = np.tile(count[:, None], chunk.n_features), np.tile(weight[:, None], chunk.n_features)
+            return cls._of_sparse_groups(chunk, codes, origin)
+        return cls.of_block(chunk.in_place(np.float64), codes, chunk.weight, origin)
+
+    @classmethod
+    def of_block(cls, block: Array, codes: NDArray[Any], weight: Array | None, origin: Array) -> Self:
+        """The moments of each group of the rows of a block in C order; `origin` has one row for each group."""
+        n_groups, own = len(origin), codes >= 0
+        total, square = group_totals(block, codes, weight, origin)
         if np.isnan(total).any():
-            present = ~np.isnan(block)
-            counts = np.asarray(memberships(codes, None, n_groups) @ present).astype(np.int64)
-            weights = np.asarray(members @ present)
-            total, square = group_totals(np.where(present, block, origin[codes]), codes, chunk.weight, origin)
+            seen = aligned(~np.isnan(block), np.float64)
+            counts = np.rint(memberships(codes, None, n_groups) @ seen).astype(np.int64)
+            weights = np.asarray(memberships(codes, weight, n_groups) @ seen)
+            filled = np.where(seen > 0, block, origin[np.maximum(codes, 0)])
+            return cls(counts, weights, origin, *group_totals(filled, codes, weight, origin))
+        count = np.bincount(codes[own], minlength=n_groups)[:, None]
+        sums = count if weight is None else np.bincount(codes[own], weight[own], n_groups)[:, None]
+        counts = np.broadcast_to(count, origin.shape).copy()
+        weights = np.broadcast_to(sums, origin.shape).astype(np.float64)
         return cls(counts, weights, origin, total, square)
 
     @classmethod
-    def _of_sparse_groups(cls, chunk: Chunk, members: Any, count: NDArray[np.int64], origin: Array) -> Self:
+    def _of_sparse_groups(cls, chunk: Chunk, codes: NDArray[Any], origin: Array) -> Self:
+        members = memberships(codes, chunk.weight, len(origin))
+        count = np.bincount(codes[codes >= 0], minlength=len(origin))
         X = chunk.rows.about(origin[0]).csr().astype(np.float64)
         is_missing = np.isnan(X.data)
         missing = type(X)((is_missing.astype(np.float64), X.indices, X.indptr), shape=X.shape)

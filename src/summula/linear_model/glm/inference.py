@@ -39,6 +39,7 @@ from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.sums import CANONICAL, At, Slopes, linear_predictor, weighted_rows
+from summula.linear_model.least_squares.groups import GroupTotals
 from summula.linear_model.least_squares.inference import Names, standard_errors, whole
 from summula.losses import Loss, Multinomial
 from summula.stats.exponential_family import Family
@@ -137,22 +138,6 @@ class Rows(NamedTuple):
     half_inverse: Array
     precision: bool
     grouped: bool
-
-
-@dataclass(frozen=True)
-class GroupTotals:
-    """Totals of groups of rows, sorted by group number."""
-
-    groups: Array
-    totals: Array
-
-    def merge(self, other: Self) -> Self:
-        """Return the totals of both sets of rows."""
-        groups = np.union1d(self.groups, other.groups)
-        totals = np.zeros((len(groups), self.totals.shape[1]))
-        totals[np.searchsorted(groups, self.groups)] = self.totals
-        totals[np.searchsorted(groups, other.groups)] += other.totals
-        return type(self)(groups, totals)
 
 
 @dataclass(frozen=True)

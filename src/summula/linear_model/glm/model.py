@@ -17,7 +17,6 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
 from summula.linear_model.glm.certificate import GlmCertificate
-from summula.linear_model.glm.groups import with_groups
 from summula.linear_model.glm.inference import (
     COVARIANCES,
     SummaryInputs,
@@ -31,6 +30,7 @@ from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.glm.quality import Quality
 from summula.linear_model.glm.separation import Found, separation_of_fit
+from summula.linear_model.least_squares.groups import with_groups
 from summula.linear_model.least_squares.inference import WEIGHTS, Names
 from summula.linear_model.linear_predictor import LinearScores
 from summula.losses import Multinomial

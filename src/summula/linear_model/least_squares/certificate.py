@@ -8,7 +8,7 @@ At the stated point (v, b) the objective is computed from residuals. Lower bound
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,15 @@ Array = NDArray[np.float64]
     positive=schema.Flag(),
     scale=schema.Real(finite=False),
     unit=schema.Real(0.0),
+    levels=schema.Maybe(schema.Dict(schema.Text(), schema.Items(schema.Plain())) | None),
 )
 @dataclass(frozen=True)
 class LeastSquaresCertificate(SummedCertificate):
     """Bound on the suboptimality of a least-squares fit.
 
     `coef` (n_features, n_targets), `intercept`, `alpha` (one per target) and `positive` define the point and the
-    problem; `scale` is the total sum of squares of y, to which rounding errors are relative.
+    problem; `scale` is the total sum of squares of y, to which rounding errors are relative;
+    `levels` are those of factors.
     """
 
     coef: Array
@@ -52,6 +54,7 @@ class LeastSquaresCertificate(SummedCertificate):
     positive: bool
     scale: float
     unit: float
+    levels: dict[str, tuple[Any, ...]] | None = field(default=None, kw_only=True)
 
     _supervised = True
 

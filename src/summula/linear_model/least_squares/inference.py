@@ -7,6 +7,7 @@ design orthonormal; intercept and slopes are T gamma with
         [     0           F   ]
 
     classical   K = sigma^2 I,   sigma^2 = RSS / (N - p)                                                       (2)
+    cluster, HAC: `dependent_rows`
     HC0..HC3    K = c sum_i m_i u_i u_i',   m_i = r_i^2 / (1 - h_i)^k,   h_i = u_i'u_i                          (3)
                 HC0: c = 1, k = 0.  HC1: c = N/(N - p), k = 0.  HC2: k = 1.  HC3: k = 2.
 
@@ -17,8 +18,9 @@ References: White (1980); MacKinnon and White (1985); Greene, Econometric Analys
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +31,33 @@ from summula.core.data.chunks import Chunk
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
+from summula.linear_model.least_squares.dependent_rows import (
+    GroupMeat,
+    Scores,
+    SeriesMeat,
+    blocks_of_targets,
+    coordinates_of,
+    default_lags,
+)
 from summula.linear_model.least_squares.problem import Fit
 from summula.stats.summary import Summary
 
-__all__ = ["COVARIANCES", "WEIGHTS", "Meat", "Names", "standard_errors", "summarise", "whole"]
+__all__ = [
+    "COVARIANCES",
+    "WEIGHTS",
+    "Meat",
+    "Names",
+    "SummaryOptions",
+    "standard_errors",
+    "summarise",
+    "whole",
+    "with_interval",
+]
 
 Array = NDArray[np.float64]
 
-COVARIANCES = {"classical": 0, "HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}  # and the exponent k of (3)
+# and the exponent k of (3)
+COVARIANCES = {"classical": 0, "HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2, "cluster": 0, "HAC": 0}
 WEIGHTS = ("frequency", "precision")
 
 
@@ -51,20 +72,34 @@ class Meat(Sum):
     def map(cls, chunk: Chunk, params: tuple[Fit, bool, int, bool]) -> Self:
         """Return the sums of a chunk; `params`: fit, intercept, exponent k, and whether weights are precisions."""
         fit, intercept, power, precision = params
-        assert chunk.y is not None
-        assert fit.half_inverse is not None
         w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
-        X = chunk.block(np.float64, fit.mean_x)
-        residual = chunk.y - fit.mean_y - product(X, fit.coef)
-        u = product(X, fit.half_inverse)
-        if intercept:
-            u = np.column_stack([np.full(len(chunk), fit.weight**-0.5), u])
+        u, residual = coordinates_of(chunk, fit, intercept)
         leverage = (u * u).sum(axis=1) * (w if precision else 1.0)
         # The residual of a row with leverage 1 is always 0, so it contributes nothing to K.
         room = np.where(leverage < 1 - 1e-10, 1 - leverage, np.inf)
         share = (w**2 if precision else w)[:, None] * residual**2 / room[:, None] ** power
         meat = np.stack([(u * m[:, None]).T @ u for m in share.T])
         return cls(meat, (w[:, None] * residual**2).sum(axis=0))
+
+
+def with_interval(predict: Callable[[Chunk], Array], fit: Fit, intercept: bool, half: float, chunk: Chunk) -> Array:
+    """Predictions of the rows of a chunk with the ends of their intervals; `half` is t s."""
+    assert fit.half_inverse is not None
+    X = chunk.block(np.float64, fit.mean_x)
+    u = product(X, fit.half_inverse)
+    leverage = (u * u).sum(axis=1) + (1 / fit.weight if intercept else 0.0)
+    centre = np.asarray(predict(chunk), np.float64).reshape(len(chunk))
+    away = half * np.sqrt(1 + leverage)
+    return np.column_stack([centre, centre - away, centre + away])
+
+
+class SummaryOptions(NamedTuple):
+    """How standard errors are asked for; `lags` are those of HAC, None for the rule of thumb."""
+
+    cov: str = "classical"
+    weights: str = "frequency"
+    level: float = 0.95
+    lags: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,18 +118,17 @@ def summarise(
     *,
     intercept: bool,
     weighted: bool,
-    cov: str,
-    weights: str,
-    level: float,
+    options: SummaryOptions,
     run: Run | None = None,
     basis: Array | None = None,
 ) -> Summary:
     """Return the coefficient table of an unpenalised fit.
 
-    `run` reads the training rows (needed for HC0 to HC3); `basis` maps (intercept, slopes) of the fitted columns to the
-    reported ones, if they differ.
+    `run` reads the training rows with their groups (needed for all but classical errors); `basis` maps (intercept,
+    slopes) of the fitted columns to the reported ones, if they differ.
     """
     assert fit.half_inverse is not None
+    cov, weights, level, _ = options
     N = fit.weight if weights == "frequency" else float(fit.count)
     p = fit.rank + int(intercept)
     df = N - p
@@ -108,7 +142,8 @@ def summarise(
     if basis is not None:
         B = basis if intercept else basis[1:, 1:]
         T, beta = (np.asarray(B @ part.astype(B.dtype), dtype=np.float64) for part in (T, beta))
-    K = _middle(fit, intercept, cov, weights, N, df, run)
+    K, groups = _middle(fit, intercept, options, N, df, run)
+    df_t = df if groups is None else groups - 1  # what is independent are the groups
     error = np.stack([standard_errors(T, k, sigma) for k, sigma in zip(K, _sigma(fit, df), strict=True)], axis=1)
     if df <= 0:
         error = np.full_like(error, np.nan)
@@ -117,8 +152,8 @@ def summarise(
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = beta / error
         # For an exact fit the errors are 0, and 0/0 for a zero coefficient is NaN.
-        p_value = 2 * special.stdtr(max(df, 1), -np.abs(statistic))
-    half = special.stdtrit(max(df, 1), 0.5 + level / 2) * error
+        p_value = 2 * special.stdtr(max(df_t, 1), -np.abs(statistic))
+    half = special.stdtrit(max(df_t, 1), 0.5 + level / 2) * error
     terms = (("intercept",) if intercept else ()) + names.terms
     many = t > 1
     return Summary(
@@ -131,8 +166,11 @@ def summarise(
         p_value=p_value.T.ravel(),
         ci_low=(beta - half).T.ravel(),
         ci_high=(beta + half).T.ravel(),
-        facts=_facts(fit, intercept, N, p, df, K, cov, weights if weighted else "none", many),
-        notes=_notes(fit, cov, weights, weighted, df, names),
+        facts={
+            **_facts(fit, intercept, N, p, (df, df_t), K, cov, weights if weighted else "none", many),
+            **({} if groups is None else {"groups": groups}),
+        },
+        notes=_notes(fit, options, weighted, df_t, names),
         level=level,
         frame_library=names.frame_library,
     )
@@ -165,18 +203,31 @@ def standard_errors(T: Array, k: Array | None, sigma: float) -> Array:
     return np.asarray(size * np.sqrt(np.maximum(((unit @ k) * unit).sum(axis=1), 0.0)))
 
 
-def _middle(fit: Fit, intercept: bool, cov: str, weights: str, N: float, df: float, run: Run | None) -> list[Any]:
-    """Return K of (2) or (3), one per target; None means sigma^2 I."""
+def _middle(
+    fit: Fit, intercept: bool, options: SummaryOptions, N: float, df: float, run: Run | None
+) -> tuple[list[Any], int | None]:
+    """Return K of (2) or (3), one per target, where None means sigma^2 I, and the number of groups, if any."""
+    cov, weights, _, lags = options
     if cov == "classical" or df <= 0:
-        return [None] * len(fit.rss)
+        return [None] * len(fit.rss), None
     assert run is not None
-    meat = run.sum(Meat, (fit, intercept, COVARIANCES[cov], weights == "precision"), "robust covariance")
-    if not np.allclose(meat.squares, fit.rss, rtol=1e-5, atol=1e-9 * float(fit.tss.max(initial=0.0))):
+    scores = Scores(fit, intercept, default_lags(run.source.n_rows) if lags is None else lags)
+    statistic: Any = {"cluster": GroupMeat, "HAC": SeriesMeat}.get(cov, Meat)
+    usual = (fit, intercept, COVARIANCES[cov], weights == "precision")
+    found = run.sum(statistic, usual if statistic is Meat else scores, "robust covariance")
+    if not np.allclose(found.squares, fit.rss, rtol=1e-5, atol=1e-9 * float(fit.tss.max(initial=0.0))):
         raise DataError(
             "These are not the rows the model was fitted on: the residual sum of squares differs; "
             f'pass the training data: summary(X, y, cov="{cov}").'
         )
-    return list(meat.meat * (N / df if cov == "HC1" else 1.0))
+    if cov == "HAC":
+        return blocks_of_targets(found.weighted(), len(fit.rss)), None
+    if cov == "cluster":
+        G, totals = len(found.totals.groups), found.totals.totals
+        if G < 2:
+            raise DataError(f'cov="cluster" needs rows of at least 2 groups; groups names {G}.')
+        return blocks_of_targets(G / (G - 1) * (N - 1) / df * (totals.T @ totals), len(fit.rss)), G
+    return list(found.meat * (N / df if cov == "HC1" else 1.0)), None
 
 
 def _undetermined_rows(fit: Fit, intercept: bool, basis: Array | None, n: int) -> NDArray[np.bool_]:
@@ -191,8 +242,9 @@ def _undetermined_rows(fit: Fit, intercept: bool, basis: Array | None, n: int) -
 
 
 def _facts(
-    fit: Fit, intercept: bool, N: float, p: int, df: float, K: list[Any], cov: str, weights: str, many: bool
+    fit: Fit, intercept: bool, N: float, p: int, dfs: Any, K: list[Any], cov: str, weights: str, many: bool
 ) -> dict[str, Any]:
+    df, df_t = dfs
     with np.errstate(divide="ignore", invalid="ignore"):
         r2 = np.where(fit.tss > 0, 1 - fit.rss / fit.tss, np.nan)
         adjusted = 1 - (1 - r2) * (N - int(intercept)) / df if df > 0 else np.full_like(r2, np.nan)
@@ -208,7 +260,7 @@ def _facts(
         "adjusted_r2": adjusted,
         "residual_sd": _sigma(fit, df),
         "f_statistic": f,
-        "f_p_value": special.fdtrc(slopes, df, f) if slopes and df > 0 else np.full_like(r2, np.nan),
+        "f_p_value": special.fdtrc(slopes, df_t, f) if slopes and df > 0 else np.full_like(r2, np.nan),
         "log_likelihood": log_likelihood,
         "aic": -2 * log_likelihood + 2 * p,
         "bic": -2 * log_likelihood + np.log(N) * p,
@@ -239,8 +291,10 @@ def whole(value: float) -> float | int:
     return int(value) if float(value).is_integer() else value
 
 
-def _notes(fit: Fit, cov: str, weights: str, weighted: bool, df: float, names: Names) -> tuple[str, ...]:
-    notes = [f"Standard errors: {cov}; t with {whole(df):g} degrees of freedom."]
+def _notes(fit: Fit, options: SummaryOptions, weighted: bool, df: float, names: Names) -> tuple[str, ...]:
+    cov, weights, _, lags = options
+    how = f"{cov} with {default_lags(fit.count) if lags is None else lags} lags" if cov == "HAC" else cov
+    notes = [f"Standard errors: {how}; t with {whole(df):g} degrees of freedom."]
     if weighted:
         meant = (
             "frequencies: a weight of 3 is equivalent to repeating the row three times"

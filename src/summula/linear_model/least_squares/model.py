@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin
 
-from summula.core.data.frames import frame_library, is_frame
+from summula.core.data.frames import frame_library, is_frame, pop_columns
+from summula.core.data.numbers import array_of
+from summula.core.data.sources import Source
 from summula.core.data.training_data import keep_training, recalled
 from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
-from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, Names, summarise
+from summula.linear_model.least_squares.groups import with_groups
+from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, Names, SummaryOptions, summarise
 from summula.linear_model.least_squares.normal_equations import from_sums
 from summula.linear_model.least_squares.problem import Fit, Problem, penalty, solving
 from summula.linear_model.least_squares.solver import solve
@@ -119,7 +122,9 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         coef, intercept = fit.coef.T.astype(given.dtype), known.astype(given.dtype)
         self.coef_ = coef[0] if given.one_target else coef
         self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
-        self.certificate_ = _certificate(fit, problem, given.dtype, known if problem.dtype == given.dtype else None)
+        known = known if problem.dtype == given.dtype else None
+        levels = getattr(self, "factor_levels_", None) or None
+        self.certificate_ = replace(_certificate(fit, problem, given.dtype, known), levels=levels)
         self._fit, self._given = fit, given
 
     # ------------------------------------------------------------------------------------------ adding and forgetting
@@ -206,6 +211,8 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         sample_weight: Any = None,
         *,
         cov: str = "classical",
+        groups: Any = None,
+        lags: int | None = None,
         weights: str = "frequency",
         level: float = 0.95,
     ) -> Summary:
@@ -214,11 +221,16 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         Parameters
         ----------
         X, y, sample_weight : optional
-            Training data, needed for HC0 to HC3 if the model no longer has access to them (it keeps small data, and a
-            reference to large data while the caller keeps them; loaded models have none).
-        cov : {"classical", "HC0", "HC1", "HC2", "HC3"}
-            Covariance estimator: classical, with one variance for all rows, or White's heteroscedasticity-robust
-            estimator, without (HC0) or with a small-sample correction.
+            Training data, needed for all but classical errors if the model no longer has access to them (it keeps small
+            data, and a reference to large data while the caller keeps them; loaded models have none).
+        cov : {"classical", "HC0", "HC1", "HC2", "HC3", "cluster", "HAC"}
+            Covariance estimator: classical, with one variance for all rows; White's heteroscedasticity-robust
+            estimator, without (HC0) or with a small-sample correction; "cluster", robust to dependence within groups;
+            "HAC" (Newey and West), robust to dependence between rows that follow each other in time.
+        groups : array-like of shape (n_samples,), or name of a column of X
+            Group of each row, for cov="cluster".
+        lags : int, optional
+            Number of lags for cov="HAC"; floor(4 (n / 100)^(2/9)) by default.
         weights : {"frequency", "precision"}
             Interpretation of `sample_weight`: number of repetitions of a row, or inverse variance.
         level : float
@@ -233,16 +245,20 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         _check_choice("weights", weights, WEIGHTS)
         if not 0 < level < 1:
             raise ParameterError(f"The 'level' of summary must be between 0 and 1, not {level!r}.")
+        if (cov == "cluster") != (groups is not None):
+            raise ParameterError('Grouped standard errors need both: summary(cov="cluster", groups=...).')
+        if lags is not None and (cov != "HAC" or lags < 0):
+            raise ParameterError(f'lags={lags!r}: give a number of rows from 0 on, with cov="HAC".')
         self._refuse_summary()
-        run = None if cov == "classical" else self._training_run(X, y, sample_weight, cov)
+        if cov == "HAC" and self._given.weighted and weights == "frequency":
+            raise ParameterError('cov="HAC" takes rows in order, so weights are no repetitions: weights="precision".')
+        run = None if cov == "classical" else self._training_run(X, y, sample_weight, cov, groups)
         return summarise(
             self._fit,
             self._names(),
             intercept=self.fit_intercept,
             weighted=self._given.weighted,
-            cov=cov,
-            weights=weights,
-            level=level,
+            options=SummaryOptions(cov, weights, level, lags),
             run=run,
             basis=self._basis(),
         )
@@ -273,23 +289,32 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         return None
 
     def _names(self) -> Names:
-        names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "coef_names_", getattr(self, "feature_names_in_", None))
         terms = tuple(f"x{j}" for j in range(self.n_features_in_)) if names is None else tuple(str(n) for n in names)
         t = len(self._fit.rss)
         targets = self._given.target_names or tuple(f"y{j}" for j in range(t))
         return Names(type(self).__name__, terms, targets, self._frame_library)
 
-    def _training_run(self, X: Any, y: Any, sample_weight: Any, cov: str) -> Run:
+    def _training_run(self, X: Any, y: Any, sample_weight: Any, cov: str, groups: Any = None) -> Run:
         if X is None:
             kept = recalled(getattr(self, "_training", None))
             if kept is None:
                 raise DataError(f'cov="{cov}" needs the training rows: summary(X, y, cov="{cov}").')
             X, y, sample_weight = kept
-        return self._second_run(X, y, sample_weight)
+        return self._second_run(X, y, sample_weight, groups)
 
-    def _second_run(self, X: Any, y: Any, sample_weight: Any) -> Run:
-        source = as_source(self, X, y, sample_weight, needs_y=True, reset=False, accept_sparse=self._accepts_sparse)
-        return Run(self, source, quiet=True)
+    def _second_run(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Run:
+        if isinstance(groups, str) and is_frame(X):
+            others, (column,) = pop_columns(X, [groups])
+            X = X if groups in getattr(self, "feature_names_in_", ()) else others
+            groups = array_of(column.to_native())
+        source = self._source(X, y, sample_weight)
+        source = source if groups is None else with_groups(source, groups)
+        return Run(self, self._fitted_columns(source), quiet=True)
+
+    def _fitted_columns(self, source: Source) -> Source:
+        """The columns that coefficients belong to, of rows as users give them."""
+        return source
 
 
 def _check_targets(names: tuple[str, ...] | None, n: int, others: tuple[str, ...] | None, m: int) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.engine.random import permutation, stream_key
+from summula.dummy import DummyClassifier, DummyRegressor
 from summula.preprocessing import TableModel
 
 __all__ = ["Contribution", "Dependence", "EncodedModel", "Importance", "contributions", "dependence", "importances"]
@@ -67,10 +68,11 @@ class EncodedModel:
         fitted = self.model.model
         if hasattr(fitted, "coef_"):
             weights = np.abs(np.atleast_2d(np.asarray(fitted.coef_))).max(axis=0)
-        elif hasattr(fitted, "importances"):
-            weights = np.asarray(fitted.importances("gain"), np.float64)
-        else:
-            weights = np.zeros(fitted.n_features_in_)  # a baseline
+        elif hasattr(fitted, "feature_importances_"):
+            weights = np.asarray(fitted.feature_importances_, np.float64)
+        else:  # a baseline uses no column; others, such as naive Bayes, use all
+            is_baseline = isinstance(fitted, DummyClassifier | DummyRegressor)
+            weights = np.zeros(fitted.n_features_in_) if is_baseline else np.ones(fitted.n_features_in_)
         return {name: float(weights[place].sum()) for name, place in self.places.items()}
 
 

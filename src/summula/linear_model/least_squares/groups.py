@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from summula.core.data.factors import FactorSource
 from summula.core.data.frames import no_such_column
@@ -13,7 +16,25 @@ from summula.core.data.scan import ScanSource
 from summula.core.data.sources import MemorySource, Source
 from summula.core.errors import DataError
 
-__all__ = ["with_groups"]
+__all__ = ["GroupTotals", "with_groups"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class GroupTotals:
+    """Totals of groups of rows by the numbers of the groups, sorted."""
+
+    groups: Array
+    totals: Array
+
+    def merge(self, other: Self) -> Self:
+        """The totals of both sets of rows."""
+        groups = np.union1d(self.groups, other.groups)
+        totals = np.zeros((len(groups), self.totals.shape[1]))
+        totals[np.searchsorted(groups, self.groups)] = self.totals
+        totals[np.searchsorted(groups, other.groups)] += other.totals
+        return type(self)(groups, totals)
 
 
 def with_groups(source: Source, groups: Any) -> Source:

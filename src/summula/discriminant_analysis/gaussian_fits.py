@@ -1,0 +1,158 @@
+"""Certificates of linear and quadratic discriminant analysis: what their means and covariances minimise.
+
+With W_k rows (by weight) of class k, their mean c_k, the covariance T that the data give (constrained and shrunk as
+asked), a model's means m_k, and A with A A' its inverse covariance on the directions in which rows vary,
+
+    J = 1/2 sum_k W_k [r log 2 pi - log |A'A| + tr(A'TA) + ||A'(c_k - m_k)||^2]                                 (1)
+
+is least, among matrices A of the same range, where A'TA = I and m_k = c_k. Another one is above the minimum by
+
+    1/2 sum_k W_k [tr B - r - log |B| + ||A'(c_k - m_k)||^2],   B = A'TA                                        (2)
+
+Without shrinkage (1) is the negative log-likelihood of the rows, given their classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from summula.core.estimator.priors import Priors
+from summula.core.model_files import schema
+from summula.discriminant_analysis.class_grams import ClassGrams
+from summula.stats.covariance import COVARIANCES, constrained, shrunk
+
+__all__ = ["CovarianceRule", "LinearFit", "QuadraticFit", "deviations", "triangular"]
+
+Array = NDArray[np.float64]
+
+_MEANS = schema.Array("float64", "n_classes", "n_features")
+_PRIORS = schema.Object(Priors, n_classes="n_classes")
+
+
+def deviations(sums: ClassGrams) -> Array:
+    """Standard deviations by class, 1 for constant columns: columns are standardised before they are shrunk."""
+    weight = np.where(sums.weight > 0, sums.weight, 1.0)
+    variance = np.diagonal(sums.scatter, axis1=1, axis2=2) / weight[:, None]
+    return np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)
+
+
+@schema.saved(
+    form=schema.Text(*COVARIANCES),
+    shares=schema.Array("float64", "n_classes", low=0.0, high=1.0) | None,
+    standardised=schema.Flag(),
+    ridge=schema.Real(0.0, 1.0),
+)
+@dataclass(frozen=True)
+class CovarianceRule:
+    """How covariances follow from sums.
+
+    Attributes
+    ----------
+    form : {"full", "diag", "spherical"}
+    shares : ndarray of shape (n_classes,) or None
+        Share of a multiple of the identity in the covariance of each class; None does not shrink.
+    standardised : bool
+        Whether columns are standardised before they are shrunk.
+    ridge : float
+        Share of the identity in a covariance of its own for each class, after that.
+    """
+
+    form: str
+    shares: Array | None = None
+    standardised: bool = False
+    ridge: float = 0.0
+
+    def by_class(self, sums: ClassGrams) -> Array:
+        """The covariance of each class, divided by its weight and shrunk, shape (n_classes, d, d)."""
+        weight = np.where(sums.weight > 0, sums.weight, 1.0)
+        S = np.asarray(sums.scatter / weight[:, None, None])
+        if self.shares is None:
+            return S
+        scale = deviations(sums) if self.standardised else np.ones(sums.origin.shape)
+        both = scale[:, :, None] * scale[:, None, :]
+        return np.stack([shrunk(one, s) for one, s in zip(S / both, self.shares.tolist(), strict=True)]) * both
+
+    def pooled(self, sums: ClassGrams, average: Array | None) -> Array:
+        """One covariance for all classes, averaged by their weights or by given shares."""
+        by = sums.weight / sums.weight.sum() if average is None else average
+        return constrained(np.einsum("k,kij->ij", by, self.by_class(sums)), self.form)
+
+    def separate(self, sums: ClassGrams) -> Array:
+        """A covariance of its own for each class."""
+        d = sums.origin.shape[1]
+        return np.stack(
+            [(1 - self.ridge) * constrained(S, self.form) + self.ridge * np.eye(d) for S in self.by_class(sums)]
+        )
+
+
+def triangular(A: Array) -> Array:
+    """The lower triangular matrix with the same A A' and a diagonal that is not negative: there is only one."""
+    R = linalg.qr(A.T, mode="r")[0][: A.shape[1]]
+    return np.ascontiguousarray((R * np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]).T)
+
+
+def _per_row(A: Array, T: Array, away: Array) -> tuple[float, float]:
+    """The brackets of (1) and (2) of one class."""
+    z = float((away @ A) @ (away @ A))
+    sizes, inverse = linalg.eigvalsh(A.T @ T @ A), linalg.eigvalsh(A.T @ A)
+    log_det = np.log(np.maximum(inverse, np.finfo(np.float64).tiny)).sum()
+    value = A.shape[1] * np.log(2 * np.pi) - log_det + sizes.sum() + z
+    return float(value), float((sizes - 1 - np.log(np.maximum(sizes, np.finfo(np.float64).tiny))).sum() + z)
+
+
+@schema.saved(
+    means=_MEANS,
+    A=schema.Array("float64", "n_features", "n_kept"),
+    priors=_PRIORS,
+    rule=schema.Object(CovarianceRule, n_classes="n_classes"),
+    average=schema.Array("float64", "n_classes", low=0.0) | None,
+)
+@dataclass(frozen=True)
+class LinearFit:
+    """Means by class and the whitening matrix of one covariance; `average` are given shares of the classes in it."""
+
+    means: Array
+    A: Array
+    priors: Priors
+    rule: CovarianceRule
+    average: Array | None
+    statistic: ClassVar = ClassGrams
+
+    def objective(self, sums: ClassGrams) -> tuple[float, float]:
+        """(1) with the part of the priors, and its distance from the minimum."""
+        T, some = self.rule.pooled(sums, self.average), np.flatnonzero(sums.weight > 0)
+        W, away = sums.weight[some], (sums.mean - self.means)[some]
+        value, gap = _per_row(self.A, T, np.zeros(len(T)))
+        apart = float(W @ ((away @ self.A) ** 2).sum(axis=1))
+        n = float(W.sum())
+        return self.priors.added(((n * value + apart) / 2, (n * gap + apart) / 2), sums.weight)
+
+
+@schema.saved(
+    means=_MEANS,
+    A=schema.Array("float64", "n_classes", "n_features", "n_features"),
+    priors=_PRIORS,
+    rule=schema.Object(CovarianceRule, n_classes="n_classes"),
+)
+@dataclass(frozen=True)
+class QuadraticFit:
+    """Means and whitening matrices by class."""
+
+    means: Array
+    A: Array
+    priors: Priors
+    rule: CovarianceRule
+    statistic: ClassVar = ClassGrams
+
+    def objective(self, sums: ClassGrams) -> tuple[float, float]:
+        """(1) with the part of the priors, and its distance from the minimum."""
+        value, gap, T = 0.0, 0.0, self.rule.separate(sums)
+        for k in np.flatnonzero(sums.weight > 0).tolist():
+            one, more = _per_row(self.A[k], T[k], sums.mean[k] - self.means[k])
+            value, gap = value + sums.weight[k] * one / 2, gap + sums.weight[k] * more / 2
+        return self.priors.added((float(value), float(gap)), sums.weight)

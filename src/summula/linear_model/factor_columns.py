@@ -1,0 +1,57 @@
+"""Columns of text in linear models: factors, each of whose levels but the first has a coefficient."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from summula.core.errors import DataError
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+
+__all__ = ["FactorTerms", "term_count"]
+
+_LEVEL = schema.Text() | schema.Real() | schema.Flag()
+
+
+def term_count(model: Any, n_features: int) -> int:
+    """How many coefficients a linear score has: a factor has one for each level but the first."""
+    return n_features + sum(len(known) - 2 for known in getattr(model, "factor_levels_", {}).values())
+
+
+def _levels_rule(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: factors are features, and there are as many coefficients as they make."""
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    if strange := getattr(model, "factor_levels_", {}).keys() - set(names):
+        return f"factor_levels_ names {min(strange)!r}, which is none of the features"
+    terms = term_count(model, sizes["n_features"])
+    if sizes["n_terms"] != terms:
+        return f"coef_ has {sizes['n_terms']} terms, and the features make {terms}"
+    return None
+
+
+@schema.state(
+    _levels_rule,
+    factor_levels_=schema.Maybe(schema.Dict(schema.Text(), schema.Items(_LEVEL, low=2))),
+    coef_names_=schema.Maybe(schema.Items(schema.Text(), "n_terms")),
+)
+class FactorTerms:
+    """Mixin of linear models that take columns of text as factors.
+
+    Fitted attributes are `factor_levels_`, the levels of each factor, the first one being the reference, and
+    `coef_names_`: numeric columns first, then indicators, factor by factor.
+    """
+
+    _factored: ClassVar[bool] = True
+    factor_levels_: dict[str, tuple[Any, ...]]
+    coef_names_: tuple[str, ...]
+
+    def _name_terms(self, run: Run) -> None:
+        self.coef_names_ = run.source.names or tuple(f"x{j}" for j in range(run.source.n_features))
+
+    def _check_levels(self, other: Any) -> None:
+        """Refuse to merge models whose factors have other levels."""
+        if getattr(self, "factor_levels_", {}) != getattr(other, "factor_levels_", {}):
+            raise DataError(
+                "Models to merge must have the same levels of their factors: fit both on rows that have all levels, or "
+                "use partial_fit."
+            )

@@ -1,0 +1,133 @@
+"""Certificates of naive Bayes models of discrete columns: what their probabilities minimise.
+
+With counts T_kc of the events c in class k, pseudo-counts included, the probabilities p_kc = T_kc / sum_c T_kc minimise
+
+    J = - sum_kc T_kc log p_kc                                                                                  (1)
+
+and other ones are above the minimum by sum_kc T_kc log (T_kc / sum_c T_kc / p_kc), a Kullback-Leibler divergence. It
+is the negative log-likelihood with the logarithm of a Dirichlet prior, which the pseudo-counts are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from summula.core.estimator.priors import Priors
+from summula.core.model_files import schema
+from summula.naive_bayes.category_counts import Categorical, CategoryCounts
+from summula.naive_bayes.class_totals import ClassTotals, Counts, Flags
+
+__all__ = ["BernoulliFit", "CategoricalFit", "ComplementFit", "MultinomialFit", "objective_of_tables", "tables_rule"]
+
+Array = NDArray[np.float64]
+
+_PRIORS = schema.Object(Priors, n_classes="n_classes")
+_TABLE = schema.Array("float64", "n_classes", "n_features", finite=False)
+_ALPHA = schema.Array("float64", "n_features", low=0.0)
+
+
+def objective_of_counts(T: Array, log_p: Array) -> tuple[float, float]:
+    """(1) for counts of shape (n_distributions, n_events), and its distance from the minimum.
+
+    Logarithms of probabilities are normalised first: numbers that do not sum to one are no probabilities.
+    """
+    some = T > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_p = log_p - special.logsumexp(log_p, axis=1, keepdims=True)
+        best = np.log(T) - np.log(T.sum(axis=1, keepdims=True))
+        return -float(T[some] @ log_p[some]), float(T[some] @ (best[some] - log_p[some]))
+
+
+def objective_of_tables(counts: Array, tables: Any, alpha: Array) -> tuple[float, float]:
+    """(1) summed over columns of categories; `counts` has shape (n_classes, n_columns, n_categories)."""
+    value, gap = 0.0, 0.0
+    for j, (table, a) in enumerate(zip(tables, alpha, strict=True)):
+        m = table.shape[1]
+        if counts[:, j, m:].any():  # categories that the model has no probability for
+            return np.inf, np.inf
+        T = np.full(table.shape, float(a))
+        T[:, : counts.shape[2]] += counts[:, j, :m]
+        one = objective_of_counts(T, table)
+        value, gap = value + one[0], gap + one[1]
+    return value, gap
+
+
+@schema.saved(log_p=_TABLE, alpha=_ALPHA, priors=_PRIORS)
+@dataclass(frozen=True)
+class MultinomialFit:
+    """Log probabilities of events by class, and pseudo-counts."""
+
+    log_p: Array
+    alpha: Array
+    priors: Priors
+    statistic: ClassVar = Counts("the certificate")
+
+    def objective(self, sums: ClassTotals) -> tuple[float, float]:
+        """The objective and its distance from the minimum."""
+        return self.priors.added(objective_of_counts(sums.total + self.alpha, self.log_p), sums.weight)
+
+
+@schema.saved(log_p=_TABLE, alpha=_ALPHA, priors=_PRIORS)
+@dataclass(frozen=True)
+class ComplementFit(MultinomialFit):
+    """Log probabilities of events in all classes but one, and pseudo-counts."""
+
+    def objective(self, sums: ClassTotals) -> tuple[float, float]:
+        """The objective and its distance from the minimum."""
+        others = sums.total.sum(axis=0) - sums.total + self.alpha
+        return self.priors.added(objective_of_counts(others, self.log_p), sums.weight)
+
+
+@schema.saved(log_odds=_TABLE, alpha=_ALPHA, priors=_PRIORS, threshold=schema.Real() | None)
+@dataclass(frozen=True)
+class BernoulliFit:
+    """Log odds of set flags by class, and pseudo-counts; values above the threshold are set flags."""
+
+    log_odds: Array
+    alpha: Array
+    priors: Priors
+    threshold: float | None
+
+    @property
+    def statistic(self) -> Flags:
+        """What is summed."""
+        return Flags(self.threshold)
+
+    def objective(self, sums: ClassTotals) -> tuple[float, float]:
+        """The objective and its distance from the minimum."""
+        set_, all_ = sums.total + self.alpha, sums.weight[:, None] + 2 * self.alpha
+        T = np.stack([set_, all_ - set_], axis=-1).reshape(-1, 2)
+        log_p = np.stack([special.log_expit(self.log_odds), special.log_expit(-self.log_odds)], axis=-1).reshape(-1, 2)
+        return self.priors.added(objective_of_counts(T, log_p), sums.weight)
+
+
+def tables_rule(fit: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: tables have a row for each class, and at least one category."""
+    if any(table.ndim != 2 or len(table) != sizes.get("n_classes") or not table.shape[1] for table in fit.tables):
+        return "a table of categories must have one row for each class"
+    return None
+
+
+@schema.saved(
+    tables_rule,
+    tables=schema.Items(schema.Array("float64", "...", finite=False), "n_features"),
+    alpha=_ALPHA,
+    priors=_PRIORS,
+)
+@dataclass(frozen=True)
+class CategoricalFit:
+    """Log probabilities of categories by class, one table per column, and pseudo-counts."""
+
+    tables: tuple[Array, ...]
+    alpha: Array
+    priors: Priors
+    statistic: ClassVar = Categorical()
+
+    def objective(self, sums: CategoryCounts) -> tuple[float, float]:
+        """The objective and its distance from the minimum."""
+        return self.priors.added(objective_of_tables(sums.total, self.tables, self.alpha), sums.weight)
