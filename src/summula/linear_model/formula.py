@@ -286,7 +286,10 @@ class FormulaModel:
         if self.formula is None:
             return None, X, y, *others
         if not TEXT.accepts(self.formula):
-            raise ParameterError(f"The 'formula' parameter must be {TEXT.words} or None. Got {self.formula!r} instead.")
+            raise ParameterError(
+                f"The 'formula' parameter of {type(self).__name__} must be {TEXT.words} or None. Got {self.formula!r} "
+                "instead."
+            )
         design = Design.learn(self.formula, X, self.fit_intercept, type(self).__name__)
         return design, *self._by_formula(design, X, y, *others)
 
