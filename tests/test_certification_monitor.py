@@ -192,7 +192,7 @@ def test_probabilities_files_and_new_fits(tmp_path: Any) -> None:
 def test_what_a_threshold_refuses() -> None:
     with pytest.raises(DataError, match="58 rows of the first class are too few: .* need at least 59"):
         np_threshold(Score(), np.zeros((58, 1)))
-    with pytest.raises(DataError, match="X0 has no rows of the first class; 59 are needed"):
+    with pytest.raises(DataError, match="There are no rows of the first class; 59 are needed"):
         np_threshold(Score(), np.zeros((0, 1)))
     with pytest.raises(DataError, match="Some scores are NaN"):
         np_threshold(Score(), np.full((100, 1), np.nan))

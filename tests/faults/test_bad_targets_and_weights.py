@@ -123,7 +123,7 @@ def test_a_frame_with_nothing_but_the_target(constructor: Constructor) -> None:
 
 
 BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
-    (with_value(np.ones(20), -1.0), ["Negative values", "sample_weight", "-1 at row 4", "0 or more"]),
+    (with_value(np.ones(20), -1.0), ["Negative values", "sample_weight", "-1 at row 4", "non-negative"]),
     (-1.0, ["Negative values", "sample_weight"]),
     (np.zeros(20), ["All sample weights are zero", "positive weight"]),
     (0.0, ["All sample weights are zero"]),

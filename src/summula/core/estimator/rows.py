@@ -115,7 +115,7 @@ class RowwiseEstimator(Estimator):
         with one_blas_thread():
             values, refused = _map_chunks(compute, finish, self._allows_nan, part)
         if refused:
-            raise_if_not_finite(source, type(self).__name__)
+            raise_if_not_finite(source, type(self).__name__, allow_nan=self._allows_nan)
         return values[0] if len(values) == 1 else np.concatenate(values)
 
     def _batches(
