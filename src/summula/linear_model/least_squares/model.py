@@ -122,9 +122,9 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         coef, intercept = fit.coef.T.astype(given.dtype), known.astype(given.dtype)
         self.coef_ = coef[0] if given.one_target else coef
         self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
-        known = known if problem.dtype == given.dtype else None
         levels = getattr(self, "factor_levels_", None) or None
-        self.certificate_ = replace(_certificate(fit, problem, given.dtype, known), levels=levels)
+        certificate = _certificate(fit, problem, given.dtype, known if problem.dtype == given.dtype else None)
+        self.certificate_ = replace(certificate, levels=levels)
         self._fit, self._given = fit, given
 
     # ------------------------------------------------------------------------------------------ adding and forgetting
