@@ -27,7 +27,8 @@ def labels(y, k):
 
 
 @pytest.mark.parametrize("loss", [*(ResidualLoss(name, 0.7, 0.9) for name in REGRESSION), MarginLoss("log_loss"),
-                                  MarginLoss("exponential"), ClassScores(3)], ids=str)  # fmt: skip
+                                  MarginLoss("exponential"), ClassScores(3)],
+                         ids=[*REGRESSION, "log_loss", "exponential", "three classes"])  # fmt: skip
 def test_gradients_against_differences(loss):
     rng = np.random.default_rng(0)
     f = rng.normal(size=(loss.n_scores, 30))
