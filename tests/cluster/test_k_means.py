@@ -296,7 +296,7 @@ def test_values_that_are_not_finite_are_located(value: float) -> None:
 
 
 def test_squares_that_overflow() -> None:
-    with pytest.raises(ValueError, match="divide"):
+    with pytest.raises(ValueError, match="rescale"):
         KMeans(2, random_state=0).fit(np.array([[1e200], [-1e200], [3e180]]))
 
 

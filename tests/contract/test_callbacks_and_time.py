@@ -201,7 +201,7 @@ def test_an_iteration_out_of_time_keeps_its_best_and_says_so_once(case: Case, mo
     assert f"{type(model).__name__} stopped after max_time=20 s and kept the best model so far" in str(
         caught[0].message
     )
-    assert "raise max_time" in str(caught[0].message)
+    assert "increase max_time" in str(caught[0].message)
     assert caught[0].filename == __file__
     assert model.certificate_.verify(X, y)
     assert case.loss(y, case.output(model, X)) < case.loss(y, case.constant(y))
