@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import summula
 from summula.core.errors import DataError, ParameterError
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from summula.tree.exact.grow_kernels import keep_rows
 from tests.reference import decision_trees as plain
 
 CLASSES, NUMBERS = ("gini", "entropy"), ("squared_error", "absolute_error", "poisson")
@@ -381,3 +382,11 @@ def test_leaves_of_equal_targets_predict_them_exactly():
     y = np.repeat([0.0, 1.0, 2.0], [17, 17, 16])
     X = np.arange(50.0)[:, None]
     assert (DecisionTreeRegressor().fit(X, y).predict(X) == y).all()
+
+
+def test_rows_are_kept_in_the_order_of_each_column():
+    rng = np.random.default_rng(7)
+    orders, keep = np.argsort(rng.normal(size=(3, 40)), axis=1).astype(np.uint32), rng.random(40) < 0.4
+    out = np.zeros((4, keep.sum()), np.uint32)
+    keep_rows(orders, keep, out)
+    np.testing.assert_array_equal(out[:3], [order[keep[order]] for order in orders])

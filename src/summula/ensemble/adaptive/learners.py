@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from summula.core.engine.random import random_bits, stream_key
+from summula.core.engine.random import stream_key
 from summula.core.errors import ParameterError
+from summula.ensemble.seeded_clones import seeded_clone
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactGrower, ExactTree
 from summula.tree.exact.pruning import prune
@@ -111,10 +111,7 @@ class AnyLearner:
 
     def fit(self, weight: Array, number: int) -> Array:
         """Fit a clone, with a seed of its own."""
-        model = clone(self.estimator)
-        names = sorted(name for name in model.get_params() if name == "random_state" or name.endswith("__random_state"))
-        seeds = random_bits(stream_key(self._seed, (number,)), len(names)) >> np.uint64(33)
-        model.set_params(**{name: int(seed) for name, seed in zip(names, seeds, strict=True)})
+        model = seeded_clone(self.estimator, stream_key(self._seed, (number,)))
         self._last = model.fit(self._X, self._y, sample_weight=weight)
         return predicted_codes(self._last, self._X, self._classes)
 

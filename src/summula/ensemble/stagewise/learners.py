@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from summula.core.engine.random import random_bits, stream_key
+from summula.core.engine.random import stream_key
 from summula.core.errors import ParameterError
+from summula.ensemble.seeded_clones import seeded_clone
 from summula.ensemble.stagewise.losses import StageLoss
 from summula.optimize.line_searches import line_search
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
@@ -134,10 +134,7 @@ class AnyLearner:
             With its factor (1).
         update : ndarray of shape (n,)
         """
-        model = clone(self._estimator)
-        names = sorted(name for name in model.get_params() if name == "random_state" or name.endswith("__random_state"))
-        seeds = random_bits(stream_key(self._seed, (_FEATURES, number)), len(names)) >> np.uint64(33)
-        model.set_params(**{name: int(seed) for name, seed in zip(names, seeds, strict=True)})
+        model = seeded_clone(self._estimator, stream_key(self._seed, (_FEATURES, number)))
         used = np.flatnonzero(stage.weight > 0)
         rows = self._X if stage.is_whole else self._X[used]
         weights = {"sample_weight": stage.weight[used]} if self._has_weights else {}
