@@ -115,6 +115,13 @@ def test_a_perfect_learner_ends_the_rounds():
     assert model.certificate_.training_error == 0.0
 
 
+def test_weights_that_overflow_end_the_rounds():
+    X, y = rows(k=3)
+    with pytest.warns(UserWarning, match="reached infinite values"):
+        model = AdaBoostClassifier(n_estimators=30, learning_rate=1000.0).fit(X, y)
+    assert len(model.estimators_) < 30
+
+
 def test_bad_input():
     X, y = rows(40)
     with pytest.raises(ParameterError, match="KNeighborsClassifier doesn't support sample_weight"):

@@ -175,6 +175,8 @@ def test_bad_input():
         GradientBoostingClassifier(loss="exponential").fit(X, labels(y, 3))
     with pytest.raises(DataError, match="1 class after sample_weight"):
         GradientBoostingClassifier().fit(X, labels(y, 2), (y < np.median(y)).astype(float))
+    with pytest.raises(ParameterError, match="implementing 'fit' and 'predict_proba'"):
+        GradientBoostingClassifier(init=Ridge()).fit(X, labels(y, 2))
     with pytest.raises(ParameterError, match="max_features=9 is larger"):
         GradientBoostingRegressor(max_features=9).fit(X, y)
     constant = GradientBoostingRegressor(n_estimators=3).fit(X, np.full(60, 2.5))

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed
-from summula.core.errors import DataError
+from summula.core.errors import DataError, warn
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, Parameters, integer, none, random_state, real
@@ -252,6 +252,11 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
             with np.errstate(over="ignore"):
                 p = np.where(is_wrong, p * np.exp(alpha), p)
             if not np.isfinite(p.sum()):
+                warn(
+                    f"Sample weights have reached infinite values after {len(alphas)} rounds, and boosting ends there; "
+                    "try a lower learning_rate.",
+                    UserWarning,
+                )
                 break
             p /= p.sum()
         assign()

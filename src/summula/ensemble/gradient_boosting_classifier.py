@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
-from summula.core.estimator.parameters import Allowed, one_of
+from summula.core.estimator.parameters import Allowed, none, one_of
 from summula.core.model_files import schema
 from summula.dummy import DummyClassifier
 from summula.ensemble.gradient_boosting import SHARED_PARAMETERS, GradientBoosting
@@ -25,6 +25,11 @@ from summula.ensemble.stagewise.losses import ClassScores, MarginLoss, StageLoss
 __all__ = ["GradientBoostingClassifier"]
 
 Array = NDArray[Any]
+
+
+_with_probabilities = Allowed(
+    lambda v: hasattr(v, "fit") and hasattr(v, "predict_proba"), "an object implementing 'fit' and 'predict_proba'"
+)
 
 
 def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
@@ -125,6 +130,7 @@ class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, Scor
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "loss": (one_of("log_loss", "exponential"),),
         **SHARED_PARAMETERS,
+        "init": (one_of("zero"), none, _with_probabilities),
     }
 
     def __init__(
