@@ -306,7 +306,8 @@ def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> Col
     if sums.texts is None:
         return ColumnPlan(name, "dropped", f"it has about {sums.distinct:,} different texts, too many for categories")
     if drop and sums.count >= _ENOUGH and sums.distinct >= _ALL_DIFFERENT * sums.count:
-        return ColumnPlan(name, "dropped", _among_numbers(sums.texts) or _IDENTIFIER)
+        codes = sums.spelled.padded  # such as 01000
+        return ColumnPlan(name, "dropped", (None if codes else _among_numbers(sums.texts)) or _IDENTIFIER)
     by_count = sorted(sums.texts, key=lambda word: (-sums.texts[word], word))  # type: ignore[index]
     kept = tuple(by_count[:max_levels])
     return ColumnPlan(name, "category", levels=kept, other=len(by_count) > max_levels, missing=missing)
