@@ -80,7 +80,7 @@ def test_train_predict_certify_and_the_report(table: Path, tmp_path: Path) -> No
     assert r"\x1b[2J\x1b[31mred" in page
     said("predict", out, table, "-o", tmp_path / f"p{TITLE}.csv")
     documented = document("predict", out, table, "-o", tmp_path / "p.csv", "--proba")
-    assert documented["columns"] == [f"{target}[{CLEAR}yes]", f"{target}[{OVERRIDE}no]"]
+    assert documented["columns"] == [target, f"{target}[{CLEAR}yes]", f"{target}[{OVERRIDE}no]"]
     said("certify", out, table)
 
 

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import feather, parquet
 
 import summula
-from summula.core.data.readers import binary_tables, csv_table
+from summula.core.data.readers import binary_tables, text_streams
 from summula.core.data.readers.binary_tables import ParquetTable
 from summula.core.data.readers.table import Table
 from summula.linear_model import LinearRegression
@@ -206,7 +206,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(ParquetTable, "_open", denied)
-    monkeypatch.setattr(csv_table, "open", denied, raising=False)
+    monkeypatch.setattr(text_streams, "open", denied, raising=False)
     for name in ("rows.parquet", "rows.csv"):
         refused_scan(tmp_path / name, name, "may not be read")
     refused(str(path), "cannot be read near row 0", "Permission denied", by=LinearRegression(), X=scan, y="y")

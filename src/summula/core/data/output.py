@@ -49,9 +49,8 @@ def write_batches(
     """
     import pyarrow as pa
 
-    blocks = _joined(batches)
     try:
-        tables = (pa.table({name: _column(block[:, j]) for j, name in enumerate(names)}) for block in blocks)
+        tables = (pa.table({name: _column(block[:, j]) for j, name in enumerate(names)}) for block in _joined(batches))
         return write_tables(tables, path, raw_text=raw_text)
     finally:
         if isinstance(batches, Generator):  # after an error nothing is computed any more
@@ -73,7 +72,7 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
     rows, writer = 0, None
     try:
         with reading_ahead():
-            for table in tables:
+            for table in _joined_tables(tables):
                 writer = writer_of(temporary, table.schema) if writer is None else writer
                 writer.write_table(table)
                 rows += table.num_rows
@@ -135,6 +134,20 @@ def _joined(batches: Iterable[Array]) -> Iterator[Array]:
             held, size = [], 0
     if held:
         yield held[0] if len(held) == 1 else np.concatenate(held)
+
+
+def _joined_tables(tables: Iterable[Any]) -> Iterator[Any]:
+    """Larger tables."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for table in tables:
+        held.append(table)
+        if sum(one.num_rows for one in held) * table.num_columns >= _JOINED:
+            yield held[0] if len(held) == 1 else pa.concat_tables(held)
+            held = []
+    if held:
+        yield held[0] if len(held) == 1 else pa.concat_tables(held)
 
 
 def _column(values: Array) -> Any:
