@@ -342,10 +342,13 @@ def near_collinear(kappa, seed=0, n=60, noise=0.1):
 @pytest.mark.parametrize("exponent", range(1, 13))
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_small_data_lose_kappa_eps(exponent, noise):
-    """Bjorck, theorem 2.2.6: by orthogonal steps the error is of the order of kappa eps (1 + kappa tan(angle))."""
+    """Bjorck, theorem 2.2.6: by orthogonal steps the error is of the order of kappa eps (1 + kappa tan(angle)).
+
+    Refined solutions from the Gram matrix, for small condition numbers, are as accurate.
+    """
     X, y = near_collinear(10.0**exponent, noise=noise)
     model, (v, _, least) = fit(X, y), exact.least_squares(X, y)
-    assert model._fit.method == "svd"
+    assert model._fit.method == ("svd" if exponent > 2 or not noise else "cholesky")
     assert relative(model.coef_, v) < 100 * 10.0**exponent * EPS
     assert model.certificate_.verify(X, y)
     if noise:

@@ -114,12 +114,12 @@ class _FileLock:
 
     def __init__(self, path: str) -> None:
         self._file: Any = None
-        end = time.monotonic() + _LOCK_TIMEOUT
+        end = time.perf_counter() + _LOCK_TIMEOUT
         with contextlib.suppress(OSError):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             file = open(path, "ab")  # noqa: SIM115  closed by `release`
             while not _try_lock(file):
-                if time.monotonic() > end:
+                if time.perf_counter() > end:
                     file.close()
                     return
                 time.sleep(_POLL)
