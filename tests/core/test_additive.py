@@ -500,9 +500,13 @@ def test_models_with_other_columns_or_targets_are_refused() -> None:
     model = LinearRegression().fit(frame[["a", "b", "c", "y"]], "y")
     refusal(lambda: model.merge(LinearRegression().fit(X[:, :2], y)), "the same columns")
     refusal(lambda: model.merge(LinearRegression().fit(frame[["a", "c", "b"]], y)), "the same columns", "'a', 'c', 'b'")
-    refusal(lambda: model.merge(LinearRegression().fit(frame[["a", "b", "c", "z"]], "z")), "about y", "about z")
+    refusal(
+        lambda: model.merge(LinearRegression().fit(frame[["a", "b", "c", "z"]], "z")),
+        "has the targets y",
+        "other rows have z",
+    )
     refusal(lambda: model.merge(LinearRegression().fit(frame[["a", "b", "c"]], X)), "1 target", "3")
-    refusal(lambda: model.partial_fit(frame[["a", "b", "c", "z"]], "z"), "about y", "about z")
+    refusal(lambda: model.partial_fit(frame[["a", "b", "c", "z"]], "z"), "has the targets y", "other rows have z")
     refusal(lambda: LinearRegression().fit(X, y).partial_fit(X, X), "1 target", "3")
     with pytest.raises(ValueError, match="features"):
         LinearRegression().fit(X, y).partial_fit(X[:, :2], y)

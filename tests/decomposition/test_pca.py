@@ -190,7 +190,7 @@ def test_wide_data_go_to_the_krylov_method(monkeypatch):
     X = table(200, 80)
     wide = PCA(n_components=2, n_oversamples=2).fit(X)
     assert wide.solver_ == "krylov"
-    with pytest.raises(summula.ParameterError, match="needs the sums of the rows"):
+    with pytest.raises(summula.ParameterError, match="needs the sums over the rows"):
         wide.partial_fit(X)
 
 

@@ -69,8 +69,8 @@ def test_a_missing_or_infinite_target(case: Case) -> None:
     (np.array(["2020-01-01"] * 20, "M8[D]"), "The target y holds dates (datetime64[D])"),
     (y + 1j, "The target y holds complex numbers"),
     (sparse.csr_array(y[:, None]), "The target y is sparse"),
-    (y[:, None, None], "it has shape (20, 1, 1)"),
-    (3.0, "it has shape ()"),
+    (y[:, None, None], "got shape (20, 1, 1)"),
+    (3.0, "got shape ()"),
     (np.empty((20, 0)), "has shape (20, 0)"),
 ], ids=["list of text", "text", "one text", "pandas", "polars", "dates", "complex", "sparse", "3-d", "number",
         "no column"])  # fmt: skip
@@ -203,7 +203,7 @@ def test_sparse_data_where_they_are_not_taken() -> None:
 @pytest.mark.parametrize(("kind", "options", "words"), [
     ("thread", {}, ["Unknown engine 'thread'", "'threads' and 'serial'"]),
     ("serial", {"n_jobs": 2}, ["'serial'", "'n_jobs'"]),
-    ("threads", {"chunk_rows": 0}, ["chunk_rows", "at least 1"]),
+    ("threads", {"chunk_rows": 0}, ["chunk_rows", "an int >= 1"]),
     (3, {}, ["engine() takes", "int"]),
 ])  # fmt: skip
 def test_an_engine_that_is_none(kind: Any, options: dict[str, Any], words: list[str]) -> None:

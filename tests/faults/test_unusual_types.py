@@ -328,7 +328,7 @@ def test_the_encoder_takes_objects_that_are_dates_for_dates() -> None:
 
 @pytest.mark.parametrize("name", ["List", "Array", "Struct", "Binary", "Time", "list", "pandas lists"])
 def test_the_encoder_refuses_what_is_neither_number_text_nor_date(name: str) -> None:
-    refused("Column 'a' holds", by=TableEncoder(), X=in_frame(NO_NUMBERS[name]))
+    refused("Column 'a' ", by=TableEncoder(), X=in_frame(NO_NUMBERS[name]))
 
 
 def test_the_encoder_refuses_complex_numbers_and_durations() -> None:
