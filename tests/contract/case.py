@@ -69,6 +69,7 @@ class Case:
     idle : parameters without any effect on the fits of its class.
     scale_free : whether the predictions stay the same when columns are rescaled.
     centres : whether the predictions stay the same when all columns are shifted.
+    free_intercept : whether a regressor has an intercept without a penalty (if any): the mean, where columns tell nothing.
     wide_sparse : whether it has a solver of its own for sparse data with thousands of columns.
     passes : whether a fit sums over the rows.
     repeats : whether a weight of 3 equals three copies of the row (not if rows are left out together, or drawn).
@@ -108,6 +109,7 @@ class Case:
     idle: tuple[str, ...] = ()
     scale_free: bool = False
     centres: bool = False
+    free_intercept: bool = True
     wide_sparse: bool = False
     passes: bool = True
     repeats: bool = True

@@ -280,6 +280,7 @@ KERNEL_MACHINE: dict[str, Any] = {
 LINEAR_MACHINE: dict[str, Any] = {
     "objective": machine_objective,
     "point": ("v",),
+    "free_intercept": False,
     "grid": {"C": [0.1, 10.0]},
     "changes": {
         "intercept_scaling": (10.0,),
@@ -302,6 +303,7 @@ KINKED: dict[str, Any] = {
 RANDOM_FEATURES: dict[str, Any] = {
     "numbers": (),
     "passes": False,
+    "repeats": False,
     "unordered": False,
     "stochastic": True,
     "changes": {
@@ -614,6 +616,7 @@ CASES = [
         **{
             **KERNEL_MACHINE,
             "apart": 0.0,
+            "free_intercept": False,
             "of_rows": ("X_fit_", "certificate_", "dual_coef_"),
             "grid": {"alpha": [0.1, 10.0]},
             "changes": {
