@@ -203,7 +203,8 @@ class KernelMachine(RowwiseEstimator):
             def told(rounds: Rounds, place: int = place, rows: Index = rows, problem: DualProblem = problem) -> bool:
                 def name_so_far() -> None:
                     rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
-                    self._name([*fits, _Fit(rounds.point(), rows, problem), *rest], X, y, task, indefinite)
+                    done = [*fits[:place], _Fit(rounds.point(), rows, problem)]  # (the next may have begun)
+                    self._name([*done, *rest], X, y, task, indefinite)
 
                 run.offer(name_so_far)
                 return run.step("round")
