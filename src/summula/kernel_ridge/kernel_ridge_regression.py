@@ -113,10 +113,13 @@ class KernelRidgeCertificate(Certificate):
         chunk = source.chunk(0, source.n_rows)
         assert chunk.y is not None
         rows = chunk.X if chunk.is_sparse else chunk.block(np.float64)
-        K = np.asarray(rows) if self.kernel is None else gram(self.kernel, rows_of(rows, centre_of(self.kernel, rows)))
-        if len(K) != len(self.coef):
+        if rows.shape[0] != len(self.coef):
             return Verification(np.nan, np.nan, False)
-        weight = np.ones(len(K)) if chunk.weight is None else chunk.weight
+        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        if self.kernel is None:
+            K = np.asarray(rows)
+        else:
+            K = gram(self.kernel, rows_of(rows, centre_of(self.kernel, rows, weight)))
         primal, gap = objective(K, chunk.y.astype(np.float64), weight, self.alpha, self.coef)
         slack = 1e-8 * max(abs(self.primal), 1e-300)
         return Verification(primal, gap, bool(abs(primal - self.primal) <= slack and gap <= self.gap + slack))
@@ -225,7 +228,7 @@ class KernelRidge(Regressor):
             if kernel is None:
                 K = np.asarray(rows, np.float64)
             else:
-                K = gram(kernel, rows_of(rows, centre_of(kernel, rows)))
+                K = gram(kernel, rows_of(rows, centre_of(kernel, rows, weight)))
             if not np.isfinite(K.sum()):
                 run.raise_if_not_finite()
                 raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
@@ -253,7 +256,7 @@ class KernelRidge(Regressor):
         if kernel is None:
             compute: RowFunction = functools.partial(_given_values, coef)
         else:
-            origin = centre_of(kernel, self.X_fit_)
+            origin = centre_of(kernel, self.X_fit_, np.abs(coef).max(axis=1))
             compute = functools.partial(kernel_values, kernel, rows_of(self.X_fit_, origin), coef, origin, 0.0)
         return functools.partial(_one_target, compute) if self.dual_coef_.ndim == 1 else compute
 

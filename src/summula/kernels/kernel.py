@@ -99,10 +99,15 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
 
-def centre_of(kernel: Kernel, X: Any) -> Array | None:
-    """Where the origin of dense rows is best put for products of little rounding; None where it must not move."""
+def centre_of(kernel: Kernel, X: Any, weight: Array | None = None) -> Array | None:
+    """Where the origin of dense rows is best put for products of little rounding; None where it must not move.
+
+    Rows without weight have no say in it.
+    """
     if not kernel.translation_invariant or hasattr(X, "indptr"):
         return None
+    if weight is not None and not weight.all():
+        X = X[weight > 0]
     return np.asarray(np.mean(X, axis=0, dtype=np.float64))
 
 

@@ -171,4 +171,5 @@ class SupportCertificate(Certificate):
     def _matrix(self, X: Any, rows: Index) -> KernelMatrix:
         if self.kernel is None:
             return PrecomputedKernel(np.asarray(X)[np.ix_(rows, rows)])
-        return CachedKernel(self.kernel, rows_of(X[rows], centre_of(self.kernel, X)), 0.0)
+        mine = X[rows]
+        return CachedKernel(self.kernel, rows_of(mine, centre_of(self.kernel, mine)), 0.0)

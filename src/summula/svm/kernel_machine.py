@@ -192,7 +192,7 @@ class KernelMachine(RowwiseEstimator):
             raise DataError("Invalid input - all samples have zero or negative weights.")
         indefinite = self._warn_of_indefinite(kernel, X)
         fits: list[_Fit] = []
-        all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X))
+        all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight))
         for place, pair in enumerate(pairs):
             rows = rows_of_pair(task, pair, y, weight)
             problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
