@@ -276,10 +276,11 @@ def test_parameters_and_defaults_are_scikit_learns_where_it_has_the_class(case: 
         # A solver is a hint, chosen by us unless it is given.
         assert mine[name].default == ("auto" if name == "solver" else parameter.default), name
     extra = [parameter for name, parameter in mine.items() if name not in model]
-    # (Centring is what scikit-learn always does, and maximum likelihood what it fits; it refuses text.)
+    # (Centring is what scikit-learn always does, and maximum likelihood what it fits; it refuses text, and its forests
+    # have no bins.)
     neutral = {
         **{"center": True, "covariance": "full", "method": "ml", "categorical_features": "from_dtype"},
-        **{"fit_intercept": True, "penalize_intercept": True},
+        **{"fit_intercept": True, "penalize_intercept": True, "splits": "bins", "max_bins": 255},
     }
     for parameter in extra:
         default = parameter.default

@@ -126,7 +126,9 @@ def test_weights_without_bootstrap_equal_repetitions() -> None:
 def test_the_forest_does_not_depend_on_threads(cls: Any) -> None:
     X, z, y = _data(300)
     t = _target(cls, z, y)
-    one, two = (cls(7, random_state=5, n_jobs=jobs, bootstrap=True).fit(X, t) for jobs in (1, 2))
+    drawn: dict[str, Any] = {"bootstrap": True, "max_samples": 90, "oob_score": True}
+    one, two = (cls(30, random_state=5, n_jobs=jobs, **drawn).fit(X, t) for jobs in (1, 2))
+    assert one.oob_score_ == two.oob_score_
     for name in ("is_inner", "column", "bin", "flags", "gain", "values", "rows"):
         np.testing.assert_array_equal(getattr(one._trees, name), getattr(two._trees, name))
 

@@ -218,7 +218,8 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         if self._is_exact:
             rows = bins.with_bins(dense_rows(run.source.chunk(0, run.source.n_rows)))
             return ForestRows(rows=rows, table=None, **shared, bootstrap=bootstrap), bins
-        centres = bin_centres(found.rows, bins) if self._random_threshold else bins.edges
+        some = None if weight is None else weight[found.numbers]
+        centres = bin_centres(found.rows, some, bins) if self._random_threshold else bins.edges
         del found
         rows = binned(run, bins)[0]
         by_column = np.ascontiguousarray(rows.T)

@@ -107,14 +107,15 @@ def _grow_tree(model: Any, data: ForestRows, tree: int) -> PackedTrees:
     return PackedTrees.of(grown, is_exact=data.table is None, has_classes=data.n_classes > 0)
 
 
-def bin_centres(rows: Array, bins: BinMap) -> Array:
+def bin_centres(rows: Array, weight: Array | None, bins: BinMap) -> Array:
     """Return a value for each bin, the mean of those of some rows that fall into it; shape (features, 256)."""
+    w = np.ones(len(rows)) if weight is None else weight
     centres = np.where(np.isfinite(bins.edges), bins.edges, 0.0)
     binned = np.empty(rows.shape, np.uint8)
     bins.write(rows, binned)
     for j in range(rows.shape[1]):
         there = np.isfinite(rows[:, j])
-        count = np.bincount(binned[there, j], minlength=BINS)
-        sums = np.bincount(binned[there, j], rows[there, j], BINS)
-        centres[j] = np.divide(sums, count, out=centres[j], where=count > 0)
+        total = np.bincount(binned[there, j], w[there], BINS)
+        sums = np.bincount(binned[there, j], w[there] * rows[there, j], BINS)
+        centres[j] = np.divide(sums, total, out=centres[j], where=total > 0)
     return centres
