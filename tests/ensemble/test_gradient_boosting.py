@@ -147,6 +147,27 @@ def test_a_warm_start_goes_on():
         model.set_params(n_estimators=3).fit(X, y)
 
 
+def test_a_warm_start_may_begin_or_end_to_draw_rows(tmp_path):
+    X, y = rows()
+    model = GradientBoostingRegressor(n_estimators=3, warm_start=True, random_state=0).fit(X, y)
+    model.set_params(n_estimators=6, subsample=0.5).fit(X, y)
+    assert model.oob_improvement_.shape == (6,)
+    assert not model.oob_improvement_[:3].any()
+    assert (model.oob_improvement_[3:] != 0).all()
+    assert abs(model.oob_improvement_[3]) < 0.5 * model.oob_scores_[3]
+    model.set_params(n_estimators=8, subsample=1.0).fit(X, y)
+    assert not model.oob_improvement_[6:].any()
+    summula.save(model, tmp_path / "model.safetensors")
+
+
+def test_the_median_is_a_quantile():
+    X, y = rows()
+    median = GradientBoostingRegressor(loss="quantile", alpha=0.5, n_estimators=10).fit(X, y)
+    absolute = GradientBoostingRegressor(loss="absolute_error", n_estimators=10).fit(X, y)
+    np.testing.assert_allclose(median.predict(X), absolute.predict(X), atol=1e-12)
+    assert absolute.apply(X).shape == (len(X), 10)
+
+
 def test_early_stopping_and_monitors():
     X, y = rows()
     early = GradientBoostingRegressor(n_estimators=500, n_iter_no_change=3, tol=1e-2, random_state=0).fit(X, y)

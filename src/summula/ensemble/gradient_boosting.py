@@ -266,11 +266,12 @@ class GradientBoosting(RowwiseEstimator):
             trees.append(ExactTree(self._nodes, np.asarray(self._impurity), np.asarray(self._values)))
         learners, steps = (list(self._learners), self._steps.tolist()) if warm else ([], [])
         history = History(*(list(getattr(self, name, ())) if warm else [] for name in _HISTORY))
-        if warm and history.improvement:
-            history.out_of_bag.insert(0, history.out_of_bag[0] + history.improvement[0])
         done = self.n_estimators_ if warm else 0
+        if history.out_of_bag and history.out_of_bag[-1] != 0.0:
+            stages.out_of_bag = history.out_of_bag[-1]
 
         def assign() -> None:
+            fill_history()
             self._seed, self.init_, self.n_estimators_ = stages.seed, init, done
             self.n_trees_per_iteration_ = n_scores
             self._nodes, self._impurity, self._values = joined_trees(trees) if trees else (None, None, None)
@@ -279,12 +280,16 @@ class GradientBoosting(RowwiseEstimator):
             for name in ("oob_scores_", "oob_improvement_"):
                 self.__dict__.pop(name, None)
             if history.improvement:
-                self.oob_scores_, self.oob_improvement_ = (
-                    np.array(history.out_of_bag[1:]),
-                    np.array(history.improvement),
-                )
+                self.oob_scores_, self.oob_improvement_ = np.array(history.out_of_bag), np.array(history.improvement)
+
+        def fill_history() -> None:
+            """Stages that used all rows have zeros where others do not."""
+            if self.subsample < 1.0 or history.improvement:
+                for values in (history.out_of_bag, history.improvement):
+                    values.extend([0.0] * (done - len(values)))
 
         while done < self.n_estimators:
+            fill_history()
             for k, found in enumerate(stages.add(done, history)):
                 if isinstance(found, ExactTree):
                     found.nodes.value[:] = stages.learning_rate * found.values[:, 0]

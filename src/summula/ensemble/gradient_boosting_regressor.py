@@ -206,6 +206,19 @@ class GradientBoostingRegressor(GradientBoosting, Regressor):
             return DummyRegressor()
         return DummyRegressor(strategy="quantile", quantile=float(self.alpha) if self.loss == "quantile" else 0.5)
 
+    def apply(self, X: Any) -> Any:
+        """The leaf of each tree that rows end in.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators_) of node numbers within the tree
+        """
+        return super().apply(X)[:, :, 0]
+
     def _from_scores(self, scores: Array) -> Array:
         return _only(scores)
 

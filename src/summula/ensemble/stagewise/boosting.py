@@ -71,6 +71,7 @@ class Stages:
         self._n_used = n if subsample >= 1.0 else max(1, int(subsample * n))
         self._weight = np.ones(n) if rows.weight is None else rows.weight
         self._all_used = rows.weight is None
+        self.out_of_bag: float | None = None  # the mean loss of rows not used by the last stage
 
     def add(self, number: int, history: History) -> list[Any]:
         """Add a stage; return its learners, one per score."""
@@ -79,9 +80,9 @@ class Stages:
         if self._n_used < n:
             mask[:] = False
             mask[choice(stream_key(self.seed, (_ROWS, number)), n, self._n_used)] = True
-            if not history.out_of_bag:
-                history.out_of_bag.append(self._mean(self.loss.at(y, f, self._weight), ~mask))
         loss = self.loss.at(y, f, self._weight)
+        if self._n_used < n and self.out_of_bag is None:
+            self.out_of_bag = self._mean(loss, ~mask)
         gradients = loss.negative_gradient(y, f)
         stage = Stage(loss, y, f, self._weight * mask, self._all_used and self._n_used == n)
         learners = []
@@ -91,8 +92,9 @@ class Stages:
             f[k] += self.learning_rate * update
         history.train.append(self._mean(loss, mask))
         if self._n_used < n:
-            history.out_of_bag.append(self._mean(loss, ~mask))
-            history.improvement.append(history.out_of_bag[-2] - history.out_of_bag[-1])
+            before, self.out_of_bag = self.out_of_bag, self._mean(loss, ~mask)
+            history.out_of_bag.append(self.out_of_bag)
+            history.improvement.append(float(before or 0.0) - self.out_of_bag)
         return learners
 
     def _mean(self, loss: StageLoss, mask: Array) -> float:

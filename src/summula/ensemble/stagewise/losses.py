@@ -123,19 +123,19 @@ class ResidualLoss(StageLoss):
             return self
         return replace(self, bend=weighted_quantile(np.abs(y - f[0]), w, self.alpha))
 
-    def _parts(self, y: Array, f: Array) -> Any:
-        name, bend = self.name, self.bend
-        if name == "absolute_error":
-            name, bend = "epsilon_insensitive", 0.0
-        elif name == "quantile":
-            bend = self.alpha
-        return score_losses(name, bend, y, f[0])
+    def _parts(self, y: Array, f: Array) -> tuple[Array, Array]:
+        """Return values and slopes; the absolute error is twice the quantile loss of the median."""
+        if self.name == "absolute_error":
+            value, slope = score_losses("quantile", 0.5, y, f[0])
+            return 2.0 * value, 2.0 * slope
+        value, slope = score_losses(self.name, self.alpha if self.name == "quantile" else self.bend, y, f[0])
+        return value, slope
 
     def values(self, y: Array, f: Array) -> Array:
-        return np.asarray(self._parts(y, f).value)
+        return self._parts(y, f)[0]
 
     def negative_gradient(self, y: Array, f: Array) -> Array:
-        return -np.asarray(self._parts(y, f).slope)[None]
+        return -self._parts(y, f)[1][None]
 
     def leaf_values(self, y: Array, f: Array, k: int, g: Array, w: Array, leaf: Array) -> Array:
         r = y - f[0]
