@@ -199,6 +199,8 @@ class KernelMachine(RowwiseEstimator):
             if not np.isfinite(task.C):
                 check_separable(kernel, X[rows], -problem.q, rows, intercept=task.intercept)
             K = self._matrix(kernel, X if all_rows is None else all_rows, rows)
+            if place == len(pairs) - 1:
+                all_rows = None  # its memory is for the cache
 
             def told(rounds: Rounds, place: int = place, rows: Index = rows, problem: DualProblem = problem) -> bool:
                 def name_so_far() -> None:
