@@ -273,8 +273,15 @@ def test_a_line_with_too_many_fields_is_named_by_its_number(row: int, tmp_path: 
     one_sentence(caught.value, f"Line {row + 2} of {path}", "3 fields and the header 2", "mend or remove")
 
 
-@pytest.mark.parametrize("row", [0, 65_535, 150_000])
-@pytest.mark.parametrize("line", ["", "only one"], ids=["blank", "too few"])
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        ("", 150_000),
+        ("only one", 0),
+        ("only one", 65_535),
+        ("only one", 150_000),
+    ],  # blank ones near the top are skipped
+)
 def test_a_line_with_too_few_fields_is_named_by_its_number(line: str, row: int, tmp_path: Path) -> None:
     path = csv_file(tmp_path / "rows.csv", 200_000, **{f"row{row}": line})
     with pytest.raises(summula.DataError) as caught:

@@ -18,7 +18,7 @@ from scipy import sparse
 
 import summula
 from summula.ensemble import HistGradientBoostingRegressor
-from summula.linear_model import GeneralizedLinearRegressor, LinearRegression, LogisticRegression
+from summula.linear_model import GeneralizedLinearRegressor, LinearRegression, LogisticRegression, Ridge
 from summula.preprocessing import StandardScaler, TableEncoder
 from tests.faults.sentences import one_sentence, refused
 
@@ -290,7 +290,7 @@ NO_NUMBERS: dict[str, Any] = {
 @pytest.mark.parametrize("series", NO_NUMBERS.values(), ids=NO_NUMBERS.keys())
 def test_what_is_no_number_gets_one_sentence(series: Any) -> None:
     frame = in_frame(series)
-    refused("Column 'a'", by=LinearRegression(), X=frame, y=y)
+    refused("Column 'a'", by=Ridge(), X=frame, y=y)  # which has no factors
     refused("Column 'a'", by=LinearRegression(), X=frame, y="a")
     refused("Column 'a'", by=LinearRegression(), X=frame, y=y, sample_weight="a")
     refused(by=LinearRegression(), X=x[:, None], y=series)

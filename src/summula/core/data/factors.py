@@ -18,9 +18,11 @@ from summula.core.data.chunks import Chunk, FactorRows
 from summula.core.data.sources import Source, WrappedSource
 from summula.core.errors import DataError
 
-__all__ = ["FactorSource", "Factors", "numbers_for_categories", "several_kinds", "used_places"]
+__all__ = ["FactorSource", "Factors", "has_numbers_as_text", "numbers_for_categories", "several_kinds", "used_places"]
 
 Array = NDArray[Any]
+
+_MOST_LEVELS = 10_000  # the matrix of products of the indicators takes 800 MB
 
 
 class Factors:
@@ -75,7 +77,34 @@ class Factors:
 
         `called` says whether the frame itself calls the column categorical.
         """
+        if len(levels) > _MOST_LEVELS:
+            raise DataError(
+                f"Column {name!r} has {len(levels):,} different values, too many for indicator columns (at most "
+                f"{_MOST_LEVELS:,}): drop the column, or pool rare values before fitting."
+            )
+        if has_numbers_as_text(levels) and not all(is_number(level) for level in levels):
+            odd = next(level for level in levels if not is_number(level))
+            raise DataError(
+                f"Column {name!r} contains numbers as text, and {odd!r} among them; {self.estimator} needs numbers or "
+                "categories: correct the value and convert the column to numbers."
+            )
         self.levels[name] = tuple(levels)
+
+
+def is_number(level: Any) -> bool:
+    """Whether a level is text that reads as a number."""
+    if not isinstance(level, str) or not level.isascii() or "_" in level:
+        return False
+    try:
+        float(level)
+    except ValueError:
+        return False
+    return True
+
+
+def has_numbers_as_text(levels: Sequence[Any]) -> bool:
+    """Whether more than half of the levels are text that reads as numbers."""
+    return 2 * sum(map(is_number, levels)) > len(levels)
 
 
 def _encoded(name: str, values: Any, estimator: str) -> tuple[list[Any], Array]:

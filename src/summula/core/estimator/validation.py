@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk, Part
-from summula.core.data.factors import Factors, FactorSource, numbers_for_categories
+from summula.core.data.factors import Factors, FactorSource, has_numbers_as_text, numbers_for_categories
 from summula.core.data.frames import (
     column_numbers,
     frame_columns,
@@ -413,7 +413,10 @@ def _scan_source(
     coded = [c for c in features if factors is not None and X.kinds[c] == "text"]
     for column in coded:
         if factors is not None and factors.learning:
-            factors.learn(column, X.vocabulary(column))
+            levels = X.vocabulary(column)
+            if has_numbers_as_text(levels) and any(table.text_numbers for table in X.tables):
+                raise _text_in_files(X, column, name)  # a column of numbers with a wrong cell
+            factors.learn(column, levels)
     for column in [c for c in features if c not in coded] + targets[labels is not None :] + weight:
         if X.kinds[column] not in ("float64", "float32", "number"):
             raise _text_in_files(X, column, name)
