@@ -122,7 +122,7 @@ TREES = {
     "column below -1": (lambda: _set("column", 0, -2), "must be at least -1"),
     "a leaf as root": (lambda: _set("column", 0, -1), "disagree on which nodes are leaves"),
     "category past the end": (lambda: _set("category", 0, 10**6), "must be below n_choices"),
-    "category of a number": (_number_asked_as_category, "asks for the category of a column of numbers"),
+    "category of a number": (_number_asked_as_category, "categorical split on a numeric column"),
     "roots past the end": (lambda: _set("roots", -1, 10**9), "roots does not divide the"),
     "roots falling": (lambda: _set("roots", 1, 10**9), "must not decrease"),
     "roots negative": (lambda: _set("roots", 0, -5), "must be at least 0"),
