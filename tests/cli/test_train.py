@@ -154,7 +154,8 @@ def test_every_candidate_is_fitted_from_files(species: Trained, tmp_path: Path) 
         said = document("train", species.table, *options, "--stream", "--time", "100")
         assert said["streamed"]
         assert {row["folds"] for row in said["leaderboard"]} == {5}, said["leaderboard"]
-        assert len(said["leaderboard"]) == (5 if target == "sex" else 6)
+        names = {row["model"] for row in said["leaderboard"]}
+        assert names >= {"baseline", "boosting"} | ({"logistic", "lda"} if target == "sex" else {"ridge", "lasso"}), names
 
 
 def test_costs_change_what_is_predicted(species: Trained, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from summula.core.data.chunks import Chunk, SparseRows
@@ -37,7 +38,7 @@ from summula.tree.predictor import Nodes
 from summula.tree.predictor_kernels import add_scores, find_leaves
 from summula.tree.tables import importances_by_tree, joined_trees, tree_estimators
 
-__all__ = ["SHARED_PARAMETERS", "GradientBoosting"]
+__all__ = ["SHARED_PARAMETERS", "GradientBoosting", "grows_trees"]
 
 Array = NDArray[Any]
 
@@ -115,6 +116,14 @@ def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
         if getattr(learner, "n_features_in_", None) != sizes["n_features"]:
             return f"a learner does not take {sizes['n_features']} columns"
     return None
+
+
+def grows_trees(model: Any) -> bool:
+    """Whether the base learners are trees; other estimators have no leaves."""
+    if model.estimator is not None:
+        raise AttributeError("apply exists for trees; here the learners are other estimators")
+    return True
+
 
 
 @schema.state(
@@ -391,6 +400,7 @@ class GradientBoosting(RowwiseEstimator):
         gains = importances_by_tree(self._nodes, self.n_features_in_, shares=False).sum(axis=0)
         return np.asarray(gains / gains.sum() if gains.sum() > 0 else gains)
 
+    @available_if(grows_trees)
     def apply(self, X: Any) -> Any:
         """The leaf of each tree that rows end in.
 
@@ -403,8 +413,6 @@ class GradientBoosting(RowwiseEstimator):
         ndarray of shape (n_samples, n_estimators_, n_trees_per_iteration_) of node numbers within the tree
         """
         check_is_fitted(self)
-        if self._nodes is None:
-            raise AttributeError("apply exists for trees; here the learners are other estimators")
         leaves = self._by_row(X, functools.partial(_leaves_of, self._nodes))
         return leaves.reshape(len(leaves), self.n_estimators_, self.n_trees_per_iteration_)
 

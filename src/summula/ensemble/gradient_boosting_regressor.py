@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
+from sklearn.utils.metaestimators import available_if
 
 from summula.core.estimator.parameters import Allowed, one_of, real
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.model_files import schema
 from summula.dummy import DummyRegressor
-from summula.ensemble.gradient_boosting import SHARED_PARAMETERS, GradientBoosting
+from summula.ensemble.gradient_boosting import SHARED_PARAMETERS, GradientBoosting, grows_trees
 from summula.ensemble.stagewise.losses import ResidualLoss, StageLoss
 
 __all__ = ["GradientBoostingRegressor"]
@@ -206,6 +207,7 @@ class GradientBoostingRegressor(GradientBoosting, Regressor):
             return DummyRegressor()
         return DummyRegressor(strategy="quantile", quantile=float(self.alpha) if self.loss == "quantile" else 0.5)
 
+    @available_if(grows_trees)
     def apply(self, X: Any) -> Any:
         """The leaf of each tree that rows end in.
 
