@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.blocks import product
+from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
 from summula.core.engine.random import random_bits, stream_key
 from summula.core.errors import DataError, warn
@@ -162,7 +162,7 @@ class Nystroem(RandomFeatures):
             X = chunk.X if chunk.is_sparse else chunk.block()
             values = kernel.evaluate(rows_of(X, origin), rows_of(self.components_, origin))
             values[bad_rows(X)] = np.nan
-        return product(values, np.ascontiguousarray(self.normalization_.T, dtype=np.float64))
+        return product(aligned(values), aligned(np.ascontiguousarray(self.normalization_.T, dtype=np.float64)))
 
     def transform(self, X: Any) -> Any:
         """The features of rows.
@@ -190,7 +190,7 @@ def _root_of_inverse(K: Array) -> Array:
     size = np.abs(values)
     kept = size > _RANK * size.max(initial=0.0)
     V = vectors[:, kept]
-    return np.asarray((V * (np.sign(values[kept]) / np.sqrt(size[kept]))) @ V.T)
+    return product(aligned(V * (np.sign(values[kept]) / np.sqrt(size[kept]))), aligned(V.T))
 
 
 def _only_function_parameters(model: Any) -> bool:

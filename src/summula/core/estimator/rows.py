@@ -137,7 +137,8 @@ class RowwiseEstimator(Estimator):
         for part in source.plan(current_engine().chunk_rows):
             for chunk in part.chunks():
                 out = chunk.blank(width)
-                fill(chunk, out)
+                with one_blas_thread():  # the bits of products may depend on the number of threads
+                    fill(chunk, out)
                 yield out
 
     def _fill_rows(self, fill: Callable[[Chunk, Array], None], source: Source, out: Array) -> Array:
