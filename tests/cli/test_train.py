@@ -155,7 +155,9 @@ def test_every_candidate_is_fitted_from_files(species: Trained, tmp_path: Path) 
         assert said["streamed"]
         assert {row["folds"] for row in said["leaderboard"]} == {5}, said["leaderboard"]
         names = {row["model"] for row in said["leaderboard"]}
-        assert names >= {"baseline", "boosting"} | ({"logistic", "lda"} if target == "sex" else {"ridge", "lasso"}), names
+        assert names >= {"baseline", "boosting"} | ({"logistic", "lda"} if target == "sex" else {"ridge", "lasso"}), (
+            names
+        )
 
 
 def test_costs_change_what_is_predicted(species: Trained, tmp_path: Path) -> None:

@@ -125,7 +125,6 @@ def grows_trees(model: Any) -> bool:
     return True
 
 
-
 @schema.state(
     _stages_agree,
     n_features_in_=schema.Integer(1, size="n_features"),
