@@ -412,6 +412,7 @@ class GradientBoosting(RowwiseEstimator):
         ndarray of shape (n_samples, n_estimators_, n_trees_per_iteration_) of node numbers within the tree
         """
         check_is_fitted(self)
+        assert self._nodes is not None
         leaves = self._by_row(X, functools.partial(_leaves_of, self._nodes))
         return leaves.reshape(len(leaves), self.n_estimators_, self.n_trees_per_iteration_)
 
