@@ -12,7 +12,8 @@ from pyarrow import parquet
 from summula.core.data.chunks import Part
 from summula.core.estimator import estimator, run
 from summula.core.estimator.run import Run
-from summula.training import pipeline, schedule
+from summula.training import pipeline
+from summula.training.comparison import schedule
 from tests.cli.commands import document
 from tests.cli.mixed_table import mixed_table
 

@@ -16,7 +16,7 @@ from pyarrow import csv, parquet
 import summula
 from summula.core.errors import DataError
 from summula.theory import plan_holdout
-from summula.training.split import split_rows
+from summula.training.data.split import split_rows
 from tests.cli.commands import document, failure, run, write
 from tests.cli.conftest import Trained
 
@@ -172,7 +172,7 @@ def test_doctor_finds_what_is_installed() -> None:
 
 def test_warmup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    monkeypatch.setattr("summula.core.numerics.warmup.warmup", lambda: called.append(1))
+    monkeypatch.setattr("summula.core.compilation.warmup.warmup", lambda: called.append(1))
     assert "Compiled in" in run("warmup").stderr
     assert called
 

@@ -11,8 +11,8 @@ import pytest
 from pyarrow import csv, parquet
 
 from summula.preprocessing import table_encoder_blocks
-from summula.training.row_numbers import number_in_blocks
-from summula.training.split import split_rows
+from summula.training.data.row_numbers import number_in_blocks
+from summula.training.data.split import split_rows
 from tests.cli.commands import failure, run
 from tests.cli.conftest import Trained
 
@@ -59,7 +59,7 @@ def test_a_bad_cell_of_train(row: int, more: tuple[str, ...], tmp_path: Path) ->
 @modes
 def test_a_bad_cell_in_a_later_block(more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_encoder_blocks, "BLOCK_ROWS", 16)
-    monkeypatch.setattr("summula.training.row_numbers.BLOCK_ROWS", 16)
+    monkeypatch.setattr("summula.training.data.row_numbers.BLOCK_ROWS", 16)
     for row in (LEARNT[-2], ASIDE[-1]):
         path = table(tmp_path / "t.csv", row, 0, "-inf")
         said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", *more)

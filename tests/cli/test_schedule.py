@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from summula.core.errors import TimeLimitError
-from summula.training import schedule
-from summula.training.candidates import Candidate, candidates_for
-from summula.training.metrics import METRICS, Judgement
-from summula.training.schedule import Budget, compare_candidates, last_fit
+from summula.training.comparison import schedule
+from summula.training.comparison.candidates import Candidate, candidates_for
+from summula.training.comparison.metrics import METRICS, Judgement
+from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
 
 ROWS, WHOLE = 160_000, 240_000
 

@@ -15,9 +15,9 @@ from pyarrow import csv, feather, parquet
 import summula
 from summula.certification import RiskCertificate
 from summula.preprocessing import TableModel
-from summula.training.candidates import CANDIDATES, candidates_for
-from summula.training.metrics import Judge
-from summula.training.split import split_rows
+from summula.training.comparison.candidates import CANDIDATES, candidates_for
+from summula.training.comparison.metrics import Judge
+from summula.training.data.split import split_rows
 from tests.cli.commands import RUNNER, app, document, failure, run, write
 from tests.cli.conftest import Trained
 

@@ -14,7 +14,7 @@ from summula.cluster.certificate import KMeansCertificate
 from summula.core.numerics.certificate import Certificate
 from summula.linear_model.perceptron import PerceptronCertificate
 from summula.linear_model.sgd.certificate import DescentCertificate
-from summula.svm.certificate import SupportCertificate
+from summula.svm.dual.certificate import SupportCertificate
 
 # What rounding may change in a well-conditioned fit: a few hundred units in the last place (sums of a few thousand
 # terms in another order differ by about sqrt(n) units; the condition number of the data is below 10).

@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from summula.core.data import column_kernels  # noqa: F401  (loads the compiler, so that columns are copied by the kernel)
-from summula.core.data.blocks import aligned, empty_block, inner, is_canonical, product, write_columns
-from summula.core.data.fixed_order import _row_products, column_squares, in_one_order, row_products, transposed_product
+from summula.core.data.layout import column_kernels  # noqa: F401  (loads the compiler, so that columns are copied by the kernel)
+from summula.core.data.layout.blocks import aligned, empty_block, inner, is_canonical, product, write_columns
+from summula.core.data.layout.fixed_order import (
+    _row_products,
+    column_squares,
+    in_one_order,
+    row_products,
+    transposed_product,
+)
 
 RNG = np.random.default_rng(0)
 

@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from summula.core.numerics import kernel_cache
-from summula.core.numerics.compile import inlined, internal_kernel, kernel
-from summula.core.numerics.kernel_cache import dependency_hash
-from summula.core.numerics.late_binding import KernelSignature
+from summula.core.compilation import kernel_cache
+from summula.core.compilation.compile import inlined, internal_kernel, kernel
+from summula.core.compilation.kernel_cache import dependency_hash
+from summula.core.compilation.late_binding import KernelSignature
 
 LIMIT = 3
 
@@ -61,14 +61,14 @@ CALLER = """
 import sys
 sys.path.insert(0, {folder!r})
 from callee import add
-from summula.core.numerics.compile import kernel
+from summula.core.compilation.compile import kernel
 
 @kernel
 def twice(x):
     return add(add(x))
 """
 CALLEE = """
-from summula.core.numerics.compile import kernel
+from summula.core.compilation.compile import kernel
 
 @kernel
 def add(x):

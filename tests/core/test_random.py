@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from summula.core.compilation.compile import kernel
 from summula.core.engine import random, random_kernels
 from summula.core.engine.random import choice, integers, mix64, normal, permutation, random_bits, stream_key, uniform
-from summula.core.numerics.compile import kernel
 
 
 @kernel

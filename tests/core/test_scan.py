@@ -532,7 +532,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         import json
         import summula
         from benchmarks.memory import PeakMemory
-        from summula.core.data import column_kernels
+        from summula.core.data.layout import column_kernels
         from summula.linear_model import LinearRegression
         summula.scan({str(tmp_path / "rows.csv")!r})
         LinearRegression().fit([[0.0], [1.0], [3.0]], [1.0, 3.0, 4.0])     # libraries are loaded

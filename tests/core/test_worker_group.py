@@ -13,6 +13,7 @@ from concurrent.futures import wait
 import numpy as np
 import pytest
 
+from summula.core.compilation.compile import kernel
 from summula.core.engine import threads, worker_group
 from summula.core.engine.engine import watched
 from summula.core.engine.worker_group import (
@@ -24,7 +25,6 @@ from summula.core.engine.worker_group import (
     wait_for_round,
 )
 from summula.core.environment import INITIAL_ENVIRONMENT
-from summula.core.numerics.compile import kernel
 from tests.processes import TIMEOUT, environment, run
 
 
@@ -253,7 +253,7 @@ def test_members_that_share_one_processor_do_not_hold_each_other_up():
         import os
         import numpy as np
         from summula.core.engine import threads
-        from summula.core.numerics.compile import kernel
+        from summula.core.compilation.compile import kernel
         from summula.core.engine.worker_group import WorkerGroup, barrier_wait
 
         threads._cpu_count = lambda: 4

@@ -12,8 +12,8 @@ from sklearn.metrics import accuracy_score, get_scorer
 from sklearn.model_selection import cross_val_score, train_test_split
 
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from summula.ensemble.stopping import should_stop
-from summula.tree.columns import interaction_groups
+from summula.ensemble.histogram.stopping import should_stop
+from summula.tree.columns.constraints import interaction_groups
 from tests.faults.sentences import one_sentence
 
 

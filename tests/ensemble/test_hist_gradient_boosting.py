@@ -14,8 +14,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 import summula
 from summula.core.errors import DataError, ParameterError
 from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from summula.ensemble.stopping import held_out_rows
-from summula.tree.growing import Grower
+from summula.ensemble.histogram.stopping import held_out_rows
+from summula.tree.growing.grower import Grower
 from tests.data.rival_cases import answer, classes, smooth
 
 # ------------------------------------------------------------------------------------------------------- by hand

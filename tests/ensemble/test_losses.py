@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from summula.ensemble import HistGradientBoostingClassifier
-from summula.ensemble.boosting_losses import Binary, Multiclass
-from summula.tree import growing
+from summula.ensemble.histogram.boosting_losses import Binary, Multiclass
+from summula.tree.growing import grower as growing
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

@@ -17,7 +17,7 @@ from summula import ParameterError
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression
-from summula.linear_model.glm.dual import TAU, Balanced
+from summula.linear_model.glm.bounds.dual import TAU, Balanced
 from summula.linear_model.glm.sums import At
 from summula.linear_model.l1 import likelihood as l1_likelihood
 from summula.losses import GammaLog, Logistic, Loss, Multinomial, PoissonLog, Squared

@@ -10,7 +10,7 @@ from scipy import optimize, special
 
 from summula import DataError, ParameterError
 from summula.optimize import bfgs, conjugate_gradient, newton, newton_root
-from summula.optimize.objective import Objective, differences
+from summula.optimize.problems.objective import Objective, differences
 
 
 def rosenbrock(x):

@@ -15,7 +15,7 @@ from summula.preprocessing import TableEncoder
 from summula.preprocessing.number_texts import NumberFormat, parsed_numbers, text_numbers
 from summula.preprocessing.table_encoder_plans import plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
-from summula.training.split import split_rows
+from summula.training.data.split import split_rows
 
 
 def chosen(words: list[Any]) -> Any:

@@ -88,7 +88,7 @@ def test_the_gap_bounds_the_distance_of_an_early_stop(name: str) -> None:
 def test_ctrl_c_keeps_the_best_point_so_far(name: str, monkeypatch: Any) -> None:
     """The third step is interrupted: the model is that of the second one, whole and certified."""
     from summula.core.estimator.run import Run
-    from summula.svm import solver
+    from summula.svm.dual import solver
 
     monkeypatch.setattr(solver, "_MOST", 5)  # steps per round
     taken, step = [], Run.step
@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_the_best_point_so_far(name: str, monkeypatch: Any) -> None
 
 @pytest.mark.parametrize("name", ["SVC", "SVR", "OneClassSVM"])
 def test_max_time_keeps_the_best_point_so_far(name: str, monkeypatch: Any) -> None:
-    from summula.svm import solver
+    from summula.svm.dual import solver
 
     monkeypatch.setattr(solver, "_MOST", 5)
     ticks = iter(range(10**9))

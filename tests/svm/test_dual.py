@@ -16,9 +16,9 @@ from summula.kernels import Gaussian, Linear, Polynomial
 from summula.kernels.rows import rows_of
 from summula.optimize import quadratic_program
 from summula.svm import SVC, SVR, OneClassSVM, dual_ascent, margins
-from summula.svm import solver as dual_solver
-from summula.svm.certificate import MachineTask, problem_of
-from summula.svm.kernel_matrix import CachedKernel
+from summula.svm.dual import solver as dual_solver
+from summula.svm.dual.certificate import MachineTask, problem_of
+from summula.svm.dual.kernel_matrix import CachedKernel
 
 rng = np.random.default_rng(0)
 

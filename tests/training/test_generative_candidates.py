@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import summula
-from summula.training.candidates import candidates_for
+from summula.training.comparison.candidates import candidates_for
 
 
 def table() -> pa.Table:

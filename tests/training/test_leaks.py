@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from summula.training.leaks import leaks
+from summula.training.data.leaks import leaks
 
 N = 500
 RNG = np.random.default_rng(0)

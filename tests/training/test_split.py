@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from summula.core.errors import DataError, ParameterError, RowError
-from summula.training.split import HELD_OUT, LEFT_OUT, key_values, split_rows
+from summula.training.data.split import HELD_OUT, LEFT_OUT, key_values, split_rows
 
 N = 1_000
 EVERY = np.ones(N, bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from summula.tree.binning import column_edges, counted, learn_bins
+from summula.tree.columns.binning import column_edges, counted, learn_bins
 
 
 def test_few_values_have_a_bin_each():

@@ -7,11 +7,11 @@ import pytest
 
 from summula.core.engine import threads
 from summula.core.engine.random import stream_key
-from summula.ensemble.quantising import quantise
-from summula.tree import growing
-from summula.tree.leaf_values import NewtonLeaves
-from summula.tree.nodes import BinnedRows, TreeParameters
-from summula.tree.records import feature_table
+from summula.ensemble.histogram.quantising import quantise
+from summula.tree.growing import grower as growing
+from summula.tree.growing.leaf_values import NewtonLeaves
+from summula.tree.growing.nodes import BinnedRows, TreeParameters
+from summula.tree.growing.records import feature_table
 
 
 def grown(n, parameters, *, flat=False, members=1, monkeypatch, copies=True, first_leaves=64):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from summula.core.engine.worker_group import LINE
-from summula.tree import histogram_kernels, leaf_kernels, partition_kernels, split_kernels
-from summula.tree.binning_kernels import EDGES, bin_codes, bin_values
-from summula.tree.histogram_kernels import Packing, TreeInputs
-from summula.tree.leaf_kernels import LeafParameters, LeafRows
-from summula.tree.records import NEWTON_SUMS, PARAMETERS, feature_table, node_dtype, split_dtype
-from summula.tree.split_kernels import Search, SplitInputs
+from summula.tree.columns.binning_kernels import EDGES, bin_codes, bin_values
+from summula.tree.growing import histogram_kernels, leaf_kernels, partition_kernels, split_kernels
+from summula.tree.growing.histogram_kernels import Packing, TreeInputs
+from summula.tree.growing.leaf_kernels import LeafParameters, LeafRows
+from summula.tree.growing.records import NEWTON_SUMS, PARAMETERS, feature_table, node_dtype, split_dtype
+from summula.tree.growing.split_kernels import Search, SplitInputs
 from tests.reference import boosting as plain
 
 IDLE = np.zeros((2, LINE), np.int64)  # the table of a worker group of one

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from summula.ensemble import HistGradientBoostingClassifier
-from summula.tree.predictor_kernels import add_scores
-from summula.tree.scoring_kernels import Questions
+from summula.tree.prediction.predictor_kernels import add_scores
+from summula.tree.prediction.scoring_kernels import Questions
 
 
 def model(leaves, classes, n=3_000):

@@ -319,7 +319,7 @@ def warmup(quiet: Quiet = False, debug: Debug = False) -> None:
     def work(console: Console) -> None:
         import time
 
-        from summula.core.numerics.warmup import warmup
+        from summula.core.compilation.warmup import warmup
 
         clock = time.monotonic()
         warmup()

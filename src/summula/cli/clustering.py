@@ -17,10 +17,10 @@ from summula.core.errors import DataError, ParameterError
 from summula.preprocessing import TableEncoder
 from summula.report import Content, Figure, Table, render
 from summula.report.charts import Line, bars, lines, points
+from summula.training.data.row_numbers import located_in
+from summula.training.data.tables import open_table, read_table
 from summula.training.pipeline import versions
 from summula.training.results_folder import write_whole
-from summula.training.row_numbers import located_in
-from summula.training.tables import open_table, read_table
 
 __all__ = ["ClusterRequest", "cluster_file"]
 

@@ -13,11 +13,11 @@ from summula.core.data.scan import Scan
 from summula.core.errors import DataError
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
-from summula.training.leaks import leak_sentence, leaks
-from summula.training.profile import profile
-from summula.training.row_numbers import located_in, numbered
-from summula.training.tables import open_table, read_table
-from summula.training.target import check_target, inferred_task, target_values
+from summula.training.data.leaks import leak_sentence, leaks
+from summula.training.data.profile import profile
+from summula.training.data.row_numbers import located_in, numbered
+from summula.training.data.tables import open_table, read_table
+from summula.training.data.target import check_target, inferred_task, target_values
 
 __all__ = ["inspect_file"]
 

@@ -23,10 +23,10 @@ from summula.core.errors import DataError, OutputError, ParameterError
 from summula.preprocessing import TableModel
 from summula.preprocessing.table_drift import Drift
 from summula.stats.bounds import check_delta
-from summula.training.metrics import certified_loss
+from summula.training.comparison.metrics import certified_loss
+from summula.training.data.row_numbers import located_in, numbered
+from summula.training.data.tables import open_table
 from summula.training.results_folder import committed_path, write_whole
-from summula.training.row_numbers import located_in, numbered
-from summula.training.tables import open_table
 from summula.training.verdicts import certified_sentence
 
 __all__ = ["PredictRequest", "certify_file", "check_output", "files_of", "load_model", "predict_file"]

@@ -10,11 +10,11 @@ from summula.cli.console import Console
 from summula.cli.exit_codes import INTERRUPTED, CommandError
 from summula.core.data.readers.opening import Reading
 from summula.stats.bounds import check_delta
+from summula.training.data.tables import open_data
 from summula.training.pipeline import check_request, run
 from summula.training.request import Request
 from summula.training.result import TrainingResult
 from summula.training.results_folder import committed_path, exclusive, output_folder
-from summula.training.tables import open_data
 
 __all__ = ["train_table"]
 

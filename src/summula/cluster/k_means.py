@@ -24,7 +24,7 @@ from summula.cluster.certificate import KMeansCertificate, Scatter, spectral_bou
 from summula.cluster.lloyd import Clustering, Stopping, labels_of, lloyd
 from summula.cluster.seeding import k_means_parallel, k_means_plus_plus, random_rows
 from summula.cluster.selection import elbow
-from summula.core.data.blocks import empty_block
+from summula.core.data.layout.blocks import empty_block
 from summula.core.data.sources import MemorySource
 from summula.core.engine.random import stream_key
 from summula.core.errors import DataError, ParameterError, warn

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import internal_kernel, internal_summing_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel
 
 __all__ = [
     "add_rows",

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import empty_block, scratch_block
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import empty_block, scratch_block
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Centres", "ClusterSums", "LloydPass", "RowState", "assign", "chunk_rows", "chunk_weights", "writeable"]

@@ -19,8 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from summula import em
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.errors import AccuracyWarning, DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from summula.core.data.blocks import product
+from summula.core.data.layout.blocks import product
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.clusterer import LogDensityScores
 from summula.core.estimator.transformer import Transformer

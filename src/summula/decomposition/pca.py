@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run, Unnamed

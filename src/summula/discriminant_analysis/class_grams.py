@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import empty_block, scratch_block
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import empty_block, scratch_block
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, boolean, none, one_of, real
 from summula.core.model_files import schema

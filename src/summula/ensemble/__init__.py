@@ -1,5 +1,8 @@
 """Ensembles of trees.
 
+Machinery: `histogram/` (histogram-based gradient boosting), `stagewise/` (gradient boosting with exact trees),
+`forest/`, `adaptive/` (AdaBoost).
+
 >>> import numpy as np
 >>> from summula.ensemble import HistGradientBoostingRegressor
 >>> X = np.arange(60.0)[:, None]

@@ -45,11 +45,11 @@ from summula.ensemble.adaptive.votes import (
     tree_scores,
     tree_votes,
 )
-from summula.ensemble.boosting_rows import survey
+from summula.ensemble.histogram.boosting_rows import survey
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactTree
-from summula.tree.predictor import Nodes
-from summula.tree.tables import importances_by_tree, joined_trees, tree_estimators
+from summula.tree.prediction.predictor import Nodes
+from summula.tree.prediction.tables import importances_by_tree, joined_trees, tree_estimators
 
 __all__ = ["AdaBoostClassifier"]
 

@@ -26,17 +26,17 @@ from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.dummy import DummyClassifier, DummyRegressor
-from summula.ensemble.boosting_rows import survey
+from summula.ensemble.histogram.boosting_rows import survey
+from summula.ensemble.histogram.stopping import held_out_rows
 from summula.ensemble.stagewise.boosting import History, Patience, Rows, Stages
 from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
 from summula.ensemble.stagewise.losses import StageLoss
-from summula.ensemble.stopping import held_out_rows
 from summula.tree.decision_tree import SHARED_PARAMETERS as TREE_PARAMETERS
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
 from summula.tree.exact.grower import ExactTree
-from summula.tree.predictor import Nodes
-from summula.tree.predictor_kernels import add_scores, find_leaves
-from summula.tree.tables import importances_by_tree, joined_trees, tree_estimators
+from summula.tree.prediction.predictor import Nodes
+from summula.tree.prediction.predictor_kernels import add_scores, find_leaves
+from summula.tree.prediction.tables import importances_by_tree, joined_trees, tree_estimators
 
 __all__ = ["SHARED_PARAMETERS", "GradientBoosting", "grows_trees"]
 

@@ -32,19 +32,19 @@ from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.ensemble.boosting import Booster, Rows
-from summula.ensemble.boosting_losses import Loss
-from summula.ensemble.boosting_rows import Survey, binned, check_weights, survey
-from summula.ensemble.stopping import Watcher, held_out_rows
-from summula.tree.binning import BinMap, learn_bins
-from summula.tree.categorical_columns import CategoricalColumns
-from summula.tree.columns import interaction_groups, monotone_signs
-from summula.tree.nodes import Tree, TreeParameters
-from summula.tree.predictor import Nodes
-from summula.tree.predictor_kernels import add_scores, find_leaves
+from summula.ensemble.histogram.boosting import Booster, Rows
+from summula.ensemble.histogram.boosting_losses import Loss
+from summula.ensemble.histogram.boosting_rows import Survey, binned, check_weights, survey
+from summula.ensemble.histogram.stopping import Watcher, held_out_rows
+from summula.tree.columns.binning import BinMap, learn_bins
+from summula.tree.columns.categorical_columns import CategoricalColumns
+from summula.tree.columns.constraints import interaction_groups, monotone_signs
+from summula.tree.growing.nodes import Tree, TreeParameters
+from summula.tree.prediction.predictor import Nodes
+from summula.tree.prediction.predictor_kernels import add_scores, find_leaves
 
 if TYPE_CHECKING:
-    from summula.ensemble.explaining import Explanation, PartialDependence
+    from summula.ensemble.histogram.explaining import Explanation, PartialDependence
 
 __all__ = ["SHARED_PARAMETERS", "HistGradientBoosting"]
 
@@ -367,7 +367,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         Explanation
             `values` and `base_values` sum to the raw score; `plot()` plots them.
         """
-        from summula.ensemble.explaining import Explanation, Paths, expected_scores, shapley_rows
+        from summula.ensemble.histogram.explaining import Explanation, Paths, expected_scores, shapley_rows
 
         source = self._in_memory(X, "explain")
         scores = self.n_trees_per_iteration_
@@ -397,7 +397,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         PartialDependence
             Has `grid`, `average` and `individual`; `plot()` plots them.
         """
-        from summula.ensemble.explaining import PartialDependence
+        from summula.ensemble.histogram.explaining import PartialDependence
 
         source = self._in_memory(X, "partial_dependence")
         names = source.names

@@ -20,8 +20,8 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.model_files import schema
-from summula.ensemble.boosting_losses import Binary, Loss, Multiclass
 from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
+from summula.ensemble.histogram.boosting_losses import Binary, Loss, Multiclass
 
 __all__ = ["HistGradientBoostingClassifier"]
 

@@ -18,8 +18,8 @@ from scipy import sparse
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.engine.random import random_bits, stream_key
 from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, integer, none, random_state

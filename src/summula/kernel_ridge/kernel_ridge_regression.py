@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.callback import with_callbacks
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, array_like, real
 from summula.core.estimator.regressor import Regressor

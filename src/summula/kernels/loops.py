@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import kernel, summing_kernel
+from summula.core.compilation.compile import kernel, summing_kernel
 from summula.core.numerics.exponential32_kernels import exp32
 from summula.core.numerics.exponential_kernels import _exp as exp64
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from summula.core.data.blocks import aligned, empty_block, is_canonical
+from summula.core.data.layout.blocks import aligned, empty_block, is_canonical
 
 __all__ = ["Rows", "rows_of", "rows_of_user"]
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 class Rows(NamedTuple):
-    """Rows in memory and their squared lengths: a dense block (`core/data/blocks.py`) or CSR."""
+    """Rows in memory and their squared lengths: a dense block (`core/data/layout/blocks.py`) or CSR."""
 
     X: Any
     squares: Array

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
 from summula.kernels.kernel import Kernel
 from summula.kernels.rows import Rows, rows_of
 

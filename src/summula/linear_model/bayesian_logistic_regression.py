@@ -39,11 +39,11 @@ from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
+from summula.linear_model.base.linear_classifier import ProbabilityClassifier
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.solver import solve
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
-from summula.linear_model.linear_classifier import ProbabilityClassifier
 from summula.losses import Logistic
 from summula.stats.families import Bernoulli
 from summula.stats.links import Logit

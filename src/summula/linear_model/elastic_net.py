@@ -32,9 +32,9 @@ from summula.core.estimator.parameters import (
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
+from summula.linear_model.base.linear_predictor import LinearPredictor, one_row_one_target
 from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of, returned
 from summula.linear_model.least_squares.problem import solving
-from summula.linear_model.linear_predictor import LinearPredictor, one_row_one_target
 from summula.optimize.solvers.l1_path import l1_path
 from summula.optimize.solvers.l1_quadratic import L1Solution, minimise_l1, nothing
 

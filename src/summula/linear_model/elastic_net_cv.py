@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
-from summula.core.data.blocks import aligned, product
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import (

@@ -34,13 +34,13 @@ from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.factor_columns import FactorTerms
-from summula.linear_model.formula import TEXT, FormulaModel
-from summula.linear_model.glm.diagnostics import DiagnosedGlm
+from summula.linear_model.base.factor_columns import FactorTerms
+from summula.linear_model.base.formula import TEXT, FormulaModel
 from summula.linear_model.glm.model import relative_gap
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.offsets import rows_and_offset
-from summula.linear_model.glm.quality import Quality, d2_of, quality_of
+from summula.linear_model.glm.statistics.diagnostics import DiagnosedGlm
+from summula.linear_model.glm.statistics.quality import Quality, d2_of, quality_of
 from summula.linear_model.glm.sums import WeightTotal
 from summula.losses import loss_of
 from summula.stats.exponential_family import Family

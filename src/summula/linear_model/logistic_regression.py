@@ -28,15 +28,15 @@ from summula.core.estimator.parameters import (
 )
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.linear_model.factor_columns import FactorTerms
-from summula.linear_model.formula import TEXT, FormulaModel
-from summula.linear_model.glm.inference import SummaryOptions
+from summula.linear_model.base.factor_columns import FactorTerms
+from summula.linear_model.base.formula import TEXT, FormulaModel
+from summula.linear_model.base.linear_classifier import ProbabilityClassifier
+from summula.linear_model.base.linear_predictor import SparseCoefficients
 from summula.linear_model.glm.model import GlmModel, relative_gap
 from summula.linear_model.glm.objective import GlmProblem
-from summula.linear_model.glm.quality import quality_of_classes
+from summula.linear_model.glm.statistics.inference import SummaryOptions
+from summula.linear_model.glm.statistics.quality import quality_of_classes
 from summula.linear_model.glm.sums import ClassTotals
-from summula.linear_model.linear_classifier import ProbabilityClassifier
-from summula.linear_model.linear_predictor import SparseCoefficients
 from summula.losses import Logistic, Multinomial
 from summula.stats.exponential_family import Family
 from summula.stats.families import Bernoulli

@@ -45,7 +45,7 @@ from summula.linear_model.cross_validation.likelihood_folds import (
     with_labels,
 )
 from summula.linear_model.glm.objective import GlmFit
-from summula.linear_model.glm.quality import quality_of_classes
+from summula.linear_model.glm.statistics.quality import quality_of_classes
 from summula.linear_model.logistic_regression import LogisticRegression
 from summula.linear_model.ridge_cv import CV, callable_value, scorer_name, takes_weights
 

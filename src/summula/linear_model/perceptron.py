@@ -28,9 +28,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
+from summula.core.data.layout.blocks import product
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
 from summula.core.estimator.run import Run, Unnamed
@@ -39,7 +39,7 @@ from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.exact import leads
 from summula.core.numerics.sums import Sum, merged_by
-from summula.linear_model.linear_predictor import dense
+from summula.linear_model.base.linear_predictor import dense
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS
 from summula.linear_model.sgd.rows import rows_about, rows_in_order, score_origin, squared_lengths

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MappedSource, Source
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction

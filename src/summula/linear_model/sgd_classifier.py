@@ -23,7 +23,7 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import classes_of_parts, weights_of_labels
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
 from summula.core.model_files import schema
-from summula.linear_model.linear_classifier import LinearClassifier
+from summula.linear_model.base.linear_classifier import LinearClassifier
 from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS, StochasticModel
 from summula.linear_model.sgd.rule import LOSSES

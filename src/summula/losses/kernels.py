@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import internal_kernel
+from summula.core.compilation.compile import internal_kernel
 
 __all__ = ["curvature_of_score", "loss_of_score", "slope_of_score"]
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula import em
-from summula.core.data.blocks import empty_block, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import empty_block, product
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import RowError
 from summula.core.estimator.run import Run

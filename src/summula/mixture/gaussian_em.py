@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula import em
-from summula.core.data.blocks import aligned
+from summula.core.data.layout.blocks import aligned
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned
 from summula.core.model_files import schema
 from summula.core.numerics.sums import Sum
 from summula.em import Collapse

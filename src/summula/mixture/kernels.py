@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import internal_kernel, internal_summing_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel
 from summula.core.numerics.exponential_kernels import _exp
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned
 from summula.core.errors import RowError
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import memberships

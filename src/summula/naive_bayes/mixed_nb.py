@@ -36,7 +36,7 @@ from summula.core.model_files import schema
 from summula.naive_bayes.count_fits import objective_of_tables, tables_rule
 from summula.naive_bayes.mixed_sums import FAMILIES, Mixed, MixedSums, split_columns
 from summula.naive_bayes.normal_columns import NormalColumns
-from summula.tree.categories import Categories, check_kinds, coded_array
+from summula.tree.columns.categories import Categories, check_kinds, coded_array
 
 __all__ = ["MixedCertificate", "MixedFit", "MixedNB"]
 

@@ -6,11 +6,11 @@ import importlib
 from typing import Any
 
 _NAMES = {
-    "ConstrainedSolution": "multipliers",
+    "ConstrainedSolution": "problems.multipliers",
     "DualFunction": "duality",
     "Duality": "duality",
     "KKT": "constrained",
-    "Multipliers": "multipliers",
+    "Multipliers": "problems.multipliers",
     "Problem": "constrained",
     "Quadratic": "quadratics",
     "Separation": "separation",

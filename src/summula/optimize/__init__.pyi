@@ -11,8 +11,8 @@ from summula.optimize.duality import dual_function as dual_function
 from summula.optimize.gradient_methods import gradient_descent as gradient_descent
 from summula.optimize.line_searches import line_search as line_search
 from summula.optimize.linear_programs import linear_program as linear_program
-from summula.optimize.multipliers import ConstrainedSolution as ConstrainedSolution
-from summula.optimize.multipliers import Multipliers as Multipliers
+from summula.optimize.problems.multipliers import ConstrainedSolution as ConstrainedSolution
+from summula.optimize.problems.multipliers import Multipliers as Multipliers
 from summula.optimize.quadratic_programs import quadratic_program as quadratic_program
 from summula.optimize.quadratics import Quadratic as Quadratic
 from summula.optimize.quasi_newton import bfgs as bfgs

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import integer, real
-from summula.optimize.multipliers import ConstrainedSolution, Multipliers
-from summula.optimize.objective import Objective, Trail, check_arguments, differences, vector
+from summula.optimize.problems.multipliers import ConstrainedSolution, Multipliers
+from summula.optimize.problems.objective import Objective, Trail, check_arguments, differences, vector
 from summula.optimize.quasi_newton import bfgs
 from summula.optimize.solvers.quadratic_duals import infimum_gap
 

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from summula.core.errors import DataError, ParameterError
 from summula.core.numerics.solution import Solution
 from summula.optimize.constrained import Problem, as_multipliers, constrained_minimum
-from summula.optimize.multipliers import ConstrainedSolution, Multipliers
-from summula.optimize.objective import vector
+from summula.optimize.problems.multipliers import ConstrainedSolution, Multipliers
+from summula.optimize.problems.objective import vector
 from summula.optimize.quasi_newton import bfgs
 from summula.optimize.solvers.quadratic_duals import as_quadratic
 

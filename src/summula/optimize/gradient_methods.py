@@ -34,7 +34,7 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import integer, none, one_of, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, Stop, backtracking, by_slopes, golden_section
-from summula.optimize.objective import Objective, check_arguments, start_trail
+from summula.optimize.problems.objective import Objective, check_arguments, start_trail
 
 __all__ = ["gradient_descent"]
 

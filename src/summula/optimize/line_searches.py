@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import integer, one_of, real
 from summula.core.numerics.solution import Solution
-from summula.optimize.objective import Objective, check_arguments, vector
+from summula.optimize.problems.objective import Objective, check_arguments, vector
 
 __all__ = ["Line", "Stop", "backtracking", "by_slopes", "golden_section", "line_search"]
 

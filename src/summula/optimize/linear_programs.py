@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.estimator.parameters import one_of
-from summula.optimize.multipliers import ConstrainedSolution, Multipliers
-from summula.optimize.objective import check_arguments, vector
+from summula.optimize.problems.multipliers import ConstrainedSolution, Multipliers
+from summula.optimize.problems.objective import check_arguments, vector
 from summula.optimize.solvers.linear_constraints import LinearConstraints, conflict, descent_ray, in_words
 
 __all__ = ["active_sets", "linear_program", "no_minimum"]

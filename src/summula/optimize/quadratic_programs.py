@@ -26,8 +26,8 @@ from scipy import sparse
 
 from summula.core.errors import DataError
 from summula.optimize.linear_programs import active_sets, linear_program, no_minimum
-from summula.optimize.multipliers import ConstrainedSolution, Multipliers
-from summula.optimize.objective import vector
+from summula.optimize.problems.multipliers import ConstrainedSolution, Multipliers
+from summula.optimize.problems.objective import vector
 from summula.optimize.quadratics import Quadratic, check_convex, symmetric
 from summula.optimize.solvers.linear_constraints import LinearConstraints
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import DataError, ParameterError
-from summula.optimize.objective import vector
+from summula.optimize.problems.objective import vector
 
 __all__ = ["Lowest", "Quadratic", "check_convex", "symmetric"]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from summula.core.estimator.parameters import integer, none, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, by_slopes
-from summula.optimize.objective import Objective, check_arguments, start_trail
+from summula.optimize.problems.objective import Objective, check_arguments, start_trail
 
 __all__ = ["bfgs"]
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import integer, real
 from summula.core.numerics.solution import Solution
-from summula.optimize.objective import Objective, Trail, check_arguments, differences
+from summula.optimize.problems.objective import Objective, Trail, check_arguments, differences
 
 __all__ = ["newton_root"]
 

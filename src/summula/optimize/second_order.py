@@ -31,7 +31,7 @@ from summula.core.errors import DataError
 from summula.core.estimator.parameters import integer, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, backtracking, by_slopes
-from summula.optimize.objective import Objective, check_arguments, start_trail
+from summula.optimize.problems.objective import Objective, check_arguments, start_trail
 
 __all__ = ["newton"]
 

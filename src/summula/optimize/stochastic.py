@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, real
 from summula.core.numerics.solution import Solution
-from summula.optimize.objective import Objective, Trail, check_arguments
+from summula.optimize.problems.objective import Objective, Trail, check_arguments
 
 __all__ = ["sgd"]
 

@@ -1,7 +1,6 @@
 """Support vector machines.
 
-Reading order: `svc.py` (the problem), `solver.py` (its dual and how it is solved), `smo_kernels.py` (the steps),
-`kernel_matrix.py` (where kernel values come from), `certificate.py`.
+Reading order: `svc` (the problem), `dual/` (its dual and how it is solved), `linear/` (linear machines on many rows).
 
 >>> from summula.svm import SVC
 >>> SVC(gamma=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0]).predict([[1.5], [3.5]])

@@ -17,9 +17,9 @@ from summula.core.estimator.classifier import weights_of_labels
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
+from summula.linear_model.base.linear_classifier import LinearClassifier
+from summula.linear_model.base.linear_predictor import SparseCoefficients
 from summula.linear_model.glm.sums import ClassTotals
-from summula.linear_model.linear_classifier import LinearClassifier
-from summula.linear_model.linear_predictor import SparseCoefficients
 from summula.svm.linear.certificate import LinearCertificate
 from summula.svm.linear.model import SHARED_PARAMETERS, LinearMachine
 from summula.svm.linear.problem import CLASS_LOSSES, LinearProblem

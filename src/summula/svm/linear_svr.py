@@ -11,7 +11,7 @@ from sklearn.callback import with_callbacks
 from summula.core.estimator.parameters import Allowed, one_of, real
 from summula.core.estimator.regressor import check_one_target
 from summula.core.model_files import schema
-from summula.linear_model.linear_predictor import LinearPredictor
+from summula.linear_model.base.linear_predictor import LinearPredictor
 from summula.svm.linear.certificate import LinearCertificate
 from summula.svm.linear.model import SHARED_PARAMETERS, LinearMachine
 from summula.svm.linear.problem import NUMBER_LOSSES, LinearProblem

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.estimator.parameters import Allowed, real
 from summula.core.estimator.rows import PredictionWriter
 from summula.core.model_files import schema
-from summula.svm.certificate import Machine, MachineTask
-from summula.svm.kernel_machine import KERNEL_PARAMETERS, KernelMachine
+from summula.svm.dual.certificate import Machine, MachineTask
+from summula.svm.dual.kernel_machine import KERNEL_PARAMETERS, KernelMachine
 from summula.svm.svr import first_column, one_machine
 
 __all__ = ["OneClassSVM"]

@@ -26,9 +26,9 @@ from summula.core.estimator.classifier import ScoreClassifier, weights_of_labels
 from summula.core.estimator.parameters import Allowed, boolean, mapping, none, one_of, random_state, real
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.model_files import schema
-from summula.svm.certificate import Machine, MachineTask, tasks_of
+from summula.svm.dual.certificate import Machine, MachineTask, tasks_of
+from summula.svm.dual.kernel_machine import KERNEL_PARAMETERS, KernelMachine
 from summula.svm.generalization import ScenarioBound, scenario_bound
-from summula.svm.kernel_machine import KERNEL_PARAMETERS, KernelMachine
 
 __all__ = ["SVC"]
 

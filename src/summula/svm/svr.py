@@ -19,8 +19,8 @@ from summula.core.estimator.parameters import Allowed, real
 from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.model_files import schema
-from summula.svm.certificate import MachineTask
-from summula.svm.kernel_machine import KERNEL_PARAMETERS, KernelMachine
+from summula.svm.dual.certificate import MachineTask
+from summula.svm.dual.kernel_machine import KERNEL_PARAMETERS, KernelMachine
 
 __all__ = ["SVR", "first_column", "one_machine"]
 

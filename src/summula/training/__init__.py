@@ -1,9 +1,8 @@
 """Training on a table: split, encode, compare, refit, certify.
 
-Reading order: `request` (what is asked for), `tables` (what it is asked of), `target`, `split`, `leaks`, `costs`,
-`metrics`, `candidates`, `comparison`, `schedule` (who is fitted when), `memory_rows` and `file_rows` (rows in memory
-or in scratch files), `pipeline` (the whole job), `result`, `verdicts`, `reporting`, `results_folder`; `training` is
-`summula.train`.
+Reading order: `training` (`summula.train`), `request` (what is requested), `data/` (the table, its target and split),
+`comparison/` (candidates, metrics, schedule), `pipeline` (the whole run), `result`, `verdicts`, `reporting/`,
+`results_folder`.
 """
 
 from summula.training.result import TrainingResult

@@ -34,28 +34,26 @@ from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.stats.bounds import check_delta
-from summula.training.candidates import Candidate, candidates_for
-from summula.training.comparison import Leaderboard
-from summula.training.costs import costs_of
-from summula.training.file_rows import FileRows
-from summula.training.leaks import leak_sentence, leaks_of_training
-from summula.training.linear_fits import LinearFit, linear_fit
-from summula.training.memory_rows import MemoryRows
-from summula.training.metrics import (
+from summula.training.comparison.candidates import Candidate, candidates_for
+from summula.training.comparison.leaderboard import Leaderboard
+from summula.training.comparison.linear_fits import LinearFit, linear_fit
+from summula.training.comparison.metrics import (
     Judge,
     Judgement,
     judged_on_holdout,
     metric_for,
     risk_of,
 )
-from summula.training.profile import spelled_remark
-from summula.training.request import Request
-from summula.training.result import Labelled, TrainingResult
-from summula.training.row_numbers import located_in, number_in_blocks, numbered
-from summula.training.schedule import Budget, compare_candidates, last_fit
-from summula.training.split import MIN_ROWS, Split, key_values, split_rows
-from summula.training.tables import TableSource, free_memory, read_table, rows_of
-from summula.training.target import (
+from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
+from summula.training.data.costs import costs_of
+from summula.training.data.file_rows import FileRows
+from summula.training.data.leaks import leak_sentence, leaks_of_training
+from summula.training.data.memory_rows import MemoryRows
+from summula.training.data.profile import spelled_remark
+from summula.training.data.row_numbers import located_in, number_in_blocks, numbered
+from summula.training.data.split import MIN_ROWS, Split, key_values, split_rows
+from summula.training.data.tables import TableSource, free_memory, read_table, rows_of
+from summula.training.data.target import (
     Task,
     as_labels,
     check_target,
@@ -63,6 +61,8 @@ from summula.training.target import (
     inferred_task,
     target_values,
 )
+from summula.training.request import Request
+from summula.training.result import Labelled, TrainingResult
 
 __all__ = ["Listener", "Rows", "check_request", "run"]
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from summula.core.data.output import spreadsheet_safe
 from summula.preprocessing import TableModel
-from summula.training.comparison import Leaderboard
-from summula.training.linear_fits import LinearFit
-from summula.training.metrics import Metric
+from summula.training.comparison.leaderboard import Leaderboard
+from summula.training.comparison.linear_fits import LinearFit
+from summula.training.comparison.metrics import Metric
+from summula.training.data.target import Task
 from summula.training.request import Request
-from summula.training.target import Task
 from summula.training.verdicts import verdict
 
 __all__ = ["TrainingResult"]

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from summula.core.errors import ParameterError
+from summula.training.data.tables import open_data
 from summula.training.pipeline import check_request, run
 from summula.training.request import Request
 from summula.training.result import TrainingResult
-from summula.training.tables import open_data
 
 __all__ = ["train"]
 

@@ -19,18 +19,18 @@ from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.tree.arrays import TreeArrays
-from summula.tree.binning import BinMap, learn_bins
-from summula.tree.categorical_columns import CategoricalColumns
-from summula.tree.columns import monotone_signs
+from summula.tree.columns.binning import BinMap, learn_bins
+from summula.tree.columns.categorical_columns import CategoricalColumns
+from summula.tree.columns.constraints import monotone_signs
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
-from summula.tree.limits import LIMITS, number_of_features, tree_limits
-from summula.tree.predictor import Nodes
-from summula.tree.predictor_kernels import find_leaves
+from summula.tree.growing.limits import LIMITS, number_of_features, tree_limits
+from summula.tree.prediction.arrays import TreeArrays
+from summula.tree.prediction.predictor import Nodes
+from summula.tree.prediction.predictor_kernels import find_leaves
 
 if TYPE_CHECKING:
-    from summula.ensemble.explaining import Explanation
+    from summula.ensemble.histogram.explaining import Explanation
 
 __all__ = ["SHARED_PARAMETERS", "DecisionTree", "leaf_values"]
 
@@ -111,7 +111,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         return self
 
     def _grow(self, run: Run) -> ExactTree:
-        from summula.ensemble.boosting_rows import survey
+        from summula.ensemble.histogram.boosting_rows import survey
 
         d = run.source.n_features
         categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
@@ -248,7 +248,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         decimals : int, default=4
             Significant digits of thresholds and values.
         """
-        from summula.tree.showing import rules
+        from summula.tree.prediction.showing import rules
 
         check_is_fitted(self)
         return rules(self, decimals)
@@ -266,7 +266,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         -------
         matplotlib Axes
         """
-        from summula.tree.showing import plot
+        from summula.tree.prediction.showing import plot
 
         check_is_fitted(self)
         return plot(self, ax, max_depth)
@@ -283,7 +283,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         Explanation
             `values` and `base_values` add up to the prediction (of classifiers, the probability of each class).
         """
-        from summula.ensemble.explaining import Explanation, Paths, expected_scores, shapley_rows
+        from summula.ensemble.histogram.explaining import Explanation, Paths, expected_scores, shapley_rows
 
         source = self._reading(X)
         if source.streams:

@@ -14,9 +14,9 @@ from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
-from summula.tree.binning import BinMap
+from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree, leaf_values
-from summula.tree.predictor import Nodes
+from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["DecisionTreeRegressor"]
 

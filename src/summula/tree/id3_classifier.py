@@ -26,8 +26,8 @@ from summula.core.errors import DataError
 from summula.core.estimator.classifier import ProbabilisticClassifier
 from summula.core.estimator.parameters import Allowed, integer, none, real
 from summula.core.model_files import schema
-from summula.tree.binning import BinMap, learn_bins
-from summula.tree.categorical_columns import CategoricalColumns
+from summula.tree.columns.binning import BinMap, learn_bins
+from summula.tree.columns.categorical_columns import CategoricalColumns
 
 __all__ = ["ID3Classifier"]
 
@@ -135,7 +135,7 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
         -------
         self
         """
-        from summula.ensemble.boosting_rows import survey
+        from summula.ensemble.histogram.boosting_rows import survey
 
         with self._fitting(X, y, sample_weight) as run:
             found = survey(run, np.ones(run.source.n_features, bool), 0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import (
+from summula.core.data.layout.blocks import (
     aligned,
     empty_block,
     is_canonical,
@@ -26,7 +26,7 @@ from summula.core.data.blocks import (
     write_addresses,
     write_columns,
 )
-from summula.core.data.fixed_order import is_contiguous, row_products
+from summula.core.data.layout.fixed_order import is_contiguous, row_products
 
 if TYPE_CHECKING:
     from summula.core.data.sources import Source

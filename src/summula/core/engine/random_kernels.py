@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.compilation.compile import internal_kernel, kernel
 from summula.core.engine import random
-from summula.core.numerics.compile import internal_kernel, kernel
 
 __all__ = ["choice", "integer", "mix64", "normal", "permutation", "random_bits", "uniform", "warmup"]
 

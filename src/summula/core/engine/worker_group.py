@@ -24,10 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.engine.engine import check_watch
-from summula.core.engine.threads import inside_pool, pool, thread_count
-from summula.core.numerics.compile import internal_kernel, kernel
-from summula.core.numerics.intrinsics import (
+from summula.core.compilation.compile import internal_kernel, kernel
+from summula.core.compilation.intrinsics import (
     compare_exchange,
     cpu_relax,
     load_acquire,
@@ -35,6 +33,8 @@ from summula.core.numerics.intrinsics import (
     sleep_microseconds,
     store_release,
 )
+from summula.core.engine.engine import check_watch
+from summula.core.engine.threads import inside_pool, pool, thread_count
 
 __all__ = [
     "LINE",

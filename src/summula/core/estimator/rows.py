@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import load_kernel
 from summula.core.data.chunks import Chunk, Part
+from summula.core.data.layout.blocks import load_kernel
 from summula.core.data.output import write_batches
 from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import SerialEngine, ThreadEngine, current_engine, local_engine, map_batches

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import internal_kernel
+from summula.core.compilation.compile import internal_kernel
 
 __all__ = ["exp32", "log1p32"]
 

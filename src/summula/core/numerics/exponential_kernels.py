@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import internal_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, kernel
 
 __all__ = ["exponentials", "sigmoids", "warmup"]
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned
 from summula.core.numerics.sums import Groups
 
 __all__ = ["Grouped", "group_totals", "memberships", "partition", "regrouped", "sums_by_code"]

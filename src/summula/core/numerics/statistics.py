@@ -20,8 +20,8 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, product, scratch_block
 from summula.core.data.chunks import Chunk, Part
+from summula.core.data.layout.blocks import aligned, product, scratch_block
 from summula.core.engine.engine import TreeSum
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import group_totals, memberships, partition

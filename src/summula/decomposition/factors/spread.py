@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.data.blocks import aligned, product
+from summula.core.data.layout.blocks import aligned, product
 from summula.decomposition.principal.axes import solving
 
 __all__ = ["Eigen", "Spread", "of_matrix", "of_rows"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import product
+from summula.core.data.layout.blocks import product
 from summula.core.errors import ParameterError
 from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import Gram

@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, empty_block, product
 from summula.core.data.chunks import Part
+from summula.core.data.layout.blocks import aligned, empty_block, product
 from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import TriangularFactor, triangle
 from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, solving

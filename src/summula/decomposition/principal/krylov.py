@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk, chunk_rows_for
+from summula.core.data.layout.blocks import product
 from summula.core.engine.random import normal, stream_key
 from summula.core.errors import warn
 from summula.core.estimator.run import Run

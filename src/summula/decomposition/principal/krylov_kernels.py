@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import kernel
+from summula.core.compilation.compile import kernel
 
 __all__ = ["normal_products", "warmup"]
 

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula import em
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.solution import Solution

@@ -14,11 +14,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 from summula.core.engine.random import stream_key
 from summula.core.errors import ParameterError
-from summula.ensemble.seeded_clones import seeded_clone
+from summula.ensemble.stagewise.seeded_clones import seeded_clone
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactGrower, ExactTree
 from summula.tree.exact.pruning import prune
-from summula.tree.predictor_kernels import find_leaves
+from summula.tree.prediction.predictor_kernels import find_leaves
 
 __all__ = ["AnyLearner", "Learner", "TreeLearner", "is_plain_tree"]
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.ensemble.adaptive.learners import predicted_codes
-from summula.tree.predictor import Nodes
-from summula.tree.predictor_kernels import find_leaves
+from summula.tree.prediction.predictor import Nodes
+from summula.tree.prediction.predictor_kernels import find_leaves
 
 __all__ = ["learner_votes", "scores_of_votes", "staged_codes", "tree_votes"]
 

@@ -19,17 +19,17 @@ from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.ensemble.boosting_rows import Survey, binned, survey
 from summula.ensemble.forest.bootstrap import Bootstrap
 from summula.ensemble.forest.growing import ForestRows, bin_centres, grow_trees
 from summula.ensemble.forest.out_of_bag import OutOfBagImportances, oob_means, permutation_importances
 from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
+from summula.ensemble.histogram.boosting_rows import Survey, binned, survey
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.records import BinnedTable
-from summula.tree.binning import BinMap, learn_bins
-from summula.tree.categorical_columns import CategoricalColumns
-from summula.tree.columns import monotone_signs
-from summula.tree.limits import LIMITS, number_of_features
+from summula.tree.columns.binning import BinMap, learn_bins
+from summula.tree.columns.categorical_columns import CategoricalColumns
+from summula.tree.columns.constraints import monotone_signs
+from summula.tree.growing.limits import LIMITS, number_of_features
 
 if TYPE_CHECKING:
     from summula.stats.bounds import Bounds

@@ -16,9 +16,9 @@ from summula.ensemble.forest.bootstrap import Bootstrap
 from summula.tree.binned.grower import GrownTree, grow_binned
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.records import BINS, BinnedTable
-from summula.tree.binning import BinMap
+from summula.tree.columns.binning import BinMap
 from summula.tree.exact.grower import ExactGrower
-from summula.tree.limits import tree_limits
+from summula.tree.growing.limits import tree_limits
 
 __all__ = ["ForestRows", "bin_centres", "grow_trees"]
 

@@ -20,7 +20,7 @@ from summula.core.engine.random import permutation, stream_key
 from summula.ensemble.forest.growing import ForestRows
 from summula.ensemble.forest.walking import find_leaf_numbers
 from summula.tree.binned.packed import PackedTrees
-from summula.tree.binning import BinMap
+from summula.tree.columns.binning import BinMap
 
 __all__ = ["OutOfBagImportances", "oob_means", "permutation_importances"]
 

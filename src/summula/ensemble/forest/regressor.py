@@ -20,7 +20,7 @@ from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest
 from summula.ensemble.forest.walking import mean_values
 from summula.stats.bounds import Bounds
 from summula.tree.binned.packed import PackedTrees
-from summula.tree.binning import BinMap
+from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
 
 __all__ = ["ForestRegressor"]

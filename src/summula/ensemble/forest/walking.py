@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.walk_kernels import add_leaf_values, add_values_of_bins, find_leaves_of_bins
-from summula.tree.binning import BinMap
-from summula.tree.predictor_kernels import find_leaves
+from summula.tree.columns.binning import BinMap
+from summula.tree.prediction.predictor_kernels import find_leaves
 
 __all__ = ["dense_rows", "find_leaf_numbers", "leaves_of_chunk", "mean_values", "prepared_rows", "tree_values"]
 

@@ -18,12 +18,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from summula.core.engine.random import stream_key
 from summula.core.errors import ParameterError
-from summula.ensemble.seeded_clones import seeded_clone
 from summula.ensemble.stagewise.losses import StageLoss
+from summula.ensemble.stagewise.seeded_clones import seeded_clone
 from summula.optimize.line_searches import line_search
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import prune
-from summula.tree.predictor_kernels import find_leaves
+from summula.tree.prediction.predictor_kernels import find_leaves
 
 __all__ = ["AnyLearner", "Stage", "TreeLearner"]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from summula.ensemble.boosting_losses import weighted_quantile
+from summula.ensemble.histogram.boosting_losses import weighted_quantile
 from summula.losses import Multinomial, score_curvature, score_losses
 
 __all__ = ["ClassScores", "MarginLoss", "ResidualLoss", "StageLoss"]

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.errors import DataError
 from summula.core.numerics.statistics import Gram, TriangularFactor
 from summula.core.numerics.sums import Sum

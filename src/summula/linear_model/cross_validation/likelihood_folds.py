@@ -27,12 +27,12 @@ from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
+from summula.linear_model.base.linear_predictor import linear_values
 from summula.linear_model.cross_validation.folds import Batch
 from summula.linear_model.glm.minimise import minimise
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.l1.likelihood import at_once
-from summula.linear_model.linear_predictor import linear_values
 from summula.losses import Multinomial
 
 __all__ = ["Codes", "FoldRun", "Judged", "Scores", "Split", "path_of", "train_of", "with_labels"]

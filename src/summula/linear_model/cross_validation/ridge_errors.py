@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import ThreadEngine
 from summula.core.errors import DataError

@@ -16,8 +16,13 @@ from summula.core.errors import CollinearityWarning, DataError, ParameterError, 
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
-from summula.linear_model.glm.certificate import GlmCertificate
-from summula.linear_model.glm.inference import (
+from summula.linear_model.base.linear_predictor import LinearScores
+from summula.linear_model.glm.bounds.certificate import GlmCertificate
+from summula.linear_model.glm.minimise import minimise
+from summula.linear_model.glm.objective import GlmFit, GlmProblem
+from summula.linear_model.glm.offsets import rows_and_offset
+from summula.linear_model.glm.separation import Found, separation_of_fit
+from summula.linear_model.glm.statistics.inference import (
     COVARIANCES,
     SummaryInputs,
     SummaryOptions,
@@ -25,14 +30,9 @@ from summula.linear_model.glm.inference import (
     informed,
     summarise,
 )
-from summula.linear_model.glm.minimise import minimise
-from summula.linear_model.glm.objective import GlmFit, GlmProblem
-from summula.linear_model.glm.offsets import rows_and_offset
-from summula.linear_model.glm.quality import Quality
-from summula.linear_model.glm.separation import Found, separation_of_fit
+from summula.linear_model.glm.statistics.quality import Quality
 from summula.linear_model.least_squares.groups import with_groups
 from summula.linear_model.least_squares.inference import WEIGHTS, Names
-from summula.linear_model.linear_predictor import LinearScores
 from summula.losses import Multinomial
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.model_files import schema
-from summula.linear_model.glm.returned import point_of
+from summula.linear_model.glm.bounds.returned import point_of
 from summula.linear_model.glm.sums import At, Slopes
 from summula.linear_model.least_squares.problem import solving
 from summula.losses import Loss
@@ -91,7 +91,7 @@ class GlmFit:
     loss : float
         First term of (1): half the deviance of a family.
     gap : float
-        A bound of `glm/gap.py`, or the last Newton decrement if none applies (`kind` is then "local").
+        A bound of `glm/bounds/gap.py`, or the last Newton decrement if none applies (`kind` is then "local").
     kind : str
     half_inverse : ndarray of shape (p K, rank), or None
         F with F F' = H^+ at the solution, about the origin; None if no Hessian was formed there.

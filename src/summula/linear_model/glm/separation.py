@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
-from summula.linear_model.glm.inference import blocks, coordinates
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
+from summula.linear_model.glm.statistics.inference import blocks, coordinates
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
 from summula.losses import BinaryCLogLog, BinaryProbit, Logistic, Multinomial
 from summula.optimize.separation import Separation, separation_of_rows

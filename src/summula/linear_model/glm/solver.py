@@ -6,7 +6,7 @@ Minimises J of `glm/objective.py`:
    A fit on m rows is within about sqrt(p/m) of the fit on all, so two or three passes over all rows remain.
 2. **Newton's method** (`optimize/solvers/newton_method.py`) if the Hessian is affordable, invariant to column scales;
    **L-BFGS** (`glm/lbfgs.py`) otherwise (many classes or columns).
-3. **Suboptimality.** The bounds of `glm/gap.py`, for the returned point (`glm/returned.py`).
+3. **Suboptimality.** The bounds of `glm/bounds/gap.py`, for the returned point (`glm/bounds/returned.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 from summula.core.numerics.solution import Solution
-from summula.linear_model.glm.gap import judge
+from summula.linear_model.glm.bounds.gap import judge
+from summula.linear_model.glm.bounds.returned import point_of, returned
 from summula.linear_model.glm.lbfgs import minimise_by_lbfgs
 from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective, bounds_of, hessian_affordable
-from summula.linear_model.glm.returned import point_of, returned
 from summula.linear_model.glm.sums import row_weights
 from summula.linear_model.least_squares.problem import solving
 from summula.optimize.solvers.newton_method import Factor, Local, newton

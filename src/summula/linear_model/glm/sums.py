@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, empty_block, inner, product, scratch_block
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, empty_block, inner, product, scratch_block
 from summula.core.errors import DataError
 from summula.core.numerics.sums import Sum, merged_by
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from summula.core.data.blocks import empty_block, inner, product
-from summula.core.data.fixed_order import column_squares, in_one_order, transposed_product
+from summula.core.data.layout.blocks import empty_block, inner, product
+from summula.core.data.layout.fixed_order import column_squares, in_one_order, transposed_product
 from summula.core.engine.engine import check_watch
 
 __all__ = ["ColumnQuadratic"]

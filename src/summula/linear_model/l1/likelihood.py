@@ -18,7 +18,7 @@
    are in use or violate this most, g is computed for all, and the set is renewed until no column violates it. So a
    step costs n |set|^2, and no d x d matrix is ever formed; each look at all columns is one pass.
 
-3. **How good.** The duality gap (4) of `glm/dual.py`; where that is not known, the gap of the quadratic (2).
+3. **How good.** The duality gap (4) of `glm/bounds/dual.py`; where that is not known, the gap of the quadratic (2).
 
 References: Lee, Sun, Saunders (2014), Proximal Newton-type methods; Johnson and Guestrin (2015), Blitz.
 """
@@ -38,9 +38,9 @@ from summula.core.data.sources import MappedSource, MemorySource
 from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
 from summula.core.numerics.solution import Solution
-from summula.linear_model.glm.dual import bound_of, penalty_gap
+from summula.linear_model.glm.bounds.dual import bound_of, penalty_gap
+from summula.linear_model.glm.bounds.returned import Returned, point_of, returned, rounded
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
-from summula.linear_model.glm.returned import Returned, point_of, returned, rounded
 from summula.linear_model.glm.solver import first_guess, representative
 from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.l1.quadratic_model import Point, QuadraticModel, evaluated, local_gap, promise_of, slopes_of
@@ -74,7 +74,7 @@ _NOISE = {"float64": 1e-13, "float32": 1e-7}
 
 
 def _gap(objective: Objective, at: Point) -> float:
-    """About the bound (4) of `glm/dual.py`, from the sums at hand."""
+    """About the bound (4) of `glm/bounds/dual.py`, from the sums at hand."""
     problem, (sums, _) = objective.problem, objective.state.last()
     moving = np.zeros(len(at.x))
     moving[objective.free] = 1.0
@@ -313,7 +313,7 @@ def solve_l1(
     objective.stop = False
     settled = solution.converged or (kind == "global" and gap <= 1e-9 * abs(bound.value))
     point, loss = point._replace(value=bound.value, gap=gap), bound.loss
-    if not near:  # (1) of `glm/returned.py`
+    if not near:  # (1) of `glm/bounds/returned.py`
         here = evaluated(objective, point.x, 1).value
         sums, _ = objective.state.last()
         point, loss = point._replace(value=here, gap=gap + max(here - bound.value, 0.0)), sums.value

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import empty_block, product
-from summula.core.data.fixed_order import in_one_order, transposed_product
+from summula.core.data.layout.blocks import empty_block, product
+from summula.core.data.layout.fixed_order import in_one_order, transposed_product
 from summula.core.numerics.statistics import far_origin
 from summula.linear_model.glm.objective import GlmProblem, Objective
 from summula.linear_model.glm.sums import Slopes, dense_sums, derivatives_at, inner_of, weighted_rows

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.numerics.sums import Sum, merged_by
 from summula.linear_model.least_squares.groups import GroupTotals
 from summula.linear_model.least_squares.problem import Fit

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum

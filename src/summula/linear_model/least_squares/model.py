@@ -20,13 +20,13 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import rounded_up
 from summula.core.numerics.statistics import Gram
+from summula.linear_model.base.linear_predictor import LinearPredictor, one_row_one_target
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
 from summula.linear_model.least_squares.groups import with_groups
 from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, Names, SummaryOptions, summarise
 from summula.linear_model.least_squares.normal_equations import from_sums
 from summula.linear_model.least_squares.problem import Fit, Problem, penalty, solving
 from summula.linear_model.least_squares.solver import solve
-from summula.linear_model.linear_predictor import LinearPredictor, one_row_one_target
 from summula.stats.summary import Summary
 
 __all__ = ["LeastSquaresModel"]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import aligned, product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.engine.threads import one_blas_thread
 from summula.core.model_files import schema
 from summula.core.numerics.exact import intercepts, leads

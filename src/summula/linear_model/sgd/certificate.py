@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
 from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.numerics.compile import internal_kernel, internal_summing_kernel, kernel
-from summula.core.numerics.intrinsics import prefetch
+from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel
+from summula.core.compilation.intrinsics import prefetch
 from summula.linear_model.sgd.rule import DUE, SCALE, SCALES, Rule, State
 from summula.losses.kernels import loss_of_score, slope_of_score
 

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from summula.core.data.sparse_format import check_sparse
 from summula.core.errors import DataError, ParameterError
-from summula.optimize.objective import vector
+from summula.optimize.problems.objective import vector
 
 __all__ = ["LinearConstraints", "bound_pairs", "conflict", "descent_ray", "in_words"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.optimize.multipliers import Multipliers
+from summula.optimize.problems.multipliers import Multipliers
 from summula.optimize.quadratics import Quadratic
 
 __all__ = ["as_quadratic", "infimum_gap"]

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import product
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
+from summula.core.data.layout.blocks import product
 from summula.core.data.sources import Source
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.compilation.compile import kernel
 from summula.core.engine.random_kernels import integer
-from summula.core.numerics.compile import kernel
 
 __all__ = ["dual_epoch", "l1_epoch", "warmup"]
 

@@ -24,10 +24,10 @@ from summula.core.data.chunks import Chunk
 from summula.core.engine.random import permutation, stream_key
 from summula.kernels.rows import rows_of
 from summula.kernels.standard import Linear
-from summula.svm.kernel_matrix import CachedKernel
+from summula.svm.dual.kernel_matrix import CachedKernel
+from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, solve_dual
 from summula.svm.linear.dual import DualRows, dual_sides, penalty_of
 from summula.svm.linear.problem import LinearProblem, losses
-from summula.svm.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, solve_dual
 
 __all__ = ["CoordinateFit", "by_columns", "by_pairs", "by_rows", "judged_at", "rows_in_memory"]
 
@@ -137,7 +137,7 @@ def by_pairs(
 
 
 def _dual_problem(problem: LinearProblem, y: Array, weight: Array) -> DualProblem:
-    """The dual of `svm/solver.py`: one variable per row, or two for targets that are numbers."""
+    """The dual of `svm/dual/solver.py`: one variable per row, or two for targets that are numbers."""
     n, zero = len(y), np.zeros(len(y))
     if problem.positive >= 0:
         return DualProblem(-y, np.where(y < 0, -weight, zero), np.where(y > 0, weight, zero), np.arange(n))

@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from summula.core.data.blocks import empty_block, product, scratch_block
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import empty_block, product, scratch_block
 from summula.core.engine.engine import local_engine
 from summula.optimize.solvers.newton_method import Factor
 from summula.svm.linear.coordinates import CoordinateFit, judged_at, rows_in_memory

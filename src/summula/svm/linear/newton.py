@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.blocks import product, scratch_block
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product, scratch_block
 from summula.core.engine.threads import one_blas_thread
 from summula.core.estimator.run import Run
 from summula.core.numerics.solution import Solution

@@ -13,7 +13,7 @@ from summula.report import Figure, Gallery, Item, Table
 from summula.report.axes import SMALL
 from summula.report.charts import bars, histogram
 from summula.report.matrix_charts import matrix
-from summula.training.profile import profile
+from summula.training.data.profile import profile
 from summula.training.result import TrainingResult
 
 __all__ = ["data_figures"]

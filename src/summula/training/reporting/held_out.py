@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from summula.report import Figure, Item, Table
 from summula.report.charts import Line, histogram, lines, points
 from summula.report.matrix_charts import matrix
-from summula.training.metrics import codes_of
+from summula.training.comparison.metrics import codes_of
 from summula.training.result import TrainingResult
 
 __all__ = ["of_classes", "of_numbers"]

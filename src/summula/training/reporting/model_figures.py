@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from summula.report import Figure, Gallery, Item, Table
 from summula.report.axes import SMALL, clipped
 from summula.report.charts import Line, bars, intervals, lines, waterfall
-from summula.training.metrics import METRICS, codes_of
+from summula.training.comparison.metrics import METRICS, codes_of
 from summula.training.reporting.explained import (
     Contribution,
     Dependence,

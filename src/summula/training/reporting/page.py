@@ -8,7 +8,7 @@ import numpy as np
 
 from summula.report import Content, Figure, Item, Table
 from summula.report.charts import intervals
-from summula.training.leaks import leak_sentence
+from summula.training.data.leaks import leak_sentence
 from summula.training.reporting.data_figures import data_figures
 from summula.training.reporting.held_out import of_classes, of_numbers
 from summula.training.reporting.model_figures import Explanation, coefficients, settings

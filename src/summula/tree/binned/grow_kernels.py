@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
 from summula.core.engine.random_kernels import random_bits
-from summula.core.numerics.compile import internal_kernel, non_allocating_kernel
 from summula.tree.binned.records import MISSING
 from summula.tree.binned.scan_kernels import find_split, score_sides
 from summula.tree.exact.records import ENTROPY
-from summula.tree.node_sums import add_row, impurity
+from summula.tree.growing.node_sums import add_row, impurity
 
 __all__ = ["grow"]
 

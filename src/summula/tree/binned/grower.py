@@ -13,7 +13,7 @@ from summula.tree.binned.records import BINS, NODE, BinnedTable, Scratch, TreeRo
 from summula.tree.exact.grower import ExactParameters, ExactTree, parameter_record
 from summula.tree.exact.pruning import prune
 from summula.tree.exact.records import CRITERIA, SQUARED
-from summula.tree.predictor import Nodes
+from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["GrownTree", "grow_binned", "warmup"]
 

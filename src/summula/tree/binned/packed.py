@@ -19,8 +19,8 @@ from scipy import special
 from summula.core.model_files import schema
 from summula.tree.binned.grower import GrownTree
 from summula.tree.binned.walk_kernels import IS_LEAF, IS_SET, WALK_NODE, add_up
-from summula.tree.binning import BinMap
-from summula.tree.predictor import Nodes
+from summula.tree.columns.binning import BinMap
+from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["PackedTrees", "Walk"]
 

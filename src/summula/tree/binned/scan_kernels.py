@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.compilation.compile import inlined, internal_kernel
 from summula.core.engine.random_kernels import random_bits
-from summula.core.numerics.compile import inlined, internal_kernel
 from summula.tree.binned.records import BINS, MISSING
 from summula.tree.exact.records import ENTROPY, GINI, SQUARED
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.numerics.compile import internal_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, kernel
 
 __all__ = [
     "IS_LEAF",

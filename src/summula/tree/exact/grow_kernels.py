@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
+from summula.core.compilation.late_binding import KernelSignature
 from summula.core.engine.random_kernels import random_bits
-from summula.core.numerics.compile import internal_kernel, kernel, non_allocating_kernel
-from summula.core.numerics.late_binding import KernelSignature
 from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, SQUARED, example_inputs
 from summula.tree.exact.scan_kernels import find_threshold
-from summula.tree.node_sums import add_row, impurity
+from summula.tree.growing.node_sums import add_row, impurity
 
 __all__ = ["find_categories", "grow", "keep_rows"]
 

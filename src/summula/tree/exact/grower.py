@@ -13,7 +13,7 @@ from summula.core.engine.threads import inside_pool, thread_count, together
 from summula.tree.exact.grow_kernels import find_categories, grow, keep_rows
 from summula.tree.exact.records import ABSOLUTE, CRITERIA, ENTROPY, NODE, PARAMETERS, SQUARED, ExactRows, Scratch
 from summula.tree.exact.scan_kernels import scan_address
-from summula.tree.predictor import Nodes
+from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["ExactGrower", "ExactParameters", "ExactTree", "parameter_record", "warmup"]
 

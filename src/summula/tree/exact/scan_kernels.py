@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.compilation.compile import inlined, internal_kernel
+from summula.core.compilation.late_binding import KernelSignature
 from summula.core.engine.random_kernels import random_bits
-from summula.core.numerics.compile import inlined, internal_kernel
-from summula.core.numerics.late_binding import KernelSignature
 from summula.tree.exact.records import ENTROPY, EXAMPLE_PLACE, POISSON, SQUARED, example_inputs
 
 __all__ = ["find_threshold", "scan_address"]

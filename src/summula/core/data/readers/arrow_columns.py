@@ -64,7 +64,7 @@ class ArrowColumns(Sequence[Array]):
         """Where the first columns start in memory; None unless they are doubles without a gap."""
         if count > self._layout.doubles:
             return None
-        from summula.core.data.column_kernels import column_addresses
+        from summula.core.data.layout.column_kernels import column_addresses
 
         found = np.empty(count, np.uint64)
         _, array = self._batch.__arrow_c_array__()

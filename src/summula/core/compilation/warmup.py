@@ -1,0 +1,106 @@
+"""Compile all kernels in advance: `python -m summula.core.compilation.warmup`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from joblib import cpu_count
+
+__all__ = ["warmup"]
+
+# Modules with kernels; each has a `warmup` function that calls them with the common argument types.
+_KERNELS = (
+    "summula.core.data.layout.column_kernels",
+    "summula.core.data.layout.fixed_order_kernels",
+    "summula.core.numerics.exponential_kernels",
+    "summula.core.numerics.grouped_kernels",
+    "summula.core.engine.random_kernels",
+    "summula.core.engine.worker_group",
+    "summula.cluster.k_means_kernels",
+    "summula.decomposition.principal.krylov_kernels",
+    "summula.ensemble.histogram.boosting_kernels",
+    "summula.ensemble.histogram.quantising",
+    "summula.features.sparse_lift",
+    "summula.kernels.loops",
+    "summula.linear_model.glm.kernels",
+    "summula.linear_model.sgd.kernels",
+    "summula.mixture.kernels",
+    "summula.linear_model.least_squares.sparse_kernels",
+    "summula.naive_bayes.count_kernels",
+    "summula.optimize.solvers.l1_kernels",
+    "summula.stats.bounds_kernels",
+    "summula.svm.linear.coordinate_kernels",
+    "summula.svm.dual.smo_kernels",
+    "summula.tree.binned.grower",
+    "summula.tree.binned.walk_kernels",
+    "summula.tree.columns.binning_kernels",
+    "summula.tree.exact.grower",
+    "summula.tree.growing.grower",
+    "summula.tree.growing.leaf_kernels",
+    "summula.tree.prediction.predictor_kernels",
+    "summula.tree.prediction.scoring_kernels",
+    "summula.tree.prediction.shapley_kernels",
+)
+
+# The slowest to compile; each process starts with one of them.
+_LONGEST = (
+    "summula.tree.growing.grower",
+    "summula.linear_model.sgd.kernels",
+    "summula.tree.exact.grower",
+    "summula.tree.binned.grower",
+)
+
+_log = logging.getLogger(__name__)
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def warmup() -> None:
+    """Compile every kernel for the common argument types into the disk cache, in one process per core."""
+    names = [*_LONGEST, *(name for name in _KERNELS if name not in _LONGEST)]
+    count = min(cpu_count(), len(names))
+    if count == 1:
+        _compile(names)
+        return
+    # Separate interpreters: Numba compiles in one thread at a time, and forking a process with threads may hang.
+    command = [sys.executable, "-m", "summula.core.compilation.warmup"]
+    output = None if _log.isEnabledFor(logging.INFO) else subprocess.DEVNULL
+    processes = [subprocess.Popen([*command, *names[k::count]], stderr=output) for k in range(count)]
+    codes = [process.wait() for process in processes]
+    if any(codes):
+        _compile(names)  # raises the error in this process
+
+
+def _compile(names: Sequence[str]) -> None:
+    for name in names:
+        _log.info("compiling %s", name)
+        importlib.import_module(name).warmup()
+
+
+class _PlainPackages:
+    """Finds the packages of this library without running their `__init__`: kernels do not need what is imported there.
+
+    Importing takes a second less, which matters where somebody waits for a first fit.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> Any:
+        package, _, rest = name.partition(".")
+        folder = os.path.join(_ROOT, *rest.split("."))
+        if package != "summula" or not rest or not os.path.isdir(folder):
+            return None
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [folder]
+        return spec
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    sys.meta_path.insert(0, _PlainPackages)
+    _compile(sys.argv[1:]) if len(sys.argv) > 1 else warmup()

@@ -1,0 +1,162 @@
+"""The layout of every dense block that is multiplied: C order, starting at a multiple of 64 bytes.
+
+The summation order of BLAS may follow the memory layout of its operands: kernels for small matrices do not pack them,
+and some peel off unaligned values. What is handed to BLAS is therefore the same for every source of equal rows, in
+shape, strides, dtype and alignment: rows are copied into blocks made by `empty_block`, and the other factor of a
+product is aligned by `product`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ALIGNMENT",
+    "aligned",
+    "empty_block",
+    "inner",
+    "is_canonical",
+    "is_plain",
+    "load_kernel",
+    "product",
+    "scratch_block",
+    "write_addresses",
+    "write_columns",
+]
+
+Array = NDArray[Any]
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
+_KEPT_BYTES = 2**23  # up to which a thread keeps a scratch block: what chunks of all but very wide data take
+_KERNELS = "summula.core.data.layout.column_kernels"
+_MANY = 2**24  # values
+_FEW = 2**13  # values below which a call of the kernel costs more than it saves
+
+
+def empty_block(rows: int, width: int, dtype: Any = np.float64) -> Array:
+    """Return an uninitialised array of shape (rows, width) in C order whose first value is aligned."""
+    dtype = np.dtype(dtype)
+    size = rows * width * dtype.itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % ALIGNMENT
+    return np.asarray(memory[first : first + size].view(dtype).reshape(rows, width))
+
+
+def is_canonical(array: Array, dtype: Any = None) -> bool:
+    """Whether an array lies in memory as `empty_block` lays it out."""
+    right_dtype = array.dtype.isnative and (dtype is None or array.dtype == dtype)
+    return bool(right_dtype and array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0)
+
+
+def aligned(array: Array, dtype: Any = None) -> Array:
+    """Return the same numbers as an array in C order that is aligned; the array itself where it is one."""
+    if is_canonical(array, dtype):
+        return array
+    width = int(np.prod(array.shape[1:]))
+    copy = empty_block(len(array), width, array.dtype if dtype is None else dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+class _Scratch(threading.local):
+    """Blocks of each thread that are written again and again: memory that is in its cache already."""
+
+    def __init__(self) -> None:
+        self._memory: dict[str, Array] = {}
+
+    def block(self, use: str, rows: int, width: int, dtype: Any) -> Array:
+        size = rows * width * np.dtype(dtype).itemsize
+        if size > _KEPT_BYTES:
+            return empty_block(rows, width, dtype)
+        memory = self._memory.get(use)
+        if memory is None or len(memory) < size:
+            memory = self._memory[use] = empty_block(1, size, np.uint8)[0]
+        return np.asarray(memory[:size].view(dtype).reshape(rows, width))
+
+
+_scratch = _Scratch()
+
+
+def scratch_block(use: str, rows: int, width: int, dtype: Any = np.float64) -> Array:
+    """Return an uninitialised block like `empty_block`, valid until this thread asks for the same use again."""
+    return _scratch.block(use, rows, width, dtype)
+
+
+def _factor(B: Array, use: str = "factor") -> Array:
+    """The same numbers aligned, for the time of one product."""
+    if is_canonical(B):
+        return B
+    copy = scratch_block(use, len(B), int(np.prod(B.shape[1:])), B.dtype.newbyteorder("=")).reshape(B.shape)
+    copy[...] = B
+    return copy
+
+
+def product(A: Array, B: Array) -> Array:
+    """Compute A @ B, where A is a block, the transpose of one, or sparse; B is aligned first."""
+    return np.asarray(A @ _factor(B))
+
+
+def inner(a: Array, b: Array) -> float:
+    """Compute the sum of a_i b_i of two vectors in any layout."""
+    return float(_factor(a) @ _factor(b, "second factor"))
+
+
+def is_plain(values: Array) -> bool:
+    """Whether values are contiguous and lie as NumPy allocates them: aligned to 16 bytes."""
+    return bool(values.flags.c_contiguous and values.dtype.isnative and values.ctypes.data % 16 == 0)
+
+
+def write_columns(columns: Any, shift: Array, out: Array) -> None:
+    """Write columns, less `shift`, side by side into a block.
+
+    Parameters
+    ----------
+    columns : 2-D ndarray, or sequence of 1-D ndarrays of one length
+        In any layout and of any real dtype.
+    shift : ndarray of shape (d,)
+    out : ndarray of shape (n, d)
+    """
+    # The same bits either way, so a kernel is used only where it has been loaded (see `load_kernel`).
+    compiled = out.size >= _FEW and out.dtype == np.float64 and _KERNELS in sys.modules
+    addresses, step = _addresses(columns) if compiled else (None, 0)
+    if addresses is not None:
+        write_addresses(addresses, step, shift, out)
+    elif isinstance(columns, np.ndarray):
+        np.subtract(columns, shift, out=out, casting="unsafe")
+    else:
+        for j, column in enumerate(columns):
+            np.subtract(column, shift[j], out=out[:, j], casting="unsafe")
+
+
+def load_kernel(values: int) -> None:
+    """Load the kernel that copies columns, if so many values are worth the time that takes (Numba: 0.4 s)."""
+    if "numba" in sys.modules or values >= _MANY:
+        importlib.import_module(_KERNELS)
+
+
+def write_addresses(addresses: NDArray[np.uint64], step: int, shift: Array, out: Array) -> None:
+    """Write columns of doubles given by their addresses, `step` bytes between values; the caller keeps them alive."""
+    from summula.core.data.layout.column_kernels import copy_columns
+
+    assert out.dtype == np.float64
+    by = np.ascontiguousarray(shift, np.float64)
+    copy_columns(addresses, step, by, np.uint64(out.ctypes.data), out.strides, len(out))
+
+
+def _addresses(columns: Any) -> tuple[NDArray[np.uint64] | None, int]:
+    """Where columns of doubles start, and how many bytes lie between their rows; None for other columns."""
+    if isinstance(columns, np.ndarray):
+        down, across = columns.strides
+        if columns.dtype != np.float64 or abs(down) >= abs(across):  # NumPy copies rows in C order fast enough
+            return None, 0
+        return (columns.ctypes.data + across * np.arange(columns.shape[1])).astype(np.uint64), down
+    steps = {column.strides[0] for column in columns}
+    if len(steps) != 1 or any(column.dtype != np.float64 for column in columns):
+        return None, 0
+    return np.array([column.__array_interface__["data"][0] for column in columns], np.uint64), steps.pop()

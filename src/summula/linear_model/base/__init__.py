@@ -1,0 +1,5 @@
+"""Base classes and columns that linear models share.
+
+Reading order: `linear_predictor` (the scores of rows), `linear_classifier`, `factor_columns` (categories as indicator
+columns), `formula` (a model from a formula).
+"""

@@ -1,0 +1,175 @@
+"""How far support vector machines are from the best: primal minus dual, recomputed from the rows by `verify`.
+
+Every beta within its bounds (and with the right sum) is a point of the dual of `solver.py`, and every f a point of the
+primal, so the best objective lies between the two. One-vs-one classifiers add up the objectives of all pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.data.labels import Labels
+from summula.core.data.sources import Source
+from summula.core.estimator.run import Unnamed
+from summula.core.estimator.validation import as_source
+from summula.core.model_files import schema
+from summula.core.numerics.certificate import Certificate, Verification
+from summula.kernels.kernel import Kernel, centre_of
+from summula.kernels.rows import rows_of
+from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
+from summula.svm.dual.solver import DualProblem, objectives
+
+__all__ = ["Machine", "MachineTask", "SupportCertificate", "problem_of", "rows_of_pair", "tasks_of"]
+
+Array = NDArray[Any]
+Index = NDArray[np.intp]
+
+
+@schema.saved(
+    kind=schema.Text("classes", "numbers", "one class"),
+    C=schema.Real(0.0, finite=False),
+    epsilon=schema.Real(0.0),
+    nu=schema.Real(0.0, 1.0),
+    intercept=schema.Flag(),
+    class_weight=schema.Array("float64", "n_weights", low=0.0),
+)
+class MachineTask(NamedTuple):
+    """Which problem: of classes (SVC), numbers (SVR) or one class, and its parameters."""
+
+    kind: str
+    C: float
+    epsilon: float
+    nu: float
+    intercept: bool
+    class_weight: Array  # of each class
+
+
+@schema.saved(
+    support=schema.Array("int64", "n_support", low=0),
+    beta=schema.Array("float64", "n_support"),
+    intercept=schema.Real(),
+)
+class Machine(NamedTuple):
+    """One solved problem: the rows with beta other than 0 by their numbers in the data, beta, and the intercept."""
+
+    support: Array
+    beta: Array
+    intercept: float
+
+
+def tasks_of(task: MachineTask) -> Iterator[tuple[int, int]]:
+    """The pairs of classes (first, second) that are told apart; a single pair (0, 1) where there are no classes."""
+    K = max(len(task.class_weight), 2)
+    return ((i, j) for i in range(K) for j in range(i + 1, K))
+
+
+def rows_of_pair(task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> Index:
+    """The rows with a weight that a problem is about."""
+    if task.kind != "classes":
+        return np.flatnonzero(weight > 0)
+    assert y is not None
+    return np.flatnonzero((weight > 0) & ((y == pair[0]) | (y == pair[1])))
+
+
+def problem_of(task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> DualProblem:
+    """The dual of some rows: targets (or codes of classes) and weights are theirs."""
+    n = len(weight)
+    if task.kind == "one class":
+        return DualProblem(
+            np.zeros(n), np.zeros(n), weight.copy(), np.arange(n), task.nu * float(weight.sum()), task.intercept
+        )
+    assert y is not None
+    if task.kind == "numbers":
+        high, row = task.C * weight, np.tile(np.arange(n), 2)
+        q = np.concatenate([task.epsilon - y, -task.epsilon - y])
+        zero = np.zeros(n)
+        return DualProblem(q, np.append(zero, -high), np.append(high, zero), row, 0.0, task.intercept)
+    # Two classes: positive is the second one. Of several pairs: positive is the first (as libsvm has it).
+    positive = pair[1] if len(task.class_weight) == 2 else pair[0]
+    sign = np.where(y == positive, 1.0, -1.0)
+    most = weight * task.class_weight[y.astype(np.intp)]
+    most = task.C * most if np.isfinite(task.C) else np.where(most > 0, np.inf, 0.0)
+    return DualProblem(
+        -sign, np.where(sign < 0, -most, 0.0), np.where(sign > 0, most, 0.0), np.arange(n), 0.0, task.intercept
+    )
+
+
+@schema.saved(
+    task=schema.Object(MachineTask),
+    machines=schema.Items(schema.Object(Machine), low=1),
+    kernel=schema.Object(Kernel) | None,
+    classes=schema.Labels("n_classes", low=2) | None,
+    unit=schema.Real(0.0),
+)
+@dataclass(frozen=True)
+class SupportCertificate(Certificate):
+    """Primal minus dual of a support vector machine, summed over its pairs of classes.
+
+    Attributes
+    ----------
+    kind : {"global", "stationary"}
+        "stationary" where the kernel was seen not to be positive semidefinite: then no bound holds.
+    primal, gap : float
+    """
+
+    task: MachineTask
+    machines: tuple[Machine, ...]
+    kernel: Kernel | None
+    classes: Array | None
+    unit: float
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Recompute primal and dual from the data, without the solver; false also where beta breaks its bounds."""
+        labels = None if self.classes is None else Labels("the certificate", self.classes)
+        needs_y = self.task.kind != "one class"
+        source = as_source(Unnamed(), X, y if needs_y else None, sample_weight, needs_y=needs_y, labels=labels)
+        primal, dual, feasible = self._objectives(source)
+        if self.kind != "global":
+            return Verification(primal, self.gap, bool(feasible and self._close(primal, self.primal)))
+        gap = primal - dual
+        same = self._close(primal, self.primal) and gap <= self.gap + self.unit * max(abs(self.primal), 1.0)
+        return Verification(primal, gap, bool(feasible and same))
+
+    def _close(self, a: float, b: float) -> bool:
+        return abs(a - b) <= self.unit * max(abs(b), 1.0)
+
+    def _objectives(self, source: Source) -> tuple[float, float, bool]:
+        chunk = source.chunk(0, source.n_rows)
+        y = None if chunk.y is None and chunk.codes is None else chunk.target.astype(np.float64, copy=False)
+        weight = np.ones(source.n_rows) if chunk.weight is None else chunk.weight
+        X = chunk.X if chunk.is_sparse else chunk.block(np.float64)
+        primal = dual = 0.0
+        feasible = True
+        for pair, machine in zip(tasks_of(self.task), self.machines, strict=True):
+            rows = rows_of_pair(self.task, pair, y, weight)
+            problem = problem_of(self.task, pair, None if y is None else y[rows], weight[rows])
+            if len(machine.support) and int(machine.support.max()) >= source.n_rows:
+                return np.nan, np.nan, False
+            one, other, fits = self._objectives_of(machine, problem, X, rows)
+            primal, dual, feasible = primal + one, dual + other, feasible and fits
+        return primal, dual, feasible
+
+    def _objectives_of(self, machine: Machine, problem: DualProblem, X: Any, rows: Index) -> tuple[float, float, bool]:
+        place = np.full(X.shape[0], -1, np.intp)
+        place[rows] = np.arange(len(rows))
+        at = place[machine.support]
+        if (at < 0).any():
+            return np.nan, np.nan, False
+        g = self._matrix(X, rows).products(at.astype(np.intp), machine.beta, np.arange(len(rows)))
+        whole = np.bincount(at, machine.beta, len(rows))
+        beta = whole if len(problem.q) == len(rows) else np.append(np.maximum(whole, 0.0), np.minimum(whole, 0.0))
+        slack = 1e-9 * np.abs(beta).sum() + 1e-12
+        inside = bool(((beta >= problem.low - slack) & (beta <= problem.high + slack)).all())
+        balanced = not problem.intercept or abs(float(beta.sum()) - problem.total) <= slack
+        return *objectives(problem, beta, g[problem.row] + problem.q, machine.intercept), inside and balanced
+
+    def _matrix(self, X: Any, rows: Index) -> KernelMatrix:
+        if self.kernel is None:
+            return PrecomputedKernel(np.asarray(X)[np.ix_(rows, rows)])
+        mine = X[rows]
+        return CachedKernel(self.kernel, rows_of(mine, centre_of(self.kernel, mine)), 0.0)

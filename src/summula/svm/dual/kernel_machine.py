@@ -1,0 +1,394 @@
+"""What SVC, SVR and OneClassSVM share: the kernel, the fit of one or several duals, and the values of rows.
+
+The dual, its solver and the certificate are in `solver.py`, `kernel_matrix.py` and `certificate.py`. Rows are centred
+for kernels that do not mind, which keeps squared distances accurate.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
+from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, real
+from summula.core.estimator.rows import RowFunction, RowwiseEstimator
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.kernels.kernel import Kernel, centre_of
+from summula.kernels.mercer import is_mercer
+from summula.kernels.rows import Rows, rows_of
+from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial, as_kernel
+from summula.kernels.values import kernel_values
+from summula.svm.dual.certificate import Machine, MachineTask, SupportCertificate, problem_of, rows_of_pair, tasks_of
+from summula.svm.dual.hard_margin import check_separable
+from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
+from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, objectives, solve_dual
+
+__all__ = ["KERNEL_PARAMETERS", "KernelMachine"]
+
+Array = NDArray[Any]
+Index = NDArray[np.intp]
+
+_WORKING_BYTES = 2**24  # of the kernel among a working set
+_WHOLE_BYTES = 2**25  # of a kernel matrix that is one working set
+_SINGLE_TOLERANCE = 1e-4  # from which kernel rows of many rows are computed in single precision, as libsvm keeps them
+_SINGLE_ROWS = 2_048
+_SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
+_TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
+
+_kernel_or_function = Allowed(callable, "a callable")
+
+KERNEL_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "kernel": (one_of("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"), _kernel_or_function),
+    "degree": (integer(0),),
+    "gamma": (one_of("scale", "auto"), real(0.0)),
+    "coef0": (real(),),
+    "tol": (real(0.0, open_low=True),),
+    "shrinking": (boolean,),
+    "cache_size": (real(0.0, open_low=True),),
+    "verbose": (Allowed(lambda value: isinstance(value, bool | int), "a bool or int"),),
+    "max_iter": (integer(-1),),
+    "fit_intercept": (boolean,),
+    "max_time": (none, real(0.0)),
+}
+
+
+def _precomputed_values(support: Index, weights: Array, intercept: Array, chunk: Chunk) -> Array:
+    return np.asarray(product(chunk.block()[:, support], weights) + intercept)
+
+
+def _linear_values(coef: Array, intercept: Array, chunk: Chunk) -> Array:
+    return np.asarray(chunk.times(coef) + intercept)
+
+
+def _agreeing(model: Any, sizes: schema.Sizes) -> str | None:
+    given = model.kernel == "precomputed"
+    if given:
+        if model.support_.max(initial=-1) >= sizes["n_features"]:
+            return "support_ numbers columns that there are not"
+        return None
+    if model.support_vectors_.shape != (sizes["n_support"], sizes["n_features"]):
+        return f"support_vectors_ has shape {model.support_vectors_.shape}"
+    return None
+
+
+@schema.state(
+    _agreeing,
+    n_features_in_=schema.Integer(1, size="n_features"),
+    support_=schema.Array("int32", "n_support", low=0),
+    support_vectors_=schema.Array("float", "n_vectors", "n_columns") | schema.Sparse("n_vectors", "n_columns"),
+    dual_coef_=schema.Array("float64", "n_coefs", "n_support") | schema.Sparse("n_coefs", "n_support"),
+    intercept_=schema.Array("float64", "n_machines"),
+    fit_status_=schema.Integer(0, 1),
+    shape_fit_=schema.Items(schema.Integer(0), low=2),
+    gamma_=schema.Real(0.0),
+    certificate_=schema.Object(SupportCertificate),
+)
+class KernelMachine(RowwiseEstimator):
+    """A function sum_i beta_i k(x_i, x) + b of few rows x_i of the data, the support vectors."""
+
+    _streaming_alternative: ClassVar[str | None] = (
+        "Nystroem or RBFSampler (summula.kernel_approximation) followed by LinearSVC or LinearSVR, which stream"
+    )
+
+    kernel: Any
+    degree: int
+    gamma: Any
+    coef0: float
+    tol: float
+    shrinking: bool
+    cache_size: float
+    max_iter: int
+    fit_intercept: bool
+    support_: Any
+    dual_coef_: Any
+    intercept_: Any
+    support_vectors_: Any
+    gamma_: float
+
+    def _task(self, weights: Array | None, y: Array | None) -> MachineTask:
+        """Which problem; `weights` are those of the rows."""
+        raise NotImplementedError
+
+    def _machine_coefficients(self) -> Array:
+        """beta of every support vector in every machine, shape (n_support, n_machines)."""
+        return _dense(self.dual_coef_).T
+
+    # ------------------------------------------------------------------------------------------------------ the kernel
+
+    def _kernel(self) -> Kernel | None:
+        """The kernel; None for a given matrix."""
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            return None
+        return as_kernel(self.kernel, gamma=self.gamma_, coef0=self.coef0, degree=self.degree)
+
+    def _find_gamma(self, X: Any, weight: Array) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        if self.gamma == "auto" or self.kernel in ("linear", "precomputed"):
+            return 1.0 / float(X.shape[1])
+        variance = _variance(X, weight)
+        return 1.0 / (float(X.shape[1]) * variance) if variance > 0 else 1.0
+
+    def _read(self, run: Run) -> tuple[Any, Array | None, Array]:
+        """X as a block or CSR, targets, and weights; refuses what is not finite."""
+        source = run.source
+        chunk = source.chunk(0, source.n_rows)
+        X = chunk.X.astype(np.float64, copy=False) if chunk.is_sparse else chunk.block(np.float64)
+        values: Any = X.data if chunk.is_sparse else X
+        y = None if chunk.y is None and chunk.codes is None else chunk.target.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(values.sum()) + (0.0 if y is None else float(y.sum()))
+        if not np.isfinite(total):
+            run.raise_if_not_finite()
+        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        if self.kernel == "precomputed" and chunk.is_sparse:
+            raise ParameterError("Sparse precomputed kernels are not supported; give the matrix dense: X.toarray().")
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise DataError(
+                f"Precomputed matrix must be a square matrix: X should be a square kernel matrix, X.shape[0] should be "
+                f"equal to X.shape[1]; Input is a {X.shape[0]}x{X.shape[1]} matrix."
+            )
+        return X, y, weight
+
+    def _matrix(self, kernel: Kernel | None, X: Any, rows: Index) -> KernelMatrix:
+        """The kernel matrix of some rows of X: `Rows`, or a matrix that is given."""
+        if kernel is None:
+            return PrecomputedKernel(np.asarray(X[np.ix_(rows, rows)], np.float64))
+        mine = X if len(rows) == len(X) else X.take(rows)
+        if isinstance(kernel, Gaussian) and self._single_suffices(kernel, mine):
+            mine = rows_of(mine.X, None, np.float32)
+        return CachedKernel(kernel, mine, float(self.cache_size) * 2**20)
+
+    def _single_suffices(self, kernel: Gaussian, rows: Rows) -> bool:
+        """Whether kernel values in single precision (sums are in double) serve the tolerance; small fits need none."""
+        extent = kernel.rate * float(rows.squares.max(initial=0.0))
+        return self.tol >= _SINGLE_TOLERANCE and len(rows) > _SINGLE_ROWS and extent <= _SINGLE_EXTENT
+
+    # --------------------------------------------------------------------------------------------------------- the fit
+
+    def _solve(self, run: Run) -> None:
+        """Fit every machine, and name the results; what there is so far is offered after every round."""
+        X, y, weight = self._read(run)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.gamma_ = self._find_gamma(X, weight)
+        if not np.isfinite(self.gamma_) or (self.gamma_ == 0.0 and isinstance(self.gamma, str)):
+            raise DataError(
+                "The dual coefficients or intercepts are not finite: the squares of the values of X overflow; scale "
+                "the columns."
+            )
+        self.shape_fit_ = (int(X.shape[0]), int(X.shape[1]))
+        task = self._task(weight, y)
+        kernel = self._kernel()
+        pairs = list(tasks_of(task))
+        if not all(len(rows_of_pair(task, pair, y, weight)) for pair in pairs):
+            raise DataError("Invalid input - all samples have zero or negative weights.")
+        indefinite = self._warn_of_indefinite(kernel, X)
+        fits: list[_Fit] = []
+        all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight))
+        for place, pair in enumerate(pairs):
+            rows = rows_of_pair(task, pair, y, weight)
+            problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
+            if not np.isfinite(task.C):
+                check_separable(kernel, X[rows], -problem.q, rows, intercept=task.intercept)
+            K = self._matrix(kernel, X if all_rows is None else all_rows, rows)
+            if place == len(pairs) - 1:
+                all_rows = None  # its memory is for the cache
+
+            def told(rounds: Rounds, place: int = place, rows: Index = rows, problem: DualProblem = problem) -> bool:
+                def name_so_far() -> None:
+                    rest = [_Fit.unsolved(task, later, y, weight) for later in pairs[place + 1 :]]
+                    done = [*fits[:place], _Fit(rounds.point(), rows, problem)]  # (the next may have begun)
+                    self._name([*done, *rest], X, y, task, indefinite)
+
+                run.offer(name_so_far)
+                return run.step("round")
+
+            point = solve_dual(K, problem, self._options(K, len(problem.q)), start=_start(problem), on_round=told)
+            if point.status == "unbounded":
+                raise DataError(
+                    "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
+                    "kernel, as far as double precision tells; give a finite C."
+                )
+            fits.append(_Fit(point, rows, problem))
+            del K
+        self._name(fits, X, y, task, indefinite)
+        self._warn_of_the_end(fits)
+
+    def _options(self, K: KernelMatrix, variables: int) -> Options:
+        itemsize = K.rows.dtype.itemsize if isinstance(K, CachedKernel) else 8
+        size = int(np.sqrt(_WORKING_BYTES / itemsize)) // 64 * 64
+        if variables**2 * itemsize <= min(_WHOLE_BYTES, float(self.cache_size) * 2**20):
+            size = variables  # one working set, and no rounds
+        return Options(float(self.tol), int(self.max_iter), size, bool(self.shrinking))
+
+    def _name(self, fits: list[_Fit], X: Any, y: Array | None, task: MachineTask, indefinite: bool) -> None:
+        machines = tuple(fit.machine() for fit in fits)
+        sums = np.array([fit.objectives(m.intercept) for fit, m in zip(fits, machines, strict=True)])
+        primal, dual = float(sums[:, 0].sum()), float(sums[:, 1].sum())
+        self.fit_status_ = int(not all(fit.point.converged for fit in fits))
+        self._name_support(machines, X, y, task)
+        self._name_steps(np.array([fit.point.steps for fit in fits], np.int32))
+        kernel = self._kernel()
+        unit = 1e-7 if isinstance(kernel, Linear | Polynomial) or X.shape[0] <= _SINGLE_ROWS else 1e-4
+        self.certificate_ = SupportCertificate(
+            "stationary" if indefinite else "global",
+            primal,
+            np.inf if indefinite else max(primal - dual, 0.0),
+            task,
+            machines,
+            kernel,
+            getattr(self, "classes_", None),
+            unit,
+        )
+
+    def _name_steps(self, steps: Array) -> None:
+        self.n_iter_: Any = steps
+
+    def _name_support(self, machines: tuple[Machine, ...], X: Any, y: Array | None, task: MachineTask) -> None:
+        """The support vectors of all machines together, and their coefficients."""
+        machine = machines[0]
+        self.support_ = machine.support.astype(np.int32)
+        self._keep_vectors(X)
+        self.dual_coef_ = self._like_rows(machine.beta[None, :], X)
+        self.intercept_ = np.array([machine.intercept])
+        self.n_support_: Any = np.array([len(self.support_)], np.int32)
+
+    def _keep_vectors(self, X: Any) -> None:
+        given = self.kernel == "precomputed"
+        self.support_vectors_ = (
+            np.empty((0, 0)) if given else X[self.support_] + 0.0 if not _is_sparse(X) else X[self.support_]
+        )
+
+    def _like_rows(self, coef: Array, X: Any) -> Any:
+        return type(X)(coef) if _is_sparse(X) else coef
+
+    def _warn_of_indefinite(self, kernel: Kernel | None, X: Any) -> bool:
+        """Try kernels that may have no features on some rows; warn and return True where they have none."""
+        if isinstance(kernel, Gaussian | Laplacian | Linear | Polynomial):
+            return False
+        some = slice(0, min(_TRIED, X.shape[0]))
+        if kernel is None:
+            K = np.asarray(X[some, some], np.float64)
+        else:
+            mine = rows_of(X[some], centre_of(kernel, X))
+            K = kernel.evaluate(mine, mine).astype(np.float64)
+        if not np.isfinite(K).all():
+            raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
+        tried = is_mercer(K)
+        if tried or tried.eigenvalue >= -1e-8 * float(np.abs(np.diag(K)).max(initial=1.0)):
+            return False
+        warn(
+            f"The kernel is not positive semidefinite on these rows (eigenvalue {tried.eigenvalue:.3g}): the fit stops "
+            "at a stationary point, which need not be the best; see summula.kernels.is_mercer.",
+            UserWarning,
+        )
+        return True
+
+    def _warn_of_the_end(self, fits: list[_Fit]) -> None:
+        ends = {fit.point.status for fit in fits if not fit.point.converged} - {"stopped"}
+        if not ends:
+            return
+        worst = max(fit.point.violation for fit in fits)
+        early = f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data"
+        reason = early if "max_iter" in ends else "The solver makes no further progress"
+        warn(
+            f"{reason}: KKT conditions are violated by {worst:.3g}, and tol={self.tol:g} ({self.certificate_}). Scale "
+            "the columns (StandardScaler), raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- values
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the columns, where the kernel is linear."""
+        if not isinstance(self.kernel, Linear) and self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        coef = self._machine_coefficients().T @ self.support_vectors_
+        coef = np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
+        if not _is_sparse(self.support_vectors_):
+            coef.flags.writeable = False
+            return coef
+        return type(self.support_vectors_)(coef)
+
+    def _value_function(self) -> RowFunction:
+        """What gives the values of all machines for a chunk."""
+        kernel, weights = self._kernel(), self._machine_coefficients()
+        if kernel is None:
+            return functools.partial(_precomputed_values, self.support_, weights, self.intercept_)
+        if isinstance(kernel, Linear):
+            return functools.partial(_linear_values, _dense(self.coef_).T, self.intercept_)
+        origin = None
+        if kernel.translation_invariant and not _is_sparse(self.support_vectors_) and len(self.support_):
+            origin = np.asarray(self.support_vectors_.mean(axis=0, dtype=np.float64))
+        support = rows_of(self.support_vectors_, origin, np.float64)
+        return functools.partial(kernel_values, kernel, support, weights, origin, self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        given = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = given
+        tags.input_tags.sparse = not given
+        return tags
+
+
+class _Fit:
+    """A machine after its solver has ended, or before it has begun."""
+
+    def __init__(self, point: DualPoint, rows: Index, problem: DualProblem) -> None:
+        self.point, self.rows, self.problem = point, rows, problem
+
+    @classmethod
+    def unsolved(cls, task: MachineTask, pair: tuple[int, int], y: Array | None, weight: Array) -> _Fit:
+        """The machine with beta = 0."""
+        rows = rows_of_pair(task, pair, y, weight)
+        problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
+        return cls(DualPoint(np.zeros(len(problem.q)), problem.q, np.inf, 0, False, "stopped"), rows, problem)
+
+    def machine(self) -> Machine:
+        beta = np.bincount(self.problem.row, self.point.beta, len(self.rows))
+        support = np.flatnonzero(beta)
+        intercept = intercept_of(self.problem, self.point.beta, self.point.f)
+        return Machine(self.rows[support].astype(np.int64), beta[support], intercept)
+
+    def objectives(self, intercept: float) -> tuple[float, float]:
+        return objectives(self.problem, self.point.beta, self.point.f, intercept)
+
+
+def _start(problem: DualProblem) -> Array | None:
+    """A point with the right sum: the first variables at their bounds, and one in between."""
+    if not problem.total:
+        return None
+    before = np.cumsum(problem.high) - problem.high
+    return np.clip(problem.total - before, 0.0, problem.high)
+
+
+def _variance(X: Any, weight: Array) -> float:
+    """The variance of all values of X, each with the weight of its row."""
+    whole = float(weight.sum() * X.shape[1])
+    if not whole:
+        return 0.0
+    if _is_sparse(X):
+        each = np.repeat(weight, np.diff(X.indptr))
+        mean = float(each @ X.data) / whole
+        return float(float(each @ X.data**2) / whole - mean**2)
+    if (weight == 1.0).all():
+        return float(X.var())
+    mean = float(weight @ X.sum(axis=1)) / whole
+    return float(weight @ ((X - mean) ** 2).sum(axis=1) / whole)
+
+
+def _is_sparse(X: Any) -> bool:
+    return hasattr(X, "indptr")
+
+
+def _dense(values: Any) -> Array:
+    return np.asarray(values.toarray() if sparse.issparse(values) else values)

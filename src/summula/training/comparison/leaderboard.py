@@ -1,0 +1,132 @@
+"""How candidates did: their risks fold by fold, and the table of all of them, the best first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import DataError
+from summula.training.comparison.candidates import Candidate
+from summula.training.comparison.metrics import Interval, Judgement, Metric
+
+__all__ = ["Entry", "Leaderboard", "ranked"]
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Entry:
+    """How one candidate did.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    judged : list of Judgement
+        One per fold.
+    seconds, spent : list of float
+        Time of a fit, and of a fit with its evaluation, one per fold.
+    rows : int or None
+        How many rows a fit was given, where time did not suffice for all of them.
+    model : estimator or None
+        That of the first fold.
+    holdout : Interval or None
+        The metric on the held-out rows: of the final model for the best candidate, of the first fold's for the others.
+    note : str
+    failed : bool
+    """
+
+    candidate: Candidate
+    judged: list[Judgement] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    spent: list[float] = field(default_factory=list)
+    rows: int | None = None
+    model: Any = None
+    holdout: Interval | None = None
+    note: str = ""
+    failed: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a user calls it."""
+        return self.candidate.name
+
+    @property
+    def risks(self) -> list[float]:
+        """Its risk in each fold."""
+        return [one.risk for one in self.judged]
+
+    def finished(self, rounds: int) -> bool:
+        """Whether it was fitted in so many rounds."""
+        return len(self.judged) >= rounds and not self.failed
+
+    def mean(self, rounds: int) -> float:
+        """Its mean risk over the first rounds; NaN when it has none."""
+        risks = self.risks[:rounds]
+        return float(np.mean(risks)) if risks and not self.failed else float("nan")
+
+    @property
+    def threshold(self) -> float | None:
+        """The median of the thresholds chosen in the folds."""
+        chosen = [one.threshold for one in self.judged if one.threshold is not None]
+        return float(np.median(chosen)) if chosen else None
+
+    def error(self, rounds: int) -> float:
+        """The standard error of that mean."""
+        errors = np.array([one.error for one in self.judged[:rounds]])
+        return float(np.sqrt((errors**2).sum()) / len(errors))
+
+
+@dataclass
+class Leaderboard:
+    """All candidates, the best first, compared over the same rounds."""
+
+    metric: Metric
+    entries: list[Entry]
+    rounds: int
+    interrupted: bool
+
+    @property
+    def best(self) -> Entry:
+        """The candidate with the smallest mean risk; of equals the simplest."""
+        return self.entries[0]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per candidate, for tables and files; candidates that were not in all rounds have no rank."""
+        return [self._row(place, entry) for place, entry in enumerate(self.entries, start=1)]
+
+    def _row(self, place: int, entry: Entry) -> dict[str, Any]:
+        shown, name = self.metric.shown, self.metric.name
+        counted = [] if entry.failed else [shown(risk) for risk in entry.risks[: self.rounds]]
+        held = entry.holdout or Interval(float("nan"), float("nan"), float("nan"))
+        return {
+            "rank": place if entry.finished(self.rounds) else None,
+            "model": entry.name,
+            name: shown(entry.mean(self.rounds)),
+            "lowest fold": min(counted, default=float("nan")),
+            "highest fold": max(counted, default=float("nan")),
+            "folds": len(counted),
+            f"held-out {name}": held.value,
+            "2.5 %": held.low,
+            "97.5 %": held.high,
+            "seconds per fit": float(np.mean(entry.seconds)) if entry.seconds else float("nan"),
+            "note": entry.note,
+        }
+
+
+def ranked(entries: list[Entry], metric: Metric, whole: int, interrupted: bool) -> Leaderboard:
+    """The leaderboard after some complete rounds; raises when no candidate finished one."""
+    # When not even the first round is whole, those that finished it are compared.
+    rounds = max(whole, 1)
+    finished = [entry for entry in entries if entry.finished(rounds)]
+    if not finished:
+        if interrupted:
+            raise KeyboardInterrupt
+        why = "; ".join(f"{entry.name}: {entry.note}" for entry in entries if entry.note)
+        raise DataError(f"No candidate could be fitted ({why}); look at the table with `summula inspect`.")
+    rest = [entry for entry in entries if entry not in finished]
+    for entry in rest:
+        entry.note = entry.note or "not finished"
+    return Leaderboard(metric, sorted(finished, key=lambda e: e.mean(rounds)) + rest, rounds, interrupted)

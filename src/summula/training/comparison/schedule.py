@@ -1,0 +1,288 @@
+"""Who is fitted when, and on how many rows, so that a comparison ends in time and the likeliest winners are in it.
+
+In each round every candidate is fitted once, without the same rows. In the first round the baseline goes first, which
+costs nothing, then boosting, which wins most often on tables, then the others, cheapest first. A candidate gets its
+share of the time that is left once the last fit of the best one so far is set aside. What it needs is predicted from a
+fit on m rows that took t_m seconds: for n rows
+
+    t_n = t_m (n / m)^1.25                                                                                       (1)
+
+Where that is more than its share, it is fitted on fewer rows, and that is said; boosting is cut short instead. Further
+rounds begin only if they can end. When there is no time for all, those whose risk is clearly above the smallest (by
+three standard errors of the difference) stay behind. Only whole rounds count, so that means are over the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from summula.core.errors import TimeLimitError
+from summula.training.comparison.candidates import Candidate
+from summula.training.comparison.leaderboard import Entry, Leaderboard, ranked
+from summula.training.comparison.metrics import Judgement, Metric
+
+__all__ = ["Budget", "Round", "compare_candidates", "last_fit"]
+
+_POWER = 1.25  # see (1)
+_PILOT_ROWS = 2_000
+_COMPILED = 2.0  # seconds: who takes longer for a few rows may have been compiling
+_FIRST_ROWS = 200  # enough for every kernel to be called
+_LEAST_ROWS = 500  # a fit on fewer would say nothing
+_CLEARLY = 3.0  # standard errors
+_SHORT = 1.0  # seconds left for the first round from which on cheap candidates go first
+_SLACK = 1.5  # how much longer than predicted a fit may take before it is stopped
+_LEAST_LIMIT = 5.0  # seconds: short fits may be held up by anything
+_AFTER_CTRL_C = 2.0  # seconds that a last fit may take when the user wants to stop
+
+
+class Round(Protocol):
+    """One fold: rows to fit on, and others to judge by."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are to fit on."""
+
+    def most_rows(self, candidate: Candidate) -> int:
+        """How many of them a candidate can be given."""
+
+    def prepare(self, candidate: Candidate) -> None:
+        """Make the rows ready, once for all folds; that is no part of a fit's time."""
+
+    def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
+        """A model of so many of the rows."""
+
+    def judge(self, candidate: Candidate, model: Any) -> Judgement:
+        """The risk of a model on the rows left out."""
+
+
+class Budget:
+    """The time there is.
+
+    Parameters
+    ----------
+    end : float
+        When the last fit has to be over, by the monotonic clock.
+    whole : int
+        How many rows the last fit is given.
+    """
+
+    def __init__(self, end: float, whole: int) -> None:
+        self.end, self.whole, self.compiling = end, whole, 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return self.end - time.monotonic()
+
+    def add(self, seconds: float) -> None:
+        """Time that was spent on compiling is given back."""
+        self.end += max(seconds, 0.0)
+        self.compiling += max(seconds, 0.0)
+
+    def last_fit_of(self, entry: Entry, n_rows: int) -> float:
+        """What fitting a candidate to all rows will take, by its folds."""
+        if not entry.seconds or entry.failed:
+            return 0.0
+        return max(entry.seconds) * (1.0 if entry.rows is not None else self.whole / n_rows)
+
+
+def predicted(seconds: float, rows: int, wanted: int) -> float:
+    """Equation (1)."""
+    return float(seconds * (wanted / rows) ** _POWER)
+
+
+def affordable(seconds: float, rows: int, left: float) -> int:
+    """How many rows fit into a time, by (1)."""
+    return int(rows * (max(left, 0.0) / max(seconds, 1e-9)) ** (1 / _POWER))
+
+
+def compare_candidates(
+    candidates: Sequence[Candidate],
+    rounds: Sequence[Round],
+    metric: Metric,
+    budget: Budget,
+    report: Callable[[int, str, int], None] = lambda number, name, done: None,
+    debug: bool = False,
+) -> Leaderboard:
+    """Fit every candidate once a round, until rounds or time are over, or Ctrl-C is pressed."""
+    entries, whole, interrupted, done = [Entry(one) for one in candidates], 0, False, 0
+    try:
+        for number, fold in enumerate(rounds):
+            running = _first_turns(entries, budget) if not number else _contenders(entries, number, budget, fold)
+            if not running:
+                break
+            for place, entry in enumerate(running):
+                report(number, entry.name, done)
+                waiting = len(running) - place
+                if number:
+                    _fit_again(entry, fold, budget, debug)
+                else:
+                    _first_fit(entry, fold, budget, entries, waiting, debug)
+                done += 1
+            whole = number + 1
+    except _TimeIsOver:
+        pass
+    except KeyboardInterrupt:
+        interrupted = True
+    for entry in entries:
+        if whole > len(entry.judged) > 0 and not entry.failed:
+            entry.note = entry.note or "clearly behind: not in later folds, for time"
+    return ranked(entries, metric, whole, interrupted)
+
+
+class _TimeIsOver(Exception):
+    """A fit that was done in time in an earlier fold was not in this one, which so does not count."""
+
+
+def _in_turn(entries: list[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda entry: entry.candidate.turn)
+
+
+def _first_turns(entries: list[Entry], budget: Budget) -> list[Entry]:
+    """The order of the first round; when time is over before it begins, what is cheap goes first."""
+    over = budget.left <= _SHORT
+    return sorted(entries, key=lambda entry: (over and entry.candidate.stops_early, entry.candidate.turn))
+
+
+def _contenders(entries: list[Entry], number: int, budget: Budget, fold: Round) -> list[Entry]:
+    """Who is in the next round; nobody when it cannot end in time."""
+    running = [entry for entry in _in_turn(entries) if entry.finished(number)]
+    if not running:
+        return []
+    best = min(running, key=lambda entry: entry.mean(number))
+    behind = [one for one in running if _behind(one, best, number) and one.name != "baseline"]
+    # The slowest of those behind stay out first.
+    for slow in [None, *sorted(behind, key=lambda entry: -max(entry.seconds))]:
+        running = [entry for entry in running if entry is not slow]
+        last = max(budget.last_fit_of(entry, fold.n_rows) for entry in running)
+        if sum(max(entry.spent) for entry in running) + last < budget.left:
+            return running
+    return []
+
+
+def _behind(entry: Entry, best: Entry, number: int) -> bool:
+    apart = (entry.error(number) ** 2 + best.error(number) ** 2) ** 0.5
+    return bool(entry.mean(number) - best.mean(number) > _CLEARLY * apart)
+
+
+def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], waiting: int, debug: bool) -> None:
+    """The first fold of a candidate, on as many rows as its share of the time allows."""
+    candidate, n = entry.candidate, fold.n_rows
+    if budget.left <= 0.0 and any(other.judged and other.name != "baseline" for other in entries):
+        entry.note, entry.failed = "no model in time", True
+        return
+    fold.prepare(candidate)
+    reserve = max(budget.last_fit_of(other, n) for other in entries)
+    share = max(budget.left - reserve, 0.5) / waiting
+    if budget.left > 0.0 and not _warm(fold, candidate, share, budget):
+        entry.note, entry.failed = "no model in time", True
+        return
+    left = max(budget.left - reserve, 0.5)
+    if candidate.stops_early:
+        # Its last fit takes longer than a fold; what it leaves is for the others.
+        _fit(entry, fold, max(left / (1 + budget.whole / n) * (0.6 if waiting > 1 else 1.0), 0.5), n, debug)
+        return
+    share, rows = left / waiting, min(n, fold.most_rows(candidate))
+    pilot = min(_PILOT_ROWS, n // 4)
+    if pilot >= _LEAST_ROWS and candidate.name != "baseline":
+        took, done = _try(fold, candidate, share / 2, pilot)
+        if not done:
+            entry.note, entry.failed = "no model in time", True
+            return
+        # There has to be time for a last fit besides, if it is the best.
+        if predicted(took, pilot, n) > share or predicted(took, pilot, n + budget.whole) > budget.left:
+            rows = min(max(affordable(took, pilot, min(share - took, budget.left / 3)), _LEAST_ROWS), rows)
+    entry.rows = rows if rows < n else None
+    _fit(entry, fold, max(min(_SLACK * share, left), 0.5), rows, debug)
+    if entry.rows is not None and not entry.failed:
+        entry.note = entry.note or f"fitted on {rows:,} of {n:,} rows, for time or memory"
+
+
+def _warm(fold: Round, candidate: Candidate, share: float, budget: Budget) -> bool:
+    """Fit a few rows, so that kernels are compiled or loaded; whether that can be done at all.
+
+    What compiling takes, once on a machine, is told by a second fit, and is not counted.
+    """
+    few = min(_FIRST_ROWS, fold.n_rows)
+    first, done = _try(fold, candidate, share / 2, few)
+    if done and first < _COMPILED:
+        return True
+    again, done = _try(fold, candidate, share / 2, few)
+    if done:
+        budget.add(first - again)
+    return done
+
+
+def _try(fold: Round, candidate: Candidate, max_time: float, rows: int) -> tuple[float, bool]:
+    """How long a fit to a few rows takes, and whether it is done in time."""
+    clock, done = time.monotonic(), True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fold.fit(candidate, max(max_time, 0.5), rows)
+    except TimeLimitError:
+        done = False
+    except Exception:  # too few rows of a class, say: the fold itself will tell
+        pass
+    return time.monotonic() - clock, done
+
+
+def _fit_again(entry: Entry, fold: Round, budget: Budget, debug: bool) -> None:
+    limit = max(min(max(3 * max(entry.seconds), _LEAST_LIMIT), budget.left), 0.5)
+    _fit(entry, fold, limit, fold.n_rows if entry.rows is None else entry.rows, debug)
+
+
+def _fit(entry: Entry, fold: Round, max_time: float, rows: int, debug: bool) -> None:
+    clock = time.monotonic()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = fold.fit(entry.candidate, max_time, rows)
+            took = time.monotonic() - clock
+            entry.judged.append(fold.judge(entry.candidate, model))
+            entry.seconds.append(took)
+            entry.spent.append(time.monotonic() - clock)
+            entry.model = model if entry.model is None else entry.model
+        except TimeLimitError:
+            if entry.judged:
+                raise _TimeIsOver from None
+            entry.note, entry.failed = "no model in time", True
+        except Exception as error:
+            if debug:
+                raise
+            entry.note, entry.failed = f"failed: {' '.join(str(error).split())[:200]}", True
+    for warning in caught:
+        if "max_time" in str(warning.message):
+            entry.note = "cut short by the time budget"
+        elif "onverge" in type(warning.message).__name__:
+            entry.note = entry.note or "did not converge"
+
+
+def last_fit(board: Leaderboard, n_rows: int, budget: Budget, fit: Callable[[Candidate, float, int], Any]) -> Any:
+    """The best candidate fitted to all rows, or to as many as there is time for; else its model of the first fold.
+
+    `fit` is called with the candidate, seconds and a number of rows. What was done is noted on the leaderboard.
+    """
+    best = board.best
+    # Who presses Ctrl-C does not want to wait.
+    left = min(budget.left, _AFTER_CTRL_C) if board.interrupted else budget.left
+    rows, needed = budget.whole, budget.last_fit_of(best, n_rows)
+    if best.rows is not None:
+        rows = min(max(affordable(max(best.seconds), best.rows, 0.8 * left), best.rows), budget.whole)
+    if best.candidate.stops_early and not board.interrupted:
+        needed = min(needed, left)
+    if needed <= max(left, 0.5):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return fit(best.candidate, max(left, 0.5), rows)
+        except TimeLimitError:
+            pass
+        except KeyboardInterrupt:
+            board.interrupted = True
+    best.note = f"{best.note}; " if best.note else ""
+    best.note += "the model of the first fold stands, for time"
+    return best.model

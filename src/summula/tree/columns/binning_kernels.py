@@ -1,0 +1,49 @@
+"""Values to bins: a binary search without branches, one column at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.compilation.compile import kernel
+
+__all__ = ["EDGES", "bin_codes", "bin_values", "warmup"]
+
+EDGES = 256  # room for the edges of a column; those beyond the last are infinite
+
+
+@kernel
+def bin_values(values: Any, edges: Any, out: Any) -> None:
+    """The number of edges below each value: bin b holds edges[b - 1] < x <= edges[b]. Missing values get 255."""
+    for i in range(len(values)):
+        x = values[i]
+        at, step = np.uint64(0), np.uint64(128)
+        for _ in range(8):  # no branch to foretell: comparisons become numbers
+            at += step * np.uint64(edges[at + step - np.uint64(1)] < x)
+            step >>= np.uint64(1)
+        out[i] = np.uint8(255) if x != x else np.uint8(at)
+
+
+@kernel
+def bin_codes(values: Any, levels: Any, bins: Any, out: Any) -> None:
+    """The bin of each category: that of its place among the sorted levels; 255 for missing and unknown ones."""
+    for i in range(len(values)):
+        x = values[i]
+        out[i] = np.uint8(255)
+        if x == x:
+            at = np.int64(x) if 0 <= x < len(levels) else np.int64(0)  # where all codes occur it is found at once
+            if len(levels) and levels[at] != x:
+                at = np.searchsorted(levels, x)
+            if at < len(levels) and levels[at] == x:
+                out[i] = bins[at]
+
+
+def warmup() -> None:
+    """Compile for the types people use."""
+    edges, bins = np.full(EDGES, np.inf), np.zeros(1, np.uint8)
+    for kind in (np.float64, np.float32):
+        for values in (np.zeros((2, 2), kind)[:, 0], np.zeros(2, kind)):
+            for out in (np.zeros((2, 2), np.uint8)[:, 0],):
+                bin_values(values, edges, out)
+                bin_codes(values, np.zeros(1), bins, out)

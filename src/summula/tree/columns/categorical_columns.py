@@ -1,0 +1,55 @@
+"""Estimators whose columns may hold categories, among them text: which columns do, and their levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from summula.core.data.sources import Source
+from summula.core.estimator.estimator import Estimator
+from summula.tree.columns.categories import Categories, check_kinds, coded_array, listed_columns
+from summula.tree.columns.constraints import categorical_mask
+
+__all__ = ["CategoricalColumns"]
+
+Array = NDArray[Any]
+
+
+class CategoricalColumns(Estimator):
+    """Columns of categories, by the parameter `categorical_features`."""
+
+    _factored = True  # text is categories
+
+    category_levels_: dict[str, tuple[str, ...]]
+    is_categorical_: Array | None
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a fit continues the one before, with its columns."""
+        return False
+
+    @property
+    def _starts_anew(self) -> bool:
+        return not self._goes_on
+
+    def _open_factors(self, X: Any, others: list[str], reset: bool) -> tuple[Any, Categories]:
+        fresh = reset and not self._goes_on  # else columns and texts are those of the fit before
+        listed = listed_columns(self.categorical_features, X, others) if fresh else None
+        categories = Categories(type(self).__name__, None if fresh else self.category_levels_, listed)
+        return coded_array(X, categories), categories
+
+    def _close_factors(self, X: Any, source: Source, factors: Any, reset: bool) -> None:
+        if not reset or self._goes_on:
+            check_kinds(X, source, factors)
+            return
+        self.category_levels_ = dict(factors.texts)
+        found = [*factors.found, *getattr(X, "categories", ())]  # the latter of files
+        mask = categorical_mask(self.categorical_features, source.n_features, source.names, found)
+        self.is_categorical_ = mask if mask.any() else None
+
+    @property
+    def _example_levels(self) -> dict[str, tuple[Any, ...]]:
+        """What columns may hold, to try a method on before it is asked of a Dask frame."""
+        numbers: dict[str, tuple[Any, ...]] = dict.fromkeys(map(str, getattr(self, "feature_names_in_", ())), (1.0,))
+        return numbers | self.category_levels_

@@ -1,0 +1,119 @@
+"""A decision tree under the names that scikit-learn's `tree_` has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.tree.prediction.predictor import Nodes
+from summula.tree.prediction.predictor_kernels import find_leaves
+
+__all__ = ["TreeArrays"]
+
+Array = NDArray[Any]
+
+_LEAF, _UNDEFINED = -1, -2  # scikit-learn's marks
+
+
+@dataclass(frozen=True)
+class TreeArrays:
+    """The nodes of a tree; a child has a larger number than its parent, and right children follow left ones.
+
+    Attributes
+    ----------
+    children_left, children_right : ndarray of shape (node_count,)
+        Numbers of the children; -1 for a leaf.
+    feature, threshold : ndarray of shape (node_count,)
+        Rows with x[feature] <= threshold go left; -2 for a leaf. A split on categories has the threshold NaN.
+    missing_go_to_left : ndarray of shape (node_count,), uint8
+    value : ndarray of shape (node_count, 1, n_classes) or (node_count, 1, 1)
+        Shares of the classes, or the value predicted.
+    impurity, weighted_n_node_samples : ndarray of shape (node_count,)
+    n_node_samples : ndarray of shape (node_count,)
+    n_features : int
+    """
+
+    children_left: Array
+    children_right: Array
+    feature: Array
+    threshold: Array
+    missing_go_to_left: Array
+    value: Array
+    impurity: Array
+    n_node_samples: Array
+    weighted_n_node_samples: Array
+    n_features: int
+    nodes: Nodes
+
+    @classmethod
+    def of(cls, nodes: Nodes, impurity: Array, values: Array, n_features: int) -> TreeArrays:
+        """Return a tree under scikit-learn's names."""
+        inner = nodes.column >= 0
+        left = np.where(inner, nodes.child, _LEAF).astype(np.int64)
+        threshold = np.where(nodes.category >= 0, np.nan, nodes.threshold)
+        return cls(
+            left,
+            np.where(inner, left + 1, _LEAF),
+            np.where(inner, nodes.column, _UNDEFINED).astype(np.int64),
+            np.where(inner, threshold, float(_UNDEFINED)),
+            nodes.missing_left,
+            values[:, None, :],
+            impurity,
+            nodes.rows,
+            nodes.weight,
+            n_features,
+            nodes,
+        )
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes."""
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int((self.feature < 0).sum())
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return 1
+
+    @property
+    def n_classes(self) -> Array:
+        """Number of classes; 1 for regression."""
+        return np.array([self.value.shape[2]])
+
+    @property
+    def max_n_classes(self) -> int:
+        """Number of classes; 1 for regression."""
+        return int(self.value.shape[2])
+
+    @property
+    def max_depth(self) -> int:
+        """Length of the longest path from the root to a leaf."""
+        depth = np.zeros(self.node_count, np.int64)
+        for node in np.flatnonzero(self.children_left >= 0):  # parents come before their children
+            depth[self.children_left[node] : self.children_left[node] + 2] = depth[node] + 1
+        return int(depth.max())
+
+    def compute_feature_importances(self, normalize: bool = True) -> Array:
+        """Return the decrease of impurity by the splits on each column."""
+        gains = self.nodes.importances(self.n_features, by_gain=True)
+        return gains / gains.sum() if normalize and gains.sum() > 0 else gains
+
+    def apply(self, X: Any) -> Array:
+        """Return the number of the leaf that each row ends in; categories are the numbers of their bins."""
+        X = np.ascontiguousarray(X)
+        leaves = np.empty((len(X), 1), np.int64)
+        find_leaves(X if X.dtype == np.float32 else X.astype(np.float64), self.nodes, 0, 1, leaves)
+        return leaves[:, 0]
+
+    def predict(self, X: Any) -> Array:
+        """Return the values of the leaves that the rows end in, shape (n, 1, n_classes) or (n, 1)."""
+        values = self.value[self.apply(X)]
+        return values if self.max_n_classes > 1 else values[:, :, 0]

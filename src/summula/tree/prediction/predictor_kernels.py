@@ -1,0 +1,102 @@
+"""Walking down trees: rows of numbers with thresholds, or of bins with bin numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from summula.core.compilation.compile import internal_kernel, kernel
+
+__all__ = ["add_scores", "add_scores_of_bins", "find_leaves", "warmup"]
+
+_TOGETHER = 64  # rows that go down a tree side by side
+
+
+@internal_kernel
+def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> None:
+    """The leaves of some rows in one tree, into `at`.
+
+    The rows go down side by side, a level at a time: a processor fetches for one what another waits for. Whether a row
+    goes right is added to the number of the left child, so that there is no branch to foretell.
+    """
+    column, threshold, category = nodes.column, nodes.threshold, nodes.category
+    missing_left, child, lefts = nodes.missing_left, nodes.child, nodes.lefts
+    at[: stop - start] = nodes.roots[tree]
+    going = True
+    while going:
+        going = False
+        for i in range(stop - start):
+            node = np.uint64(at[i])
+            j = column[node]
+            if j >= 0:
+                going = True
+                x = X[np.uint64(start + i), np.uint64(j)]
+                chosen = category[node]
+                if chosen >= 0 and x == x:
+                    right = lefts[chosen, np.int64(x)] == 0
+                else:
+                    right = (x > threshold[node]) | ((x != x) & (missing_left[node] == 0))
+                at[i] = child[node] + np.int32(right)
+
+
+@kernel
+def add_scores(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
+    """Add the values of the trees from `first` up to `last` to the scores, shape (rows, trees an iteration).
+
+    Tree after tree over all rows of a block, so that the nodes of a tree stay in the first cache.
+    """
+    n, width, value = X.shape[0], out.shape[1], nodes.value
+    at = np.empty(_TOGETHER, np.int32)
+    for tree in range(first, last):
+        k = tree % width
+        for start in range(0, n, _TOGETHER):
+            stop = min(start + _TOGETHER, n)
+            _go_down(X, start, stop, nodes, tree, at)
+            for i in range(stop - start):
+                out[start + i, k] += value[at[i]]
+
+
+@kernel
+def find_leaves(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
+    """The number of the leaf, within its tree, that each row ends in; shape (rows, trees)."""
+    n = X.shape[0]
+    at = np.empty(_TOGETHER, np.int32)
+    for tree in range(first, last):
+        for start in range(0, n, _TOGETHER):
+            stop = min(start + _TOGETHER, n)
+            _go_down(X, start, stop, nodes, tree, at)
+            for i in range(stop - start):
+                out[start + i, tree - first] = at[i] - nodes.roots[tree]
+
+
+@kernel
+def add_scores_of_bins(bins: Any, nodes: Any, tree: int, start: int, stop: int, out: Any) -> None:
+    """Add the values of one tree to the scores of binned rows, shape (rows,)."""
+    column, last, category = nodes.column, nodes.bin, nodes.category
+    missing_left, child, lefts, value = nodes.missing_left, nodes.child, nodes.lefts, nodes.value
+    root = nodes.roots[tree]
+    for i in range(start, stop):
+        node = root
+        while column[node] >= 0:
+            b = bins[i, column[node]]
+            chosen = category[node]
+            if chosen >= 0:
+                right = lefts[chosen, b] == 0
+            else:
+                right = ((b > last[node]) & (b != 255)) | ((b == 255) & (missing_left[node] == 0))
+            node = child[node] + np.int32(right)
+        out[i] += value[node]
+
+
+def warmup() -> None:
+    """Compile for the types people use."""
+    from summula.tree.prediction.predictor import Nodes
+
+    nodes = Nodes.none()
+    for kind in (np.float64, np.float32):
+        for order in ("C", "F"):
+            X = np.zeros((2, 2), kind, order=order)
+            add_scores(X, nodes, 0, 0, np.zeros((2, 1)))
+            find_leaves(X, nodes, 0, 0, np.zeros((2, 1), np.int64))
+        add_scores_of_bins(np.zeros((1, 1), np.uint8), nodes, 0, 0, 0, np.zeros(1, kind))
