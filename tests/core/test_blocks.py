@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from summula.core.data.layout import column_kernels  # noqa: F401  (loads the compiler, so that columns are copied by the kernel)
+from summula.core.data.layout import column_kernels  # noqa: F401  (loads the compiler: columns are copied by the kernel)
 from summula.core.data.layout.blocks import aligned, empty_block, inner, is_canonical, product, write_columns
 from summula.core.data.layout.fixed_order import (
     _row_products,
