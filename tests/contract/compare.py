@@ -73,7 +73,9 @@ def assert_close(a: Any, b: Any, *, rounding: float = ROUNDING, where: str = "va
         theirs = _parts(b)
         assert inner.keys() == theirs.keys(), f"{where}: {list(inner)} and {list(theirs)}"
         for name, value in inner.items():
-            if name != "dual_gap_":  # scikit-learn's name for what the certificate says
+            # dual_gap_ is scikit-learn's name for the gap of the certificate; whether the last step of an iteration
+            # reaches the tolerance, and so their number, is decided by rounding.
+            if name not in ("dual_gap_", "n_iter_"):
                 assert_close(value, theirs[name], rounding=rounding, where=f"{where}.{name}")
     else:
         assert repr(a) == repr(b), f"{where}: {a!r} and {b!r}"
