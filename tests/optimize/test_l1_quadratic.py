@@ -9,7 +9,8 @@ from scipy import sparse
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
 from summula.optimize.solvers.l1_kernels import survey, sweep
 from summula.optimize.solvers.l1_path import l1_path
-from summula.optimize.solvers.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, judged, minimise_l1
+from summula.penalties import Penalty
 
 PENALTIES = [Penalty(0.1), Penalty(0.1, 0.2), Penalty(0.05, 0.0, True), Penalty(0.05, 0.1, True)]
 

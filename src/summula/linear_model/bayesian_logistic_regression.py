@@ -45,6 +45,7 @@ from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.solver import solve
 from summula.linear_model.glm.sums import At, linear_predictor, row_weights
 from summula.losses import Logistic
+from summula.penalties import Penalty
 from summula.stats.families import Bernoulli
 from summula.stats.links import Logit
 
@@ -220,7 +221,7 @@ class BayesianLogisticRegression(ProbabilityClassifier, GlmModel):
     def _problem(self, scale: float) -> GlmProblem:
         return GlmProblem(
             Logistic(),
-            1.0 / scale**2,
+            Penalty(0.0, 1.0 / scale**2),
             self.fit_intercept,
             tolerance=relative_gap(self.tol),
             max_steps=self.max_iter,

@@ -33,10 +33,11 @@ from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.linear_model.base.linear_predictor import LinearPredictor, one_row_one_target
-from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, penalty_of, quadratics_of, returned
+from summula.linear_model.l1.problem import Centred, L1Certificate, certified_zeros, quadratics_of, returned
 from summula.linear_model.least_squares.problem import solving
 from summula.optimize.solvers.l1_path import l1_path
 from summula.optimize.solvers.l1_quadratic import L1Solution, minimise_l1, nothing
+from summula.penalties import Penalty
 
 __all__ = ["ElasticNet", "L1Model", "Lasso", "alpha_grid", "enet_path", "lasso_path"]
 
@@ -70,7 +71,7 @@ class L1Model(LinearPredictor):
         self, run: Run, found: list[Centred], alpha: float, l1_ratio: float, start: Array | None = None
     ) -> None:
         """Solve for each target and set the fitted attributes; intermediate solutions are offered after each round."""
-        penalty = penalty_of(alpha, l1_ratio, self.positive)
+        penalty = Penalty.of_ratio(alpha, l1_ratio, self.positive)
         solutions = [nothing(one.quadratic, penalty) for one in found]
 
         def offered(here: L1Solution) -> bool:
@@ -97,7 +98,7 @@ class L1Model(LinearPredictor):
     ) -> None:
         """Set the fitted attributes; shapes and dtype follow y and X."""
         dtype = source.dtype
-        penalty = penalty_of(alpha, l1_ratio, self.positive)
+        penalty = Penalty.of_ratio(alpha, l1_ratio, self.positive)
         points = [returned(one, s, penalty, self.fit_intercept, dtype) for one, s in zip(found, solutions, strict=True)]
         coef, intercept = np.stack([point.coef for point in points]), np.array([point.intercept for point in points])
         zeros = np.stack([certified_zeros(s, one.squares, penalty) for one, s in zip(found, solutions, strict=True)])
@@ -425,7 +426,7 @@ def enet_path(
         grid = alpha_grid(largest_alpha(found, l1_ratio, positive), eps, count)
     else:
         grid = np.sort(np.asarray(alphas, np.float64))[::-1]
-    penalties = [penalty_of(alpha, l1_ratio, positive) for alpha in grid]
+    penalties = [Penalty.of_ratio(alpha, l1_ratio, positive) for alpha in grid]
     with solving(source.n_features):
         paths = [
             l1_path(

@@ -48,13 +48,13 @@ from summula.linear_model.l1.problem import (
     Centred,
     columns_of,
     gram_quadratic,
-    penalty_of,
     quadratics_of,
     use_gram,
 )
 from summula.linear_model.least_squares.problem import solving
 from summula.linear_model.ridge_cv import CV
 from summula.optimize.solvers.l1_path import l1_path
+from summula.penalties import Penalty
 
 __all__ = ["ElasticNetCV", "LassoCV"]
 
@@ -101,7 +101,7 @@ class _Folds:
     def errors(self, job: Job, positive: bool, tolerance: float, max_sweeps: int) -> Array:
         """Return the mean squared error of each alpha on the test rows of a split."""
         one, test = self._train(job.split)
-        penalties = [penalty_of(alpha, job.ratio, positive) for alpha in job.alphas]
+        penalties = [Penalty.of_ratio(alpha, job.ratio, positive) for alpha in job.alphas]
         path = l1_path(one.quadratic, penalties, tolerance=tolerance, max_sweeps=max_sweeps)
         V = np.stack([solution.v for solution in path], axis=1)
         lead = one.lead(V) if self.fit_intercept else np.zeros(V.shape[1])

@@ -43,6 +43,7 @@ from summula.linear_model.glm.statistics.diagnostics import DiagnosedGlm
 from summula.linear_model.glm.statistics.quality import Quality, d2_of, quality_of
 from summula.linear_model.glm.sums import WeightTotal
 from summula.losses import loss_of
+from summula.penalties import Penalty
 from summula.stats.exponential_family import Family
 from summula.stats.families import Gamma, Poisson, Tweedie, family_named
 from summula.stats.links import Link, link_named
@@ -132,7 +133,7 @@ class _GlmRegressor(FormulaModel, FactorTerms, DiagnosedGlm, Regressor):
             raise ParameterError("Bounds cannot be combined with an L1 penalty; use l1_ratio=0, or no bounds.")
         return GlmProblem(
             loss_of(family, link),
-            self.alpha * weight * (1 - ratio),
+            Penalty.of_ratio(self.alpha * weight, ratio),
             self.fit_intercept,
             low=low,
             high=high,
@@ -140,7 +141,6 @@ class _GlmRegressor(FormulaModel, FactorTerms, DiagnosedGlm, Regressor):
             max_steps=self.max_iter,
             link=link,
             family=family,
-            l1=self.alpha * weight * ratio,
         )
 
     def _limits(self, d: int) -> tuple[Array | None, Array | None]:

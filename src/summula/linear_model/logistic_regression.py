@@ -38,6 +38,7 @@ from summula.linear_model.glm.statistics.inference import SummaryOptions
 from summula.linear_model.glm.statistics.quality import quality_of_classes
 from summula.linear_model.glm.sums import ClassTotals
 from summula.losses import Logistic, Multinomial
+from summula.penalties import Penalty
 from summula.stats.exponential_family import Family
 from summula.stats.families import Bernoulli
 from summula.stats.links import Link, Logit
@@ -214,7 +215,7 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
         K = len(self.classes_)
         return GlmProblem(
             Logistic() if K == 2 else Multinomial(K),
-            strength * (1 - l1_ratio),
+            Penalty.of_ratio(strength, l1_ratio),
             self.fit_intercept,
             outputs=1 if K == 2 else K,
             class_weight=class_weight,
@@ -222,7 +223,6 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
             max_steps=self.max_iter,
             # With max_iter=0 all parameters are 0, as in scikit-learn.
             link=Logit() if self.max_iter else None,
-            l1=strength * l1_ratio,
         )
 
     def _strength(self) -> tuple[float, float]:

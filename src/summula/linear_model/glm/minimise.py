@@ -1,7 +1,8 @@
-"""Choice of the solver of a likelihood by its penalty.
+"""Choice of the solver of a penalised likelihood: datafit x penalty.
 
-A problem consists of a loss of the linear predictor and a penalty on the slopes. Solvers use only value, slope and
-curvature of the loss (`glm/objective.py`), so the solver is determined by the penalty.
+A problem consists of a datafit (a loss of the linear predictor, summed over rows) and a penalty on the slopes. Solvers
+use only value, slope and curvature of the datafit (`glm/objective.py`) and the methods of the penalty
+(`penalties/penalty.py`), so which of them applies depends on whether the penalty has a gradient.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.solver import solve
 from summula.linear_model.l1.likelihood import solve_l1
+from summula.penalties import Penalty
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
-__all__ = ["SOLVERS", "Solver", "minimise"]
+__all__ = ["Solver", "minimise", "solver_for"]
 
 Array = NDArray[Any]
 Offer = Callable[[Callable[[], GlmFit]], None]
@@ -32,11 +34,13 @@ class Solver(Protocol):
     ) -> GlmFit: ...
 
 
-SOLVERS: dict[str, Solver] = {"smooth": solve, "l1": solve_l1}
+def solver_for(penalty: Penalty) -> Solver:
+    """Return Newton's method and L-BFGS for penalties with a gradient, proximal Newton for the others."""
+    return solve if penalty.is_smooth else solve_l1
 
 
 def minimise(
     run: Run, problem: GlmProblem, offer: Offer | None = None, start: tuple[Array, Array] | None = None
 ) -> GlmFit:
     """Minimise a penalised likelihood by the solver for its penalty."""
-    return SOLVERS[problem.penalty_kind](run, problem, offer, start)
+    return solver_for(problem.regulariser)(run, problem, offer, start)

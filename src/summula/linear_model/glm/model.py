@@ -34,6 +34,7 @@ from summula.linear_model.glm.statistics.quality import Quality
 from summula.linear_model.least_squares.groups import with_groups
 from summula.linear_model.least_squares.inference import WEIGHTS, Names
 from summula.losses import Multinomial
+from summula.penalties import Penalty
 from summula.stats.exponential_family import Family
 from summula.stats.links import Link
 from summula.stats.summary import Summary
@@ -182,7 +183,7 @@ class GlmModel(LinearScores):
             raise ParameterError(f"odds_ratios=True needs the logit or the log link, but this model has {link.name!r}.")
         problem = GlmProblem(
             certificate.loss,
-            certificate.penalty,
+            Penalty(certificate.l1, certificate.penalty),
             certificate.fit_intercept,
             outputs=len(certificate.coef) if isinstance(certificate.loss, Multinomial) else 1,
             class_weight=certificate.class_weight,

@@ -9,7 +9,7 @@ pass. The results of the last evaluations are stored in its `state`, so that cer
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from summula.linear_model.glm.sums import At, Slopes
 from summula.linear_model.least_squares.problem import solving
 from summula.losses import Loss
 from summula.optimize.solvers.newton_method import Bounds, Factor, Local
+from summula.penalties import Penalty
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
@@ -36,7 +37,7 @@ class GlmProblem(NamedTuple):
     """Definition of the problem (1): loss, penalty, constraints, and tolerances."""
 
     loss: Loss
-    penalty: float  # lambda, relative to the sum over rows
+    regulariser: Penalty  # relative to the sum over rows
     intercept: bool
     outputs: int = 1
     class_weight: Array | None = None
@@ -46,17 +47,21 @@ class GlmProblem(NamedTuple):
     max_steps: int = 100
     link: Any = None  # determines the initial intercept
     family: Any = None  # checks the targets
-    l1: float = 0.0  # a of `l1/likelihood.py`, relative to the sum over rows
 
     @property
     def penalised(self) -> bool:
         """Whether there is any penalty."""
-        return self.penalty > 0 or self.l1 > 0
+        return not self.regulariser.is_zero
 
     @property
-    def penalty_kind(self) -> Literal["smooth", "l1"]:
-        """Kind of solver needed: for smooth functions, or for L1 terms."""
-        return "l1" if self.l1 else "smooth"
+    def penalty(self) -> float:
+        """lambda of (1)."""
+        return self.regulariser.l2
+
+    @property
+    def l1(self) -> float:
+        """a of `l1/likelihood.py`."""
+        return self.regulariser.l1
 
 
 @schema.saved(

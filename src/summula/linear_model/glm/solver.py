@@ -124,7 +124,7 @@ def _start(run: Run, problem: GlmProblem, origin: Array, rows: int) -> tuple[Arr
         return first_guess(run, problem, min(rows, 65_536)), None
     x, rough = _start(run, problem, origin, fewer)
     share = rows / fewer
-    part = problem._replace(penalty=problem.penalty / share, tolerance=_ROUGH, max_steps=8, family=None)
+    part = problem._replace(regulariser=problem.regulariser.divided(share), tolerance=_ROUGH, max_steps=8, family=None)
     objective = Objective(few, part, origin)
     if hessian_affordable(rows, p, problem) or rough is None:
         solution = newton(

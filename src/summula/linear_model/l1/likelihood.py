@@ -38,7 +38,7 @@ from summula.core.data.sources import MappedSource, MemorySource
 from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
 from summula.core.numerics.solution import Solution
-from summula.linear_model.glm.bounds.dual import bound_of, penalty_gap
+from summula.linear_model.glm.bounds.dual import bound_of
 from summula.linear_model.glm.bounds.returned import Returned, point_of, returned, rounded
 from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
 from summula.linear_model.glm.solver import first_guess, representative
@@ -82,7 +82,7 @@ def _gap(objective: Objective, at: Point) -> float:
     v = slopes_of(objective, at.x)[moves]
     g = problem.penalty * v - slopes_of(objective, at.here.gradient)[moves]
     loss = sums.value
-    gap = penalty_gap(v, g, lambda t: (1 - t) * loss, problem.l1, problem.penalty)[0]
+    gap = problem.regulariser.gap(v, g, lambda t: (1 - t) * loss)[0]
     if problem.intercept:
         # To balance slopes that do not yet sum to 0 costs about such a share of the losses.
         rest = at.here.gradient.reshape(problem.outputs, objective.p)[:, 0]
@@ -304,7 +304,7 @@ def solve_l1(
         raise DataError("The loss is infinite at all starting points; rescale the columns, or choose another link.")
     point = rounded(objective, solution.x)
     near = float(np.abs(point.x - solution.x).max(initial=0.0)) <= _NEAR
-    bound = bound_of(run, objective.at(point.x if near else solution.x, 1), problem.l1, problem.penalty)
+    bound = bound_of(run, objective.at(point.x if near else solution.x, 1), problem.regulariser)
     kind = "global" if np.isfinite(bound.gap) else "local"
     gap = bound.gap
     if kind == "local":
@@ -337,7 +337,7 @@ def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
     if not representative(few, problem):
         return guess
     share = rows / fewer
-    part = problem._replace(penalty=problem.penalty / share, l1=problem.l1 / share, family=None)
+    part = problem._replace(regulariser=problem.regulariser.divided(share), family=None)
     x = _started(run, problem, origin, fewer)
     solution = descend(Objective(few, part, origin), x, Goal(_ROUGH, 10, 1e-12, 1e-9))
     return np.asarray(solution.x) if np.isfinite(solution.value) else guess

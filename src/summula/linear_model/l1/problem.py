@@ -30,7 +30,8 @@ from summula.core.numerics.exact import intercepts, leads
 from summula.core.numerics.statistics import Gram, Moments, far_origin
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
 from summula.linear_model.least_squares.problem import Point, Residuals
-from summula.optimize.solvers.l1_quadratic import GramQuadratic, L1Solution, Penalty, judged
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, L1Solution, judged
+from summula.penalties import Penalty
 
 if TYPE_CHECKING:
     from summula.core.data.sources import Source
@@ -41,7 +42,6 @@ __all__ = [
     "certified_zeros",
     "columns_of",
     "gram_quadratic",
-    "penalty_of",
     "quadratics_of",
     "returned",
     "use_gram",
@@ -54,11 +54,6 @@ _ROUNDINGS = 1.0  # that add up in a sum: rows are added in blocks, and errors o
 _LEADING_ROWS = 256  # that tell whether columns lie far from 0
 _GRAM_COLUMNS = 2_048  # up to which the Gram matrix of rows in memory is worth computing at once
 _STREAM_COLUMNS = 10_000  # and of files, where it is the only way
-
-
-def penalty_of(alpha: float, l1_ratio: float, positive: bool) -> Penalty:
-    """The penalty of (1)."""
-    return Penalty(alpha * l1_ratio, alpha * (1 - l1_ratio), positive)
 
 
 class Centred(NamedTuple):
@@ -182,13 +177,9 @@ def gram_quadratic(gram: Gram, d: int, fit_intercept: bool) -> list[Centred]:
 
 def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> NDArray[np.bool_]:
     """Columns that are zero in every minimiser, by (2)."""
-    a, b, positive = penalty
-    slope = solution.slope - b * solution.v
-    size = slope if positive else np.abs(slope)
-    largest = float(size.max(initial=0.0))
-    t = 1.0 if largest <= a else a / largest
-    safe = t * size + np.sqrt(2 * max(solution.gap, 0.0) * (squares + b)) < a * (1 - 1e-12)
-    return np.asarray(safe & (solution.v == 0))
+    slope = solution.slope - penalty.l2 * solution.v
+    reach = np.sqrt(2 * max(solution.gap, 0.0) * (squares + penalty.l2))
+    return penalty.surely_zero(solution.v, penalty.dual_scale(slope) * slope, reach)
 
 
 @schema.saved(
@@ -234,7 +225,7 @@ class L1Certificate(SummedCertificate):
     def _judged(self, run: Run) -> tuple[float, float, float]:
         """Objective, gap, and what rounding of the sums may add to the gap."""
         d, t = run.source.n_features, run.source.n_targets
-        penalty = penalty_of(self.alpha, self.l1_ratio, self.positive)
+        penalty = Penalty.of_ratio(self.alpha, self.l1_ratio, self.positive)
         origin = run.origin() if self.fit_intercept else np.zeros(d + t)
         here = run.sum(Residuals, self._point(origin, self.coef.T, self.intercept))
         mean = here.total / here.weight if self.fit_intercept else np.zeros(t)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from summula.linear_model.glm.objective import Objective
 from summula.linear_model.least_squares.problem import solving
-from summula.optimize.solvers.l1_quadratic import GramQuadratic, Penalty, judged, minimise_l1, newton_on_face
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, judged, minimise_l1, newton_on_face
 from summula.optimize.solvers.newton_method import Factor, Local
 
 __all__ = ["Point", "QuadraticModel", "evaluated", "local_gap", "promise_of", "slopes_of"]
@@ -44,11 +44,11 @@ class QuadraticModel:
         problem, p = objective.problem, objective.p
         self.free = objective.free  # what the Hessian is of; the rest stays
         places = np.arange(problem.outputs * p)[self.free]
-        self.l1, self.l2 = problem.l1, problem.penalty
+        self.penalty = problem.regulariser
         self.inner = np.flatnonzero(places % p == 0) if problem.intercept else np.zeros(0, np.intp)
         self.slopes = np.setdiff1d(np.arange(len(places)), self.inner)
         G = hessian[np.ix_(self.slopes, self.slopes)]
-        G[np.diag_indices(len(G))] -= self.l2
+        G[np.diag_indices(len(G))] -= self.penalty.l2
         self.lift = np.zeros((len(self.inner), len(self.slopes)))
         self.factor: Factor | None = None
         if problem.intercept:
@@ -66,7 +66,7 @@ class QuadraticModel:
         shift = np.zeros(0)
         if self.factor is not None:
             shift = self.factor.solve(g[self.inner])
-        slope = g[self.slopes] - self.l2 * v - self.lift.T @ g[self.inner]
+        slope = g[self.slopes] - self.penalty.l2 * v - self.lift.T @ g[self.inner]
         Gv = self.G[:, v != 0] @ v[v != 0]
         # The constant makes the quadratic about as large as the loss, against which its tolerance is set.
         c = 2 * loss + max(float((Gv - 2 * slope) @ v), 0.0)
@@ -75,7 +75,7 @@ class QuadraticModel:
     def step(self, at: Point, loss: float, share: float) -> Array:
         """The step to the minimiser of (2), up to a share of what there is to gain."""
         v, shift, slope, quadratic = self._problem(at, loss)
-        penalty = Penalty(self.l1, self.l2)
+        penalty = self.penalty
         tolerance = max(2 * share * judged(v, -slope, quadratic, penalty)[1] / quadratic.c, _SWEPT)
         with solving(len(v)):
             goal = minimise_l1(quadratic, penalty, start=v, tolerance=tolerance, max_sweeps=_MOST_SWEEPS).v
@@ -92,7 +92,7 @@ class QuadraticModel:
     def gap(self, at: Point, loss: float) -> float:
         """How far a point is above the minimum of (2), by duality there or at the minimum on its face."""
         v, shift, slope, quadratic = self._problem(at, loss)
-        penalty, face = Penalty(self.l1, self.l2), v.copy()
+        penalty, face = self.penalty, v.copy()
         with solving(len(v)):
             newton_on_face(self.G, quadratic.q, face, penalty, 1)
         value, gap, _ = judged(v, -slope, quadratic, penalty)
@@ -109,14 +109,13 @@ def slopes_of(objective: Objective, x: Array) -> Array:
 def promise_of(objective: Objective, at: Point, step: Array) -> float:
     """-D of (3)."""
     V, P = slopes_of(objective, at.x), slopes_of(objective, step)
-    more = float(np.abs(V + P).sum() - np.abs(V).sum())
-    return -(float(at.here.gradient @ step) + objective.problem.l1 * more)
+    return -(float(at.here.gradient @ step) + objective.problem.regulariser.l1_increase(V, P))
 
 
 def evaluated(objective: Objective, x: Array, order: int) -> Point:
     """J and P at x."""
     here = objective(x, order)
-    return Point(x, here, here.value + objective.problem.l1 * float(np.abs(slopes_of(objective, x)).sum()))
+    return Point(x, here, here.value + objective.problem.regulariser.l1_value(slopes_of(objective, x)))
 
 
 def local_gap(objective: Objective, x: Array) -> float:

@@ -32,6 +32,7 @@ from summula.core.numerics.sums import Sum
 from summula.linear_model.sgd.rows import rows_about, score_origin
 from summula.linear_model.sgd.rule import LOSSES
 from summula.losses import score_losses
+from summula.penalties import Penalty
 
 __all__ = ["DescentCertificate", "DescentProblem", "DualSums"]
 
@@ -62,6 +63,11 @@ class DescentProblem(NamedTuple):
     positive: Array
     inside: Array
     outside: Array
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty on the coefficients of each score."""
+        return Penalty(self.l1, self.l2)
 
 
 def _products(X: Any, theta: Array) -> Array:
@@ -113,8 +119,7 @@ class DualSums(Sum):
         """Return objective and gap, summed over the scores."""
         primal = gap = 0.0
         for k, w in enumerate(np.asarray(coef, np.float64)):
-            penalty = problem.l2 * float(w @ w) / 2 + problem.l1 * float(np.abs(w).sum())
-            value = float(self.loss[k]) / self.rows + penalty
+            value = float(self.loss[k]) / self.rows + problem.penalty.value(w)
             primal, gap = primal + value, gap + value - max(self._bound(problem, k), 0.0)
         return primal, gap
 
@@ -126,16 +131,13 @@ class DualSums(Sum):
             scale = np.minimum(1.0, sizes[::-1] / np.where(sizes > 0, sizes, 1.0))
         slope = scale @ self.product[:, k] / self.rows
         conjugate = float(scale @ self.conjugate[:, k]) / self.rows
-        largest = float(np.abs(slope).max(initial=0.0))
-        if problem.l2 == 0.0:
-            return -conjugate * (min(1.0, problem.l1 / largest) if largest > 0 else 1.0)
+        penalty = problem.penalty
+        inner = penalty.dual_scale(slope)
+        if penalty.l2 == 0.0:
+            return -conjugate * inner
         square = float(slope @ slope)
-        best = np.clip(-conjugate * problem.l2 / square, 0.0, 1.0) if square > 0 else 1.0
-        inner = min(1.0, problem.l1 / largest) if largest > 0 else 1.0
-        return max(
-            -conjugate * f - float((np.maximum(f * np.abs(slope) - problem.l1, 0.0) ** 2).sum()) / (2 * problem.l2)
-            for f in (best, inner, 1.0)
-        )
+        best = np.clip(-conjugate * penalty.l2 / square, 0.0, 1.0) if square > 0 else 1.0
+        return max(-conjugate * f - penalty.conjugate(f * slope) for f in (best, inner, 1.0))
 
 
 @schema.saved(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.compilation.compile import kernel
+from summula.penalties.kernels import proximal_step
 
 __all__ = ["sparse_sweep", "survey", "sweep", "warmup"]
 
@@ -26,13 +27,7 @@ def sweep(G: Array, g: Array, v: Array, a: float, b: float, positive: bool, time
             if curve <= 0.0:
                 continue
             old = v[j]
-            z = g[j] + G[j, j] * old
-            if z > a:
-                new = (z - a) / curve
-            elif z < -a and not positive:
-                new = (z + a) / curve
-            else:
-                new = 0.0
+            new = proximal_step(g[j] + G[j, j] * old, a, curve, positive)
             change = new - old
             if change != 0.0:
                 v[j] = new
@@ -108,13 +103,7 @@ def sparse_sweep(
             for k in range(indptr[j], indptr[j + 1]):
                 slope += data[k] * weight[indices[k]] * residual[indices[k]]
             old = v[j]
-            z = slope + squares[j] * old
-            if z > a:
-                new = (z - a) / curve
-            elif z < -a and not positive:
-                new = (z + a) / curve
-            else:
-                new = 0.0
+            new = proximal_step(slope + squares[j] * old, a, curve, positive)
             change = new - old
             if change != 0.0:
                 v[j] = new

@@ -23,14 +23,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.optimize.solvers.l1_quadratic import (
-    L1Solution,
-    Penalty,
-    Quadratic,
-    judged,
-    minimise_l1,
-    solve_inside,
-)
+from summula.optimize.solvers.l1_quadratic import L1Solution, Quadratic, judged, minimise_l1, solve_inside
+from summula.penalties import Penalty
 
 __all__ = ["ManySlopes", "l1_path"]
 
@@ -93,8 +87,7 @@ def l1_path(
 
 def _likely(here: L1Solution, last: float, penalty: Penalty) -> NDArray[np.intp]:
     """Return the active columns, and those the strong rule (1) does not exclude."""
-    slope = here.slope - penalty.l2 * here.v
-    size = slope if penalty.positive else np.abs(slope)
+    size = penalty.steepness(here.slope - penalty.l2 * here.v)
     return np.flatnonzero((here.v != 0) | (size >= 2 * penalty.l1 - last))
 
 

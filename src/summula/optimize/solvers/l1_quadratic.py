@@ -39,11 +39,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.engine.engine import check_watch
+from summula.penalties import Penalty
 
 __all__ = [
     "GramQuadratic",
     "L1Solution",
-    "Penalty",
     "Quadratic",
     "judged",
     "minimise_l1",
@@ -60,14 +60,6 @@ _ROUNDS = 100
 _CROSSINGS = 30
 _SMALL = 150  # size of the support up to which a linear system is cheaper than sweeps
 _ROUNDING = 2e-15  # rounding error of the gap, relative to c
-
-
-class Penalty(NamedTuple):
-    """a and b of (1), and whether v is constrained to be non-negative."""
-
-    l1: float
-    l2: float = 0.0
-    positive: bool = False
 
 
 class Quadratic(Protocol):

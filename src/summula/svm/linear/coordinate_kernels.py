@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.compile import kernel
 from summula.core.engine.random_kernels import integer
+from summula.penalties.kernels import proximal_step
 
 __all__ = ["dual_epoch", "l1_epoch", "warmup"]
 
@@ -107,12 +108,7 @@ def l1_epoch(
                 slope -= 2.0 * weight[i] * short[i] * sign[i] * data[t]
                 curvature += 2.0 * weight[i] * data[t] * data[t]
         penalty = penalised[j]
-        target = curvature * w[j] - slope
-        new = 0.0
-        if target > penalty:
-            new = (target - penalty) / curvature
-        elif target < -penalty:
-            new = (target + penalty) / curvature
+        new = proximal_step(curvature * w[j] - slope, penalty, curvature, False)
         step = new - w[j]
         violation = slope + penalty if w[j] > 0 else slope - penalty if w[j] < 0 else max(abs(slope) - penalty, 0.0)
         worst = max(worst, abs(violation))

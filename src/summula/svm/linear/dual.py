@@ -105,4 +105,4 @@ def dual_sides(
 def penalty_of(problem: LinearProblem, v: Array) -> float:
     """R(v)."""
     penalised = v[:-1] if problem.is_free else v
-    return 0.5 * float(penalised @ penalised) if problem.penalty == "l2" else float(np.abs(penalised).sum())
+    return problem.regulariser.value(penalised)

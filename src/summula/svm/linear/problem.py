@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.model_files import schema
+from summula.penalties import Penalty
 
 __all__ = ["CLASS_LOSSES", "NUMBER_LOSSES", "LinearProblem", "Pointwise", "losses", "targets_and_weights"]
 
@@ -61,6 +62,11 @@ class LinearProblem(NamedTuple):
     positive: int = -1
     inside: float = 1.0
     outside: float = 1.0
+
+    @property
+    def regulariser(self) -> Penalty:
+        """R of (1)."""
+        return Penalty(1.0) if self.penalty == "l1" else Penalty(0.0, 1.0)
 
     @property
     def is_squared(self) -> bool:

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from summula.core.engine.threads import one_blas_thread
 from summula.core.estimator.run import Run
 from summula.core.numerics.solution import Solution
-from summula.optimize.solvers.l1_quadratic import GramQuadratic, Penalty, minimise_l1
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, minimise_l1
+from summula.penalties import Penalty
 from summula.svm.linear.certificate import judge
 from summula.svm.linear.dual import penalty_of
 from summula.svm.linear.newton import SquaredSums

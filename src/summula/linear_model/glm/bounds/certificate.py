@@ -27,6 +27,7 @@ from summula.linear_model.glm.objective import GlmProblem, Objective
 from summula.linear_model.glm.offsets import rows_and_offset
 from summula.linear_model.l1.quadratic_model import local_gap
 from summula.losses import Loss, Multinomial
+from summula.penalties import Penalty
 
 __all__ = ["GlmCertificate"]
 
@@ -105,19 +106,18 @@ class GlmCertificate(SummedCertificate):
         several = isinstance(self.loss, Multinomial)
         return GlmProblem(
             self.loss,
-            self.penalty,
+            Penalty(self.l1, self.penalty),
             self.fit_intercept,
             outputs=len(self.coef) if several else 1,
             class_weight=self.class_weight,
             low=self.low,
             high=self.high,
-            l1=self.l1,
         )
 
     def _judged(self, objective: Objective, x: Array) -> tuple[float, float]:
         """Return the objective at x, and a bound on or an estimate of its suboptimality."""
         if self.l1:
-            bound = bound_of(objective.run, objective.at(x, 1), self.l1, self.penalty)
+            bound = bound_of(objective.run, objective.at(x, 1), objective.problem.regulariser)
             return bound.value, bound.gap if self.kind == "global" else local_gap(objective, x)
         if objective.affordable():
             objective(x, 2)

@@ -35,7 +35,7 @@ Reference: Fercoq, Gramfort, Salmon (2015), Mind the duality gap; Ndiaye et al. 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -48,11 +48,12 @@ from summula.core.numerics.exponentials import exponential, sigmoid
 from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.sums import At, block_of, linear_predictor, moved_to_origin, weighted_rows
 from summula.losses import Logistic, Loss, Multinomial, PoissonLog, Squared
+from summula.penalties import Penalty
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
-__all__ = ["Balanced", "Bound", "bound_of", "penalty_gap"]
+__all__ = ["Balanced", "Bound", "bound_of"]
 
 Array = NDArray[Any]
 
@@ -177,17 +178,17 @@ class Bound(NamedTuple):
     weight: float
 
 
-def bound_of(run: Run, at: At, l1: float, l2: float) -> Bound:
+def bound_of(run: Run, at: At, penalty: Penalty) -> Bound:
     """Compute objective, gap and certified zeros of a point in one pass."""
     sums = run.sum(Balanced, at._replace(support=None), "duality gap")
     V = at.theta[int(at.intercept) :]
     t = _shares(sums.total) if at.intercept else np.ones(sums.value.shape[1])
     loss = float(sums.value[0].sum())
-    value = loss + l1 * float(np.abs(V).sum()) + l2 / 2 * float((V * V).sum())
+    value = loss + penalty.value(V)
     g = -np.einsum("g,jgk->jk", t, sums.slope)
-    rest, share = penalty_gap(V.ravel(), g.ravel(), functools.partial(_shrunk, sums.value, t), l1, l2)
+    rest, share = penalty.gap(V.ravel(), g.ravel(), functools.partial(_shrunk, sums.value, t))
     gap = rest if at.loss.convex else np.inf
-    return Bound(value, loss, gap, _zeros(at.loss, V, share * g, gap, sums.squares, l1, l2), sums.weight)
+    return Bound(value, loss, gap, _zeros(at.loss, V, share * g, gap, sums.squares, penalty), sums.weight)
 
 
 def _shares(R: Array) -> Array:
@@ -217,30 +218,10 @@ def _shrunk(value: Array, t: Array, share: float) -> float:
     return total
 
 
-def penalty_gap(v: Array, g: Array, cost: Callable[[float], float], l1: float, l2: float) -> tuple[float, float]:
-    """Return the bound (4) with the better of two common factors of all t, and the factor; `cost` is its first sum."""
-    s = g - l2 * v
-    largest = float(np.abs(s).max(initial=0.0))
-    t = 1.0 if largest <= l1 else l1 / largest
-    used = v != 0
-    size, x = np.abs(v[used]), v[used]
-    terms = np.maximum(l1 * size - t * s[used] * x, 0.0) + l2 / 2 * ((1 - t) * x) ** 2
-    scaled = cost(t) + float(terms.sum())
-    if l2 == 0 or t == 1.0:
-        return scaled, t
-    over = np.maximum(np.abs(g) - l1, 0.0)
-    # With z = sign(g) over / l2, the maximiser of g'v minus the penalty, a term is at least l2/2 (v - z)^2.
-    z = np.sign(g) * over / l2
-    whole = l2 / 2 * (v - z) ** 2 + np.where((z == 0) & used, l1 * np.abs(v) - g * v, 0.0)
-    whole += np.where((z != 0) & (z * v < 0), 2 * l1 * np.abs(v), 0.0)
-    straight = cost(1.0) + float(np.maximum(whole, 0.0).sum())
-    return (straight, 1.0) if straight < scaled else (scaled, t)
-
-
-def _zeros(loss: Loss, V: Array, g: Array, gap: float, squares: Array, l1: float, l2: float) -> NDArray[np.bool_]:
+def _zeros(loss: Loss, V: Array, g: Array, gap: float, squares: Array, penalty: Penalty) -> NDArray[np.bool_]:
     """Apply rule (5), with a result of shape (K, d); all False for losses with unbounded curvature."""
     curvature = _STEEPEST.get(type(loss))
     if curvature is None or not np.isfinite(gap):
         return np.zeros(V.T.shape, dtype=bool)
-    reach = np.sqrt(2 * gap * (curvature * squares + l2))
-    return np.asarray(((np.abs(g) + reach[:, None] < l1 * (1 - 1e-12)) & (V == 0)).T)
+    reach = np.sqrt(2 * gap * (curvature * squares + penalty.l2))
+    return penalty.surely_zero(V, g, reach[:, None]).T

@@ -76,7 +76,7 @@ def returned(objective: Objective, x: Array, value: float, gap: float, *, exact:
     point = rounded(objective, x)
     cost = _cost(objective, x, point.x - x)
     if cost > 4 * float(np.finfo(objective.run.source.dtype).eps) * abs(value) and exact:  # smaller values are rounding
-        here = objective(point.x, 1).value + objective.problem.l1 * float(np.abs(point.coef).sum())
+        here = objective(point.x, 1).value + objective.problem.regulariser.l1_value(point.coef)
         return point._replace(value=here, gap=gap + max(here - value, 0.0))
     return point._replace(value=value, gap=gap + (cost if np.isfinite(cost) else 0.0))
 
