@@ -3,5 +3,5 @@
 Reading order: `sums` (loss, gradient and Hessian over the rows), `objective` (the problem and its objective), `solver`
 and `lbfgs` (Newton's method and L-BFGS), `minimise` (the solver for a penalty), `bounds/` (suboptimality),
 `separation` (fits without a finite optimum), `statistics/` (standard errors, deviance, residuals), `offsets`, `model`
-(the base class of the estimators).
+and `regressor` (the base classes of the estimators).
 """
