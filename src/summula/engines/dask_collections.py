@@ -24,9 +24,9 @@ from summula.core.data.frames import opened, pop_columns
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import Engine, chosen_engine, current_engine, engine, local_engine
 from summula.core.errors import DataError
+from summula.core.estimator.scan_columns import is_list_of_names
 from summula.core.estimator.validation import (
     _feature_names,
-    _is_list_of_names,
     _names_of,
     _product_dtype,
     _targets,
@@ -210,7 +210,7 @@ def _target(y: Any, name: str) -> _Given:
         return _Given()
     if isinstance(y, str):
         return _Given((y,), None, 1, True, (y,))
-    if _is_list_of_names(y):
+    if is_list_of_names(y):
         return _Given(tuple(y), None, len(y), False, tuple(y))
     if not _is_collection(y):
         values = _targets(y, np.shape(y)[0] if np.ndim(y) else 0, name)

@@ -23,10 +23,10 @@ from sklearn.callback import with_callbacks
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MappedSource, Source
+from summula.core.estimator.finiteness import raise_if_overflowing
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import raise_if_overflowing
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
 from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials

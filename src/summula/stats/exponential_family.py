@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.errors import ParameterError
 from summula.core.model_files import schema
 
-__all__ = ["Family", "UnsupportedTarget"]
+__all__ = ["Family", "UnsupportedTarget", "check_parameter"]
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -152,3 +153,10 @@ class Family(ABC):
 
     @abstractmethod
     def _inside(self, y: Array) -> NDArray[np.bool_]: ...
+
+
+def check_parameter(valid: bool, family: Family, name: str, what: str) -> None:
+    """Raise ParameterError if a parameter of a family is not valid; `what` says what it must be."""
+    if not valid:
+        value = getattr(family, name)
+        raise ParameterError(f"The {name!r} of {type(family).__name__} must be {what}. Got {value!r} instead.")

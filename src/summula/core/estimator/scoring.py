@@ -24,8 +24,9 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.frames import is_frame, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
+from summula.core.estimator.finiteness import has_bad_values
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import collection_reader, has_bad_values
+from summula.core.estimator.validation import collection_reader
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Hits", "SquaredErrors", "accuracy", "r2", "values_in_memory"]

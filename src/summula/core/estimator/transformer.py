@@ -11,8 +11,8 @@ from sklearn.base import TransformerMixin
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
+from summula.core.estimator.finiteness import has_bad_values, raise_if_not_finite
 from summula.core.estimator.rows import RowwiseEstimator
-from summula.core.estimator.validation import has_bad_values, raise_if_not_finite
 
 __all__ = ["Transformer"]
 

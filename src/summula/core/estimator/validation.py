@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.chunks import Chunk, Part
-from summula.core.data.factors import Factors, FactorSource, has_numbers_as_text, numbers_for_categories
+from summula.core.data.factors import Factors, FactorSource, numbers_for_categories
 from summula.core.data.frames import (
     column_numbers,
     frame_columns,
     frame_library,
     is_frame,
-    no_such_column,
     opened,
     pop_columns,
 )
@@ -34,23 +28,18 @@ from summula.core.data.numbers import (
     is_wide_integer,
     real_numbers,
     refuse_silent_conversions,
-    text_error,
 )
-from summula.core.data.readers.table import spells_number
-from summula.core.data.scan import Scan, ScanSource
+from summula.core.data.scan import Scan
 from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse
 from summula.core.errors import DataError
-from summula.core.numerics.sums import Sum, merged_by
+from summula.core.estimator.scan_columns import is_list_of_names, scan_source
 
 __all__ = [
     "as_source",
     "check_fitted",
     "collection_reader",
     "feature_rows",
-    "has_bad_values",
-    "raise_if_not_finite",
-    "raise_if_overflowing",
 ]
 
 Array = NDArray[Any]
@@ -252,7 +241,7 @@ def as_source(
     as indicators. `offset` is an array, or the name of a column of files or of a collection.
     """
     if isinstance(X, Scan):
-        read = _scan_source(
+        read = scan_source(
             estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels, factors=factors, offset=offset
         )
         return _with_factors(read, factors)
@@ -260,7 +249,7 @@ def as_source(
         if labels is not None:
             X, y = _label_reader(X).with_codes(X, y, labels)
         if factors is not None:
-            named = [*(y if _is_list_of_names(y) else [y]), sample_weight, offset]
+            named = [*(y if is_list_of_names(y) else [y]), sample_weight, offset]
             X = _label_reader(X).with_factors(X, factors, [name for name in named if isinstance(name, str)])
         options = {"needs_y": needs_y, "reset": reset, "accept_sparse": accept_sparse}
         collected: Source = reader.collection_source(
@@ -288,32 +277,36 @@ def _resolve_names(
 
     With `labels` the target is returned as codes.
     """
-    columns = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) and not _is_text(X, y, labels) else []
+    columns = [y] if isinstance(y, str) else list(y) if is_list_of_names(y) and not _is_text(X, y, labels) else []
     weights = [sample_weight] if isinstance(sample_weight, str) else []
-    if (columns or weights) and not is_frame(X):
-        if columns and not isinstance(y, str):
-            raise DataError(
-                f"The target y contains text such as {y[0]!r}; {name} needs numbers "
-                f"(or column names, if X is a frame): {FOR_LABELS}."
-            )
-        what = f"y={y!r}" if columns else f"sample_weight={sample_weight!r}"
-        raise DataError(
-            f"{what} is a column name, but X is {type(X).__name__} without named columns: pass a frame or the values."
-        )
-    target_names = _names_of(y)
-    if labels is not None and not columns:
-        y = _codes(y, labels, name)
+    target_names = tuple(columns) or _names_of(y)
+    popped: list[Any] = []
     if columns or weights:
+        _check_has_columns(X, y, sample_weight, columns, name)
         X, popped = pop_columns(X, columns + weights)
-        if weights:
-            sample_weight = column_numbers(popped.pop(), name)
-        if columns and labels is not None:
-            y = labels.codes(_label_column(popped[0]))
-        elif columns:
-            values = [column_numbers(column, name, FOR_LABELS) for column in popped]
-            y = values[0] if isinstance(y, str) else np.column_stack(values)
-        target_names = tuple(columns) or target_names
+    if weights:
+        sample_weight = column_numbers(popped.pop(), name)
+    if labels is not None:
+        y = labels.codes(_label_column(popped[0])) if columns else _codes(y, labels, name)
+    elif columns:
+        values = [column_numbers(column, name, FOR_LABELS) for column in popped]
+        y = values[0] if isinstance(y, str) else np.column_stack(values)
     return X, y, sample_weight, target_names
+
+
+def _check_has_columns(X: Any, y: Any, sample_weight: Any, columns: list[str], name: str) -> None:
+    """Refuse names of columns where X has none."""
+    if is_frame(X):
+        return
+    if columns and not isinstance(y, str):
+        raise DataError(
+            f"The target y contains text such as {y[0]!r}; {name} needs numbers "
+            f"(or column names, if X is a frame): {FOR_LABELS}."
+        )
+    what = f"y={y!r}" if columns else f"sample_weight={sample_weight!r}"
+    raise DataError(
+        f"{what} is a column name, but X is {type(X).__name__} without named columns: pass a frame or the values."
+    )
 
 
 def _with_factors(source: Source, factors: Factors | None) -> Source:
@@ -372,95 +365,6 @@ def _codes(y: Any, labels: Labels, name: str) -> Array:
     return labels.codes(values)
 
 
-def _scan_source(
-    estimator: Any,
-    X: Scan,
-    y: Any,
-    sample_weight: Any,
-    *,
-    needs_y: bool,
-    reset: bool,
-    labels: Labels | None = None,
-    factors: Factors | None = None,
-    offset: Any = None,
-) -> ScanSource:
-    """Return a source of features, targets and weight read from columns of files, all given by name."""
-    from sklearn.utils.validation import validate_data
-
-    name = type(estimator).__name__
-    targets = [y] if isinstance(y, str) else list(y) if _is_list_of_names(y) else []
-    if needs_y and y is None:
-        raise DataError(f"{name} requires y to be passed, but the target y is None: name a column of the files.")
-    for what, value in (("y", None if targets else y), ("sample_weight", sample_weight), ("offset", offset)):
-        if value is not None and not isinstance(value, str):
-            raise DataError(
-                f"The rows are read from files, so {what} must be the name of a column, not {type(value).__name__}."
-            )
-    weight = [column for column in (sample_weight, offset) if column is not None]
-    for column in targets + weight:
-        if column not in X.kinds:
-            raise DataError(no_such_column(column, X.columns))
-    known = None if reset else getattr(estimator, "feature_names_in_", None)
-    features = [c for c in X.columns if c not in targets + weight] if known is None else [str(c) for c in known]
-    for column in features:
-        if column not in X.kinds:
-            raise DataError(no_such_column(column, X.columns))
-    if not features:
-        raise DataError(f"The files have no feature columns; {name} needs at least one.")
-    if not X.n_rows:
-        raise DataError(f"The files have no rows; {name} needs at least one.")
-    validate_data(estimator, _header(features), reset=reset, skip_check_array=True)
-    coded = [c for c in features if factors is not None and X.kinds[c] == "text"]
-    for column in coded:
-        if factors is not None and factors.learning:
-            levels = X.vocabulary(column)
-            if has_numbers_as_text(levels) and any(table.text_numbers for table in X.tables):
-                raise _text_in_files(X, column, name)  # a column of numbers with a wrong cell
-            factors.learn(column, levels)
-    for column in [c for c in features if c not in coded] + targets[labels is not None :] + weight:
-        if X.kinds[column] not in ("float64", "float32", "number"):
-            raise _text_in_files(X, column, name)
-    if labels is not None and labels.classes is None:
-        labels.learn(X.distinct(targets[0], name))
-    return ScanSource(
-        X,
-        features,
-        targets,
-        sample_weight,
-        one_target=isinstance(y, str) or y is None,
-        labels=labels,
-        factors=factors if coded else None,
-        offset=offset,
-    )
-
-
-def _header(names: list[str]) -> Any:
-    """Return an empty table with these columns, for scikit-learn's check of feature names."""
-    import pyarrow as pa
-
-    return pa.table({name: pa.array([], pa.float64()) for name in names})
-
-
-def _text_in_files(X: Scan, column: str, name: str) -> DataError:
-    if X.kinds[column] != "text":
-        return DataError(
-            f"Column {column!r} has {X.kinds[column]} values; {name} needs numbers: convert it in the files, or "
-            "exclude it with columns=[...]."
-        )
-    values = (value for batch in X.read(0, X.n_rows, [column]) for value in batch[0])
-    texts = ((row, value) for row, value in enumerate(values) if value is not None)
-    first = next(texts, None)
-    if first is not None:
-        # A numeric column of a CSV file is read as text if one of its values is not a number: report that value.
-        row, value = next((text for text in chain([first], texts) if not spells_number(text[1])), first)
-        return text_error(f"Column {column!r}", value, row, name).located(X.place(row))
-    return DataError(f"Column {column!r} contains text; {name} needs numbers: exclude it with columns=[...].")
-
-
-def _is_list_of_names(y: Any) -> bool:
-    return isinstance(y, list | tuple) and bool(y) and all(isinstance(item, str) for item in y)
-
-
 def _names_of(y: Any) -> tuple[str, ...] | None:
     """Return the names attached to y: the name of a series or the columns of a frame."""
     if isinstance(name := getattr(y, "name", None), str) and name:
@@ -481,95 +385,3 @@ def _product_dtype(rows: Any) -> np.dtype[Any]:
     """Return float32 if all columns are float32, else float64."""
     dtypes = {column.dtype for column in rows} if isinstance(rows, tuple) else {rows.dtype}
     return np.dtype(np.float32) if dtypes == {np.dtype(np.float32)} else np.dtype(np.float64)
-
-
-# ------------------------------------------------------------- missing and infinite values, located after a failed sum
-
-
-_NO_ROW = np.iinfo(np.int64).max
-
-
-def _not_finite(block: Array) -> Array:
-    return ~np.isfinite(block)
-
-
-@dataclass(frozen=True)
-class _InvalidCounts(Sum):
-    """Number of NaN and infinities per column, and the first row that has one."""
-
-    counts: Array
-    first: Array = field(metadata=merged_by(np.minimum))
-
-    @classmethod
-    def of(cls, is_bad: Callable[[Array], Array], part: Part) -> _InvalidCounts:
-        total: _InvalidCounts | None = None
-        for chunk in part.chunks():
-            one = cls._of_stored(is_bad, chunk) if chunk.is_sparse else cls._of_block(is_bad(chunk.X), chunk.start)
-            for column in _targets_and_offset(chunk):
-                other = cls._of_block(is_bad(column), chunk.start)
-                one = cls(np.append(one.counts, other.counts), np.append(one.first, other.first))
-            total = one if total is None else total.merge(one)
-        assert total is not None
-        return total
-
-    @classmethod
-    def _of_block(cls, bad: Array, start: int) -> _InvalidCounts:
-        return cls(bad.sum(axis=0), np.where(bad.any(axis=0), bad.argmax(axis=0) + start, _NO_ROW))
-
-    @classmethod
-    def _of_stored(cls, is_bad: Callable[[Array], Array], chunk: Chunk) -> _InvalidCounts:
-        X = chunk.X
-        bad = np.flatnonzero(is_bad(X.data))
-        columns, first = X.indices[bad], np.full(X.shape[1], _NO_ROW)
-        np.minimum.at(first, columns, chunk.start + np.searchsorted(X.indptr, bad, side="right") - 1)
-        return cls(np.bincount(columns, minlength=X.shape[1]), first)
-
-
-def has_bad_values(chunk: Chunk, *, allow_nan: bool = False) -> bool:
-    """Whether the features or targets of a chunk contain NaN or infinities (only infinities with `allow_nan`)."""
-    is_bad = np.isinf if allow_nan else _not_finite
-    X = chunk.X.data if chunk.is_sparse else chunk.X
-    return bool(is_bad(X).any() or any(is_bad(column).any() for column in _targets_and_offset(chunk)))
-
-
-def _targets_and_offset(chunk: Chunk) -> list[Array]:
-    """Return the targets and the offset of a chunk, if any, as column blocks."""
-    offset = None if chunk.offset is None else chunk.offset[:, None]
-    return [column for column in (chunk.y, offset) if column is not None]
-
-
-def raise_if_overflowing(source: Source, square: Array) -> None:
-    """Raise DataError for the first column whose sum of squares overflows."""
-    for j in np.flatnonzero(~np.isfinite(square)):
-        raise DataError(
-            f"{source.column(int(j))} contains values so large that their squares overflow float64; rescale it first."
-        )
-
-
-def raise_if_not_finite(source: Source, estimator: str, *, allow_nan: bool = False) -> None:
-    """Raise DataError for the first column with NaN or infinities, if there is one."""
-    engine = source.engine()
-    count_invalid = functools.partial(_InvalidCounts.of, np.isinf if allow_nan else _not_finite)
-    bad = engine.map_reduce(count_invalid, source.plan(engine.chunk_rows), _InvalidCounts.merge)
-    columns = np.flatnonzero(bad.counts)
-    if not len(columns):
-        return
-    j, row = int(columns[0]), int(bad.first[columns[0]])
-    chunk = source.chunk(row, row + 1)
-    k = j - source.n_features
-    value = chunk.dense()[0, j] if k < 0 else np.hstack(_targets_and_offset(chunk))[0, k]
-    label = source.column(j) if k < 0 else "The offset" if k == source.n_targets else _target_label(source, k)
-    count, more = int(bad.counts[j]), len(columns) - 1
-    kind = "missing value" if np.isnan(value) else "infinite value"
-    others = f", as {'does' if more == 1 else 'do'} {more} other column{'' if more == 1 else 's'}" if more else ""
-    raise DataError(
-        f"{label} has {count} {kind}{'s' if count > 1 else ''} ({'NaN' if np.isnan(value) else 'inf'}; "
-        f"first at row {row}){others}; {estimator} needs {'finite' if allow_nan else 'complete'} data: "
-        "impute or drop them."
-    )
-
-
-def _target_label(source: Source, k: int) -> str:
-    if source.target_names is not None:
-        return f"The target {source.target_names[k]!r}"
-    return "The target y" if source.n_targets == 1 else f"Column {k} of the target y"
