@@ -18,7 +18,7 @@ help:
 	@echo "make explore  run the property-based tests on new random examples"
 	@echo "make mutants  show that the contract suite finds deliberate bugs"
 	@echo "make lint     ruff, mypy --strict and import-linter"
-	@echo "make format   let ruff format the code and mend what it can"
+	@echo "make format   format the code and apply automatic fixes"
 	@echo "make bench    measure against other libraries, rewrite docs/benchmarks.md"
 	@echo "make docs     build the documentation into site/"
 	@echo "make clean    delete .venv and everything generated"

@@ -132,7 +132,7 @@ WORKLOADS = (
     _ridge_dense(np.float32, tolerance=1e-6),
     FitWorkload(
         name="ridge-sparse",
-        title="Ridge, sparse float64, 10 entries a row",
+        title="Ridge, sparse float64, 10 entries per row",
         shape=(1_000_000, 10_000),
         quick_shape=(20_000, 200),
         make_data=sparse_regression,

@@ -185,7 +185,7 @@ WORKLOADS = (
     ),
     FitWorkload(
         name="logistic-sparse",
-        title=f"LogisticRegression, sparse, {NONZEROS_PER_ROW} entries a row",
+        title=f"LogisticRegression, sparse, {NONZEROS_PER_ROW} entries per row",
         shape=(200_000, 50_000),
         quick_shape=(5_000, 500),
         make_data=sparse_classes,

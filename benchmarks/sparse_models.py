@@ -34,7 +34,7 @@ def dense_columns(rows: int, columns: int) -> Regression:
 
 
 def sparse_columns(rows: int, columns: int) -> Regression:
-    """Fifty entries a row; two hundred columns matter."""
+    """Fifty entries per row; two hundred columns matter."""
     rng = np.random.default_rng(0)
     X = sparse.random_array((rows, columns), density=NONZEROS_PER_ROW / columns, format="csc", rng=rng)
     signal = np.zeros(columns)
@@ -111,7 +111,7 @@ def _workload(name: str, title: str, shape: tuple[int, int], make_data: Callable
 
 WORKLOADS = (
     _workload("lasso-dense", "Lasso at a fiftieth of the largest alpha", (2_000, 10_000), dense_columns),
-    _workload("lasso-sparse", f"Lasso, sparse, {NONZEROS_PER_ROW} entries a row", (20_000, 100_000), sparse_columns),
+    _workload("lasso-sparse", f"Lasso, sparse, {NONZEROS_PER_ROW} entries per row", (20_000, 100_000), sparse_columns),
     FitWorkload(
         name="lasso-cv",
         title="LassoCV, 100 alphas, 5 folds",

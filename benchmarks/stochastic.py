@@ -65,7 +65,7 @@ WORKLOADS = (
     ),
     _workload(
         "sgd-sparse",
-        f"SGDClassifier, log loss, sparse, {NONZEROS_PER_ROW} entries a row",
+        f"SGDClassifier, log loss, sparse, {NONZEROS_PER_ROW} entries per row",
         "log_loss",
         (100_000, 50_000),
         (5_000, 500),

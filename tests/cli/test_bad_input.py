@@ -214,7 +214,7 @@ def test_a_broken_line_is_numbered_at_prediction_too(species: Trained, tmp_path:
     lines = species.fresh.read_text().splitlines()
     (tmp_path / "t.csv").write_text("\n".join([*lines[:9], "1,2", *lines[9:]]) + "\n")
     said = failure(3, "predict", species.folder, tmp_path / "t.csv", "-o", tmp_path / "p.csv")
-    assert "has 2 fields and the header 8; mend or remove it" in said
+    assert "has 2 fields and the header 8; fix or remove it" in said
     assert "Line 10 of" in said
     assert not (tmp_path / "p.csv").exists()
 

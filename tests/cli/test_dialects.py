@@ -113,7 +113,7 @@ def test_whole_numbers_may_have_fractions_further_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (odd(breaks=False) + "a;b\r\n", "has 2 fields and the header 4; mend or remove it"),
+        (odd(breaks=False) + "a;b\r\n", "has 2 fields and the header 4; fix or remove it"),
         (odd(breaks=False).replace("name;amount", "amount;amount"), "more than one column named 'amount'"),
     ],
 )

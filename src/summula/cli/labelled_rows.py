@@ -33,7 +33,7 @@ def labelled_row(table: Scan, target: str, number: int) -> int:
         if number < there.sum():
             return int(start + np.flatnonzero(there)[number])
         number -= int(there.sum())
-    raise AssertionError("there are not so many rows")
+    raise AssertionError("the row number is beyond the last row")
 
 
 def _there(values: Any) -> NDArray[np.bool_]:

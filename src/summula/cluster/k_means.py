@@ -73,7 +73,7 @@ class Spread(NamedTuple):
 
     origin: Array
     variance: float  # mean over the columns
-    bound: Callable[[int], float]  # on the inertia of so many centres
+    bound: Callable[[int], float]  # on the inertia with a number of centres
 
 
 @schema.saved(

@@ -32,7 +32,7 @@ _MOST_GROUPS = 64
 
 
 class Stopping(NamedTuple):
-    """When to stop: after so many passes, or at so small a sum of squared steps of the centres."""
+    """When to stop: a maximum number of passes, and a tolerance for the sum of squared steps of the centres."""
 
     max_iter: int
     tolerance: float

@@ -77,7 +77,7 @@ default="k-means++"
     tol : float, default=0.0
         Stop when the smoothed squared steps of the centres fall below this share of the mean variance of the columns.
     max_no_improvement : int or None, default=10
-        Stop when so many batches in a row have not lowered the smoothed inertia of a batch.
+        Number of consecutive batches without an improvement of the smoothed inertia after which to stop.
     init_size : int, optional
         Rows that the first centres are drawn from; three batches by default, and at least three per cluster.
     n_init : "auto" or int, default="auto"

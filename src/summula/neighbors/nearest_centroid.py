@@ -10,8 +10,8 @@ and moves it to where it makes the fewest errors on the training rows:
 
     w.x > t,   t = argmin of the weight of rows on the wrong side                                               (3)
 
-`shrink_threshold` moves the means towards that of all rows, by so many standard errors, which drops columns that do not
-tell classes apart (nearest shrunken centroids; Tibshirani, Hastie, Narasimhan and Chu 2002).
+`shrink_threshold` moves the means towards that of all rows, by this number of standard errors, which drops columns that
+do not tell classes apart (nearest shrunken centroids; Tibshirani, Hastie, Narasimhan and Chu 2002).
 """
 
 from __future__ import annotations

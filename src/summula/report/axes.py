@@ -77,7 +77,7 @@ def number_text(value: float) -> str:
 
 
 def clipped(name: str, most: int) -> str:
-    """A name of at most so many characters."""
+    """A name, cut to a maximum number of characters."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 

@@ -51,7 +51,7 @@ _LONG_ELEMENTS = 2**17  # from which products with a vector are not left to BLAS
 
 
 def chunk_rows_for(width: float) -> int:
-    """Rows a chunk for data with so many stored values a row: a power of two between 1,024 and 65,536."""
+    """Rows per chunk for data with this many stored values per row: a power of two between 1,024 and 65,536."""
     wanted = _CHUNK_ELEMENTS / max(width, 1.0)
     return int(2 ** np.clip(np.floor(np.log2(wanted)), 10, 16))
 
@@ -200,7 +200,7 @@ class Chunk:
 
     Attributes
     ----------
-    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), ColumnPieces, BatchRows, SparseRows, or FactorRows
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one per column), ColumnPieces, BatchRows, SparseRows, or FactorRows
         The features as their source keeps them; `X` and `write` turn them into what a statistic asks for.
     y : ndarray of shape (n, n_targets), or None
         Targets that are numbers.

@@ -1,7 +1,7 @@
 """Columns of categories as factors: codes that stand for indicator columns nobody writes out.
 
 A factor with levels l_0 < l_1 < ... < l_m is the m columns [x = l_1], ..., [x = l_m]; the first level is the reference
-and all zeros. Sources carry the code 0..m as one number a row. `FactorRows` are rows of numeric columns and such
+and all zeros. Sources carry the code 0..m as one number per row. `FactorRows` are rows of numeric columns and such
 codes; what a sum over a few hundred indicator columns costs is then what a sum over the codes costs.
 """
 

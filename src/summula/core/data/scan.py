@@ -134,7 +134,7 @@ class Scan:
         return Scan(self.tables, columns)
 
     def in_arrow(self, batch_rows: int) -> Self:
-        """The same rows read in batches of so many, text as Arrow arrays instead of objects."""
+        """The same rows read in batches of a given size, text as Arrow arrays instead of objects."""
         other = copy.copy(self)
         other.tables = [table.in_arrow(batch_rows) for table in self.tables]
         return other
@@ -272,7 +272,7 @@ class ScanSource(Source):
 
     @property
     def width(self) -> float:
-        """Stored values a row."""
+        """Stored values per row."""
         return float(max(self.n_features, 1))
 
     @property

@@ -23,7 +23,7 @@ __all__ = ["MappedSource", "MemorySource", "Source", "WrappedSource"]
 
 Array = NDArray[Any]
 
-_SPAN_STEPS = 8  # a part of a file covers at least so many steps, where it has to read over rows to get there
+_SPAN_STEPS = 8  # minimum number of steps that a part of a file covers, where it has to read over rows to get there
 
 
 class Source(ABC):
@@ -44,7 +44,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def width(self) -> float:
-        """Stored values a row, on average: what the work on a row is proportional to."""
+        """Stored values per row, on average: what the work on a row is proportional to."""
 
     @property
     @abstractmethod
@@ -114,7 +114,7 @@ class MemorySource(Source):
 
     Attributes
     ----------
-    rows : ndarray (2-D), tuple of 1-D ndarrays (one a column), SciPy CSR, or FactorRows
+    rows : ndarray (2-D), tuple of 1-D ndarrays (one per column), SciPy CSR, or FactorRows
     y : ndarray of shape (n_rows, n_targets), or None
     weight : ndarray of shape (n_rows,), or None
     dtype : dtype
@@ -187,7 +187,7 @@ class MemorySource(Source):
 
     @property
     def width(self) -> float:
-        """Stored values a row, on average."""
+        """Stored values per row, on average."""
         if isinstance(self.rows, FactorRows):
             return float(self.rows.dense.shape[1] + self.rows.codes.shape[1])
         return self.rows.nnz / max(self.n_rows, 1) if self.is_sparse else float(self.n_features)
@@ -236,7 +236,7 @@ class WrappedSource(Source):
 
     @property
     def width(self) -> float:
-        """Stored values a row."""
+        """Stored values per row."""
         return self.base.width
 
     @property
@@ -277,7 +277,7 @@ class MappedSource(WrappedSource):
 
     @property
     def width(self) -> float:
-        """Stored values a row."""
+        """Stored values per row."""
         return float(self.n_features)
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:

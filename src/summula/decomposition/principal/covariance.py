@@ -22,7 +22,7 @@ __all__ = ["from_gram", "leading_eigenvectors", "scatter"]
 Array = NDArray[np.float64]
 
 _SMALL = 64  # columns up to which all eigenvectors are computed: some take as long
-_FEW = 4  # of so many columns at most one is wanted where only some eigenvectors are computed
+_FEW = 4  # only some eigenvectors are computed if at most one of this many is wanted
 
 
 def scatter(gram: Gram, problem: Problem) -> Array:

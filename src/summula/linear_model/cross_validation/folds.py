@@ -102,7 +102,7 @@ class Batch:
 
 
 def most_groups(width: int) -> int:
-    """How many groups a pass may have, for sums of so many columns squared."""
+    """How many groups a pass may have, given the number of columns squared."""
     return max(_FEWEST, _GROUP_BYTES // (8 * width**2))
 
 
@@ -128,7 +128,7 @@ def batches_of(splits: Iterable[tuple[Any, Any]], n_rows: int, most: int) -> lis
 
 
 def _times(rows: Any, n_rows: int, number: int) -> Counts:
-    """How often each row is among these, given by numbers or by a mask."""
+    """Count how often each row is selected, by row numbers or a mask."""
     try:
         places = np.arange(n_rows)[np.asarray(rows)]
     except IndexError as error:
@@ -137,7 +137,7 @@ def _times(rows: Any, n_rows: int, number: int) -> Counts:
 
 
 def _refined(batch: Batch, c: Counts, e: Counts) -> Batch:
-    """The batch with one more split: every group falls apart by how the split treats its rows."""
+    """Return the batch with one more split: each group is divided by the role of its rows in the split."""
     width = int(e.max()) + 1
     kinds = (int(c.max()) + 1) * width
     key = (batch.labels * kinds + c * width + e).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Leave-one-out errors without leaving anything out.
+"""Leave-one-out errors from a single fit to all rows.
 
 Let H = Xc'W Xc + alpha I, omega = sum w, r_i = y_i - (prediction of the model fitted to all rows), and
 
@@ -54,7 +54,7 @@ _BLOCK_ELEMENTS = 2**17  # rows x (columns or alphas) worked on at once: about a
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a model says of each row when it is fitted to all the others.
+    """Predictions for each row by the model fitted to all the others.
 
     Attributes
     ----------

@@ -200,7 +200,7 @@ class Scores(Sum):
 
 
 def with_labels(scorer: Any, classes: Array) -> Any:
-    """A scorer that knows all classes, where its metric can be told: test rows may be of some of them only."""
+    """Return the scorer with all classes passed to its metric if it accepts them: test rows may lack some classes."""
     from sklearn.metrics import make_scorer
 
     metric = getattr(scorer, "_score_func", None)

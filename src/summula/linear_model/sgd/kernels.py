@@ -14,7 +14,7 @@ devices keep a step as cheap as the stored values of its rows:
                       many parts comes to the same
     sum of s v        = S v + a, where S is the sum of s so far and a <- a - S delta when v <- v + delta           (4)
 
-A buffer of rows is dense (`indices` None: d values a row) or CSR. The branches on None are decided by the compiler.
+A buffer of rows is dense (`indices` None: d values per row) or CSR. The branches on None are decided by the compiler.
 """
 
 from __future__ import annotations

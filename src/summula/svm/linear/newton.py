@@ -32,7 +32,7 @@ __all__ = ["WIDE", "SquaredSums", "minimise"]
 Array = NDArray[Any]
 
 WIDE = 2_048  # columns beyond which no Hessian is formed
-_LEVEL = 8  # a start has so many times fewer rows
+_LEVEL = 8  # ratio of the numbers of rows of consecutive starts
 _FEWEST = 4_096
 
 

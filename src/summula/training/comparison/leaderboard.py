@@ -59,7 +59,7 @@ class Entry:
         return [one.risk for one in self.judged]
 
     def finished(self, rounds: int) -> bool:
-        """Whether it was fitted in so many rounds."""
+        """Whether it was fitted in this number of rounds."""
         return len(self.judged) >= rounds and not self.failed
 
     def mean(self, rounds: int) -> float:

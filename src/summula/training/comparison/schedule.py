@@ -52,7 +52,7 @@ class Round(Protocol):
         """Make the rows ready, once for all folds; that is no part of a fit's time."""
 
     def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
-        """A model of so many of the rows."""
+        """A model of this number of rows."""
 
     def judge(self, candidate: Candidate, model: Any) -> Judgement:
         """The risk of a model on the rows left out."""

@@ -13,7 +13,7 @@ __all__ = ["profile", "spelled_remark"]
 
 
 def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str, Any]]:
-    """One row a column: kind, missing share, different values, and how they are spread."""
+    """One row per column: kind, missing share, different values, and how they are spread."""
     rows = []
     for name, one in sums.items():
         plan = plan_column(name, one, max_levels, True)

@@ -77,7 +77,7 @@ def _arrow_table(frame: Any) -> Any:
 
 
 def free_memory() -> float:
-    """Bytes of memory that can be had; as many as one likes where the system does not say."""
+    """Return the available memory in bytes; infinite if the system does not report it."""
     with suppress(OSError, ValueError, StopIteration), open("/proc/meminfo", encoding="ascii") as file:
         # Linux: what caches hold can be had as well.
         return 1024.0 * int(next(line for line in file if line.startswith("MemAvailable")).split()[1])
@@ -88,7 +88,7 @@ def free_memory() -> float:
 
 
 def open_table(data: Any, remark: Callable[[str], None], reading: Reading = _AS_FOUND) -> Scan:
-    """The rows of files, a pattern, a folder, standard input or a database; what is unusual about them is said."""
+    """The rows of files, a pattern, a folder, standard input or a database; unusual properties are reported as remarks."""
     table = scan(data, **reading._asdict())
     for text in table.remarks:
         remark(text)

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 _MOST_DIFFERENT = 0.5  # share of the rows; with more classes there is nothing to learn from
 _SEPARATED = re.compile(r"\s*[^\d\s]{0,3}\s*-?\d{1,3}([,.' ]\d{3})+([,.]\d+)?\s*[^\d\s]{0,3}\s*")
-_MOST_CODES = 10  # whole numbers from 0 or 1 up to so many are taken for classes
+_MOST_CODES = 10  # whole numbers from 0 or 1 up to this are taken for classes
 
 
 class Task(NamedTuple):

@@ -179,7 +179,7 @@ class Nodes(NamedTuple):
         return Nodes(**parts, lefts=self.lefts, roots=np.array([0, here.stop - here.start]))
 
     def add_scores(self, X: Array, out: Array) -> None:
-        """Add the values of all trees to the scores of rows, shape (rows, trees an iteration)."""
+        """Add the values of all trees to the scores of rows, shape (rows, trees per iteration)."""
         questions = Questions.of(self, X.dtype) if len(X) > _FEW else None
         if questions is None:
             add_scores(X, self, 0, self.n_trees, out)

@@ -42,7 +42,7 @@ def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> N
 
 @kernel
 def add_scores(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
-    """Add the values of the trees from `first` up to `last` to the scores, shape (rows, trees an iteration).
+    """Add the values of the trees from `first` up to `last` to the scores, shape (rows, trees per iteration).
 
     Tree after tree over all rows of a block, so that the nodes of a tree stay in the first cache.
     """

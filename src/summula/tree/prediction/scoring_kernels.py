@@ -125,7 +125,7 @@ def _ask_category(x: Any, m: int, lefts: Any, missing_left: int, keep: Any, bits
 
 @kernel
 def add_scores_by_bits(X: Any, questions: Any, rows: Any, bits: Any, out: Any) -> None:
-    """Add the values of all trees to the scores, shape (rows, trees an iteration).
+    """Add the values of all trees to the scores, shape (rows, trees per iteration).
 
     rows, bits : space, for 256 rows column by column, and for as many integers like `keep`.
     """

@@ -135,7 +135,7 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
 
 
 def load_kernel(values: int) -> None:
-    """Load the kernel that copies columns, if so many values are worth the time that takes (Numba: 0.4 s)."""
+    """Load the kernel that copies columns, if the number of values is worth the time that takes (Numba: 0.4 s)."""
     if "numba" in sys.modules or values >= _MANY:
         importlib.import_module(_KERNELS)
 

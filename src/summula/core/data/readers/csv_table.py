@@ -28,7 +28,7 @@ _NEWLINE = 10
 class CsvTable(Table):
     """Text in UTF-8 with one row per line (no line breaks inside quotes), read where it is.
 
-    A first look counts the lines, quickly and without parsing, and notes where every so many of them begin, so that
+    A first look counts the lines, quickly and without parsing, and notes where blocks of them begin, so that
     threads can start in the middle.
     """
 
@@ -136,7 +136,7 @@ class CsvTable(Table):
             wanted, got = fields.groups()
             return DataError(
                 f"Line {line} of {self._shown} has {got} field{'' if got == '1' else 's'} and the header {wanted}; "
-                "mend or remove it."
+                "fix or remove it."
             )
         column, value = re.search(r"CSV column #(\d+)", said), re.search(r"invalid value ('.*')", what)
         if column and value:

@@ -262,7 +262,7 @@ def _located(error: BaseException, path: str) -> DataError:
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", said):
         wanted, got = fields.groups()
         return DataError(
-            f"{where} has {got} field{'' if got == '1' else 's'} and the header {wanted}; mend or remove it."
+            f"{where} has {got} field{'' if got == '1' else 's'} and the header {wanted}; fix or remove it."
         )
     if value := re.search(r"invalid value ('.*')", said):
         return DataError(
@@ -270,4 +270,4 @@ def _located(error: BaseException, path: str) -> DataError:
         )
     if "UTF8" in said or isinstance(error, UnicodeDecodeError):
         return DataError(f"{where} holds bytes of another encoding; name it with --encoding (encoding= in Python).")
-    return DataError(f"{where} cannot be read ({said.rstrip('.')}); mend it, or save it again as CSV in UTF-8.")
+    return DataError(f"{where} cannot be read ({said.rstrip('.')}); fix it, or save it again as CSV in UTF-8.")

@@ -60,7 +60,7 @@ class Table(ABC):
     text_numbers = False
     # Whether rows are read as Arrow arrays of the types that the file has.
     as_spelled = False
-    # How `in_arrow` asks for rows: text as it is in Arrow, not as objects, and so many rows at once.
+    # How `in_arrow` asks for rows: text as it is in Arrow, not as objects, and the number of rows at once.
     texts_in_arrow = False
     batch_rows: int | None = None
 
@@ -118,7 +118,7 @@ class Table(ABC):
             raise DataError(f"The file {self._shown} ended at row {seen} of {stop}; it is cut short or was changed.")
 
     def in_arrow(self, batch_rows: int) -> Self:
-        """The same table read in batches of so many rows, text as Arrow arrays, coded where the file has it so."""
+        """Return the table read in batches of a given size, with text as Arrow arrays (coded if it is in the file)."""
         other = object.__new__(type(self))  # no copy: a pickled table leaves things behind
         other.__dict__.update(self.__dict__, texts_in_arrow=True, batch_rows=batch_rows, _first=self)
         return other

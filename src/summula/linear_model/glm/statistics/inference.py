@@ -111,7 +111,7 @@ def informed(fit: GlmFit, problem: GlmProblem, run: Run | None) -> GlmFit:
     size = problem.outputs * (fit.coef.shape[1] + int(problem.intercept))
     if size > WIDE:
         raise ParameterError(
-            f"summary() needs the inverse of a {size} x {size} matrix, which is not computed for so many columns; "
+            f"summary() needs the inverse of a {size} x {size} matrix, which is too large to compute; "
             "select fewer columns first."
         )
     if run is None:
