@@ -140,6 +140,46 @@ def _pay(
     return grown
 
 
+@internal_kernel
+def _learning_rate(rule: Rule, t: float, eta: float) -> float:
+    """The step size of step t; `eta` where it does not depend on t."""
+    if rule.schedule == 1:
+        return 1.0 / (rule.alpha * (rule.early + t - 1.0))
+    if rule.schedule == 2:
+        return rule.eta0 / t**rule.power
+    return eta
+
+
+@internal_kernel
+def _passive_aggressive(rule: Rule, value: float, slope: float, norm: float) -> float:
+    """A step that makes the loss of the row zero, or is as long as eta0 allows."""
+    if rule.schedule == 3:
+        step = min(rule.eta0, value / norm) if norm > 0.0 else 0.0
+    else:
+        step = value / (norm + 0.5 / rule.eta0)
+    return -np.sign(slope) * step
+
+
+@internal_kernel
+def _prefetch_later(data: Array, indices: Array | None, starts: Array | None, width: int, row: int) -> None:
+    """Request a row that comes later in the order."""
+    if indices is None:
+        _prefetch_row(data, row * width, (row + 1) * width)
+    else:
+        _prefetch_row(data, starts[row], starts[row + 1])
+        _prefetch_row(indices, starts[row], starts[row + 1])
+
+
+@internal_kernel
+def _fold_scale(scale: float, scales: float, v: Array, a: Array) -> float:
+    """Multiply v by its scale, which is 1 from then on, and bring (4) up to date; returns |v|^2."""
+    for k in range(len(a)):
+        a[k] += scales * v[k]
+    for k in range(len(v)):
+        v[k] *= scale
+    return _square(v)
+
+
 @kernel
 def add_squares(starts: Array, data: Array, out: Array) -> None:
     """out += |x|^2 of every CSR row."""
@@ -186,19 +226,11 @@ def descend(
     for at in range(0, n, rule.batch):
         size = min(rule.batch, n - at)
         part = 1.0 / size if size > 1 else 1.0
-        if rule.schedule == 1:
-            eta = 1.0 / (rule.alpha * (rule.early + t - 1.0))
-        elif rule.schedule == 2:
-            eta = rule.eta0 / t**rule.power
+        eta = _learning_rate(rule, t, eta)
         for r in range(size):
             i = order[at + r]
             if at + r + _AHEAD < n:
-                later = order[at + r + _AHEAD]
-                if indices is None:
-                    _prefetch_row(data, later * width, (later + 1) * width)
-                else:
-                    _prefetch_row(data, starts[later], starts[later + 1])
-                    _prefetch_row(indices, starts[later], starts[later + 1])
+                _prefetch_later(data, indices, starts, width, order[at + r + _AHEAD])
             if indices is None:
                 p = scale * _dot(data[i * width : (i + 1) * width], v) + b
             else:
@@ -216,14 +248,8 @@ def descend(
             value = loss_of_score(rule.loss, rule.bend, target, p) if rule.judged or rule.schedule >= 3 else 0.0
             losses += value
             if rule.schedule >= 3:
-                # Passive-aggressive steps: as far as it takes, and no farther than eta0 allows.
                 first, last = (i * width, (i + 1) * width) if indices is None else (starts[i], starts[i + 1])
-                norm = _square(data[first:last])
-                if rule.schedule == 3:
-                    step = min(rule.eta0, value / norm) if norm > 0.0 else 0.0
-                else:
-                    step = value / (norm + 0.5 / rule.eta0)
-                step *= -np.sign(slope)
+                step = _passive_aggressive(rule, value, slope, _square(data[first:last]))
             else:
                 step = -eta * min(max(slope, -_STEEPEST), _STEEPEST)
             steps[r] = share * step * part
@@ -234,12 +260,8 @@ def descend(
         if rule.l2 > 0.0:
             scale *= max(0.0, 1.0 - eta * rule.l2)
             if scale < _SMALLEST_SCALE:
-                for k in range(len(a)):
-                    a[k] += scales * v[k]
-                scales = 0.0
-                for k in range(len(v)):
-                    v[k] *= scale
-                square, scale = _square(v), 1.0
+                square = _fold_scale(scale, scales, v, a)
+                scale, scales = 1.0, 0.0
         for r in range(size):
             if steps[r] == 0.0:
                 continue

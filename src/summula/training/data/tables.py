@@ -88,7 +88,7 @@ def free_memory() -> float:
 
 
 def open_table(data: Any, remark: Callable[[str], None], reading: Reading = _AS_FOUND) -> Scan:
-    """The rows of files, a pattern, a folder, standard input or a database; unusual properties are reported as remarks."""
+    """The rows of files, a pattern, a folder, standard input or a database; unusual properties are remarked on."""
     table = scan(data, **reading._asdict())
     for text in table.remarks:
         remark(text)
