@@ -141,7 +141,7 @@ def _pay(
 
 
 @internal_kernel
-def _learning_rate(rule: Rule, t: float, eta: float) -> float:
+def _learning_rate(rule: Rule, t: float, eta: float) -> Any:
     """The step size of step t; `eta` where it does not depend on t."""
     if rule.schedule == 1:
         return 1.0 / (rule.alpha * (rule.early + t - 1.0))
@@ -151,7 +151,7 @@ def _learning_rate(rule: Rule, t: float, eta: float) -> float:
 
 
 @internal_kernel
-def _passive_aggressive(rule: Rule, value: float, slope: float, norm: float) -> float:
+def _passive_aggressive(rule: Rule, value: float, slope: float, norm: float) -> Any:
     """A step that makes the loss of the row zero, or is as long as eta0 allows."""
     if rule.schedule == 3:
         step = min(rule.eta0, value / norm) if norm > 0.0 else 0.0
@@ -161,7 +161,7 @@ def _passive_aggressive(rule: Rule, value: float, slope: float, norm: float) -> 
 
 
 @internal_kernel
-def _prefetch_later(data: Array, indices: Array | None, starts: Array | None, width: int, row: int) -> None:
+def _prefetch_later(data: Array, indices: Any, starts: Any, width: int, row: int) -> None:
     """Request a row that comes later in the order."""
     if indices is None:
         _prefetch_row(data, row * width, (row + 1) * width)
@@ -171,7 +171,7 @@ def _prefetch_later(data: Array, indices: Array | None, starts: Array | None, wi
 
 
 @internal_kernel
-def _fold_scale(scale: float, scales: float, v: Array, a: Array) -> float:
+def _fold_scale(scale: float, scales: float, v: Array, a: Array) -> Any:
     """Multiply v by its scale, which is 1 from then on, and bring (4) up to date; returns |v|^2."""
     for k in range(len(a)):
         a[k] += scales * v[k]
