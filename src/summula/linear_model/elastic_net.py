@@ -19,16 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.sources import Source
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    none,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema

@@ -27,16 +27,7 @@ from sklearn.callback import with_callbacks
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    none,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -44,13 +35,7 @@ from summula.core.numerics.statistics import Gram
 from summula.linear_model.cross_validation.folds import batches_of, combined, grams_of, most_groups
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
-from summula.linear_model.l1.problem import (
-    Centred,
-    columns_of,
-    gram_quadratic,
-    quadratics_of,
-    use_gram,
-)
+from summula.linear_model.l1.problem import Centred, columns_of, gram_quadratic, quadratics_of, use_gram
 from summula.linear_model.least_squares.problem import solving
 from summula.linear_model.ridge_cv import CV
 from summula.optimize.solvers.l1_path import l1_path

@@ -16,16 +16,7 @@ from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.classifier import weights_of_labels
-from summula.core.estimator.parameters import (
-    Allowed,
-    boolean,
-    integer,
-    mapping,
-    none,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.linear_model.base.factor_columns import FactorTerms

@@ -21,16 +21,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    none,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import values_in_memory
 from summula.core.model_files import schema

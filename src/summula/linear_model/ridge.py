@@ -8,16 +8,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 
 from summula.core.errors import ParameterError
-from summula.core.estimator.parameters import (
-    Allowed,
-    array_like,
-    boolean,
-    integer,
-    none,
-    one_of,
-    random_state,
-    real,
-)
+from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.model_files import schema
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
 from summula.linear_model.least_squares.problem import Fit, Problem

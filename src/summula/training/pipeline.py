@@ -37,13 +37,7 @@ from summula.stats.bounds import check_delta
 from summula.training.comparison.candidates import Candidate, candidates_for
 from summula.training.comparison.leaderboard import Leaderboard
 from summula.training.comparison.linear_fits import LinearFit, linear_fit
-from summula.training.comparison.metrics import (
-    Judge,
-    Judgement,
-    judged_on_holdout,
-    metric_for,
-    risk_of,
-)
+from summula.training.comparison.metrics import Judge, Judgement, judged_on_holdout, metric_for, risk_of
 from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
 from summula.training.data.costs import costs_of
 from summula.training.data.file_rows import FileRows

@@ -9,14 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.factors import Factors, FactorSource, numbers_for_categories
-from summula.core.data.frames import (
-    column_numbers,
-    frame_columns,
-    frame_library,
-    is_frame,
-    opened,
-    pop_columns,
-)
+from summula.core.data.frames import column_numbers, frame_columns, frame_library, is_frame, opened, pop_columns
 from summula.core.data.labels import Labels
 from summula.core.data.numbers import (
     FOR_LABELS,

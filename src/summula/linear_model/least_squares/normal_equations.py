@@ -11,14 +11,7 @@ from scipy import linalg
 
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.least_squares.orthogonal import solve_factor
-from summula.linear_model.least_squares.problem import (
-    Fit,
-    Problem,
-    centred_slope,
-    hidden,
-    quadratic_gap,
-    residual_pass,
-)
+from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, hidden, quadratic_gap, residual_pass
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:
