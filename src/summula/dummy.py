@@ -17,7 +17,7 @@ from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.errors import ParameterError, RowError
-from summula.core.estimator.classifier import ProbabilisticClassifier
+from summula.core.estimator.classifier import ShareClassifier
 from summula.core.estimator.parameters import Parameters, none, one_of, real
 from summula.core.estimator.regressor import Regressor, check_one_target
 from summula.core.estimator.rows import RowFunction
@@ -169,7 +169,7 @@ class DummyRegressor(Regressor):
     classes_=schema.Labels("n_classes"),
     class_prior_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
 )
-class DummyClassifier(ProbabilisticClassifier):
+class DummyClassifier(ShareClassifier):
     """Predict the most frequent class, as a baseline for other classifiers.
 
     Parameters
@@ -235,15 +235,6 @@ class DummyClassifier(ProbabilisticClassifier):
         tags.classifier_tags.poor_score = tags.input_tags.allow_nan = True
         return tags
 
-    @staticmethod
-    def _probabilities(scores: Array) -> Array:
-        return scores
-
-    @staticmethod
-    def _log_probabilities(scores: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(scores))
-
 
 @schema.saved("cli.BaselineRegressor", n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
 class BaselineRegressor(Regressor):
@@ -268,7 +259,7 @@ class BaselineRegressor(Regressor):
     classes_=schema.Labels("n_classes"),
     shares_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
 )
-class BaselineClassifier(ProbabilisticClassifier):
+class BaselineClassifier(ShareClassifier):
     """Predict the most frequent class; kept to load files of earlier versions."""
 
     @with_callbacks
@@ -281,12 +272,3 @@ class BaselineClassifier(ProbabilisticClassifier):
 
     def _score_function(self) -> RowFunction:
         return partial(_repeated, self.shares_[None, :])
-
-    @staticmethod
-    def _probabilities(scores: Array) -> Array:
-        return scores
-
-    @staticmethod
-    def _log_probabilities(scores: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(scores))

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from summula import em
 from summula.core.data.chunks import Chunk
@@ -321,23 +320,3 @@ class FactorAnalysis(LatentVariables):
 
     def _log_density(self, chunk: Chunk) -> Array:
         return self._gaussian().log_density(aligned(chunk.block(np.float64) - self.mean_))
-
-    def get_covariance(self) -> Array:
-        """The covariance matrix L'L + Psi of the model.
-
-        Returns
-        -------
-        ndarray of shape (n_features, n_features)
-        """
-        check_is_fitted(self)
-        return self._gaussian().covariance().astype(self._dtype)
-
-    def get_precision(self) -> Array:
-        """The inverse of the covariance matrix of the model.
-
-        Returns
-        -------
-        ndarray of shape (n_features, n_features)
-        """
-        check_is_fitted(self)
-        return self._gaussian().precision().astype(self._dtype)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.layout.blocks import product
 from summula.core.estimator.additive import AdditiveEstimator
@@ -75,10 +76,14 @@ class Gaussian(NamedTuple):
 
 
 class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, LogDensityScores, AdditiveEstimator):
-    """A transformer to hidden variables that is also a density. An author writes `_log_density` of a chunk."""
+    """A transformer to hidden variables that is also a density.
+
+    Subclasses implement `_gaussian`, and `_log_density` for a chunk.
+    """
 
     _needs_y = False
     components_: Array
+    _dtype: Any
 
     @property
     def _n_features_out(self) -> int:
@@ -86,6 +91,30 @@ class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, LogDensitySc
 
     def _n_outputs(self) -> int:
         return len(self.components_)
+
+    def _gaussian(self) -> Gaussian:
+        """Return the distribution (1) of the fitted model."""
+        raise NotImplementedError
+
+    def get_covariance(self) -> Array:
+        """Compute the covariance matrix L'L + Psi of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return self._gaussian().covariance().astype(self._dtype)
+
+    def get_precision(self) -> Array:
+        """Compute the inverse of the covariance matrix of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return self._gaussian().precision().astype(self._dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -380,26 +380,6 @@ class PCA(LatentVariables):
             return missing.log_density(rows, self._latent())
         return self._gaussian().log_density(aligned(rows - self.mean_))
 
-    def get_covariance(self) -> Array:
-        """The covariance matrix of the model (3).
-
-        Returns
-        -------
-        ndarray of shape (n_features, n_features)
-        """
-        check_is_fitted(self)
-        return self._gaussian().covariance().astype(self._dtype)
-
-    def get_precision(self) -> Array:
-        """The inverse of the covariance matrix of the model (3).
-
-        Returns
-        -------
-        ndarray of shape (n_features, n_features)
-        """
-        check_is_fitted(self)
-        return self._gaussian().precision().astype(self._dtype)
-
 
 def _deviations(variance: Array) -> Array:
     """Standard deviations to divide by: those of components without variance as small as can be."""

@@ -19,6 +19,7 @@ from summula.core.data.chunks import Chunk, SparseRows
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.classifier import check_same_classes
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.regressor import check_one_target
@@ -192,11 +193,8 @@ class GradientBoosting(RowwiseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, monitor: Any) -> Any:
         warm, before = self._goes_on, getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
-            if warm and before is not None and not np.array_equal(before, self.classes_):
-                raise DataError(
-                    f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
-                    "warm_start=True goes on from; give the same classes, or set warm_start=False."
-                )
+            if warm and before is not None:
+                check_same_classes(before, self.classes_)
             check_one_target(run, y)
             if warm and self.n_estimators < self.n_estimators_:
                 raise ParameterError(

@@ -17,6 +17,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.classifier import check_same_classes
 from summula.core.estimator.parameters import (
     Allowed,
     array_like,
@@ -214,11 +215,8 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         warm = self._goes_on
         before = getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
-            if warm and before is not None and not np.array_equal(before, self.classes_):
-                raise DataError(
-                    f"The target y has the classes {self.classes_.tolist()}, but had {before.tolist()} in the previous "
-                    "fit, which warm_start=True continues; pass the same classes, or set warm_start=False."
-                )
+            if warm and before is not None:
+                check_same_classes(before, self.classes_)
             check_one_target(run, y)
             validation = (X_val, y_val, sample_weight_val) if given else None
             self._boost(run, validation, warm=warm)

@@ -138,10 +138,9 @@ def gram(kernel: Kernel, A: Rows, B: Rows | None = None) -> Array:
     return out
 
 
-@schema.saved(left=schema.Object(Kernel), right=schema.Object(Kernel))
 @dataclass(frozen=True)
-class KernelSum(Kernel):
-    """k1 + k2, equation (1)."""
+class _KernelPair(Kernel):
+    """A kernel made of two."""
 
     left: Kernel
     right: Kernel
@@ -149,6 +148,12 @@ class KernelSum(Kernel):
     @property
     def translation_invariant(self) -> bool:
         return self.left.translation_invariant and self.right.translation_invariant
+
+
+@schema.saved(left=schema.Object(Kernel), right=schema.Object(Kernel))
+@dataclass(frozen=True)
+class KernelSum(_KernelPair):
+    """k1 + k2, equation (1)."""
 
     def evaluate(self, A: Rows, B: Rows) -> Array:
         return np.asarray(self.left.evaluate(A, B) + self.right.evaluate(A, B))
@@ -163,15 +168,8 @@ class KernelSum(Kernel):
 
 @schema.saved(left=schema.Object(Kernel), right=schema.Object(Kernel))
 @dataclass(frozen=True)
-class KernelProduct(Kernel):
+class KernelProduct(_KernelPair):
     """k1 k2, equation (2)."""
-
-    left: Kernel
-    right: Kernel
-
-    @property
-    def translation_invariant(self) -> bool:
-        return self.left.translation_invariant and self.right.translation_invariant
 
     def evaluate(self, A: Rows, B: Rows) -> Array:
         return np.asarray(self.left.evaluate(A, B) * self.right.evaluate(A, B))

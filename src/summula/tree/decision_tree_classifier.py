@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.estimator.classifier import ProbabilisticClassifier, weights_of_labels
+from summula.core.estimator.classifier import ShareClassifier, row_weights
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.model_files import schema
 from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree
@@ -29,7 +28,7 @@ def _values_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
 
 
 @schema.saved(_values_are_shares, classes_=schema.Labels("n_classes"))
-class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
+class DecisionTreeClassifier(DecisionTree, ShareClassifier):
     """Classification tree: every value of a column is a possible threshold.
 
     The tree is the one of scikit-learn, but for splits of equal gain.
@@ -174,24 +173,4 @@ class DecisionTreeClassifier(DecisionTree, ProbabilisticClassifier):
         return len(self.classes_)
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
-        if self.class_weight is None:
-            return weight
-        codes = y.astype(np.intp)
-        if isinstance(self.class_weight, str):
-            by_row = np.asarray(compute_sample_weight("balanced", codes))
-        else:
-            by_row = weights_of_labels(self.class_weight, self.classes_)[codes]
-        return by_row if weight is None else weight * by_row
-
-    @staticmethod
-    def _winners(scores: Array) -> Array:
-        return np.asarray(scores.argmax(axis=1))
-
-    @staticmethod
-    def _probabilities(scores: Array) -> Array:
-        return scores
-
-    @staticmethod
-    def _log_probabilities(scores: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(scores))
+        return row_weights(self.class_weight, self.classes_, y.astype(np.intp), weight)

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
-from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree, leaf_values
+from summula.tree.growing.limits import check_regression_targets
 from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["DecisionTreeRegressor"]
@@ -159,11 +159,7 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
         return self._fit(X, y, sample_weight)
 
     def _check_targets(self, y: Array) -> None:
-        if self.criterion == "poisson" and ((y < 0).any() or not y.any()):
-            raise DataError(
-                "Some value(s) of y are negative which is not allowed for Poisson regression, or all are 0; use "
-                "criterion='squared_error'."
-            )
+        check_regression_targets(y, self.criterion)
 
     def _row_function(self) -> RowFunction:
         return functools.partial(_means, self._nodes, self._bins, self._values)

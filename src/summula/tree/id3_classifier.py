@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.errors import DataError
-from summula.core.estimator.classifier import ProbabilisticClassifier
+from summula.core.estimator.classifier import ShareClassifier
 from summula.core.estimator.parameters import Allowed, integer, none, real
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap, learn_bins
@@ -65,7 +65,7 @@ def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
     _shares=schema.Array("float64", "n_nodes", "n_classes", row_major=True),
     _rows=schema.Array("int64", "n_nodes", low=0),
 )
-class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
+class ID3Classifier(CategoricalColumns, ShareClassifier):
     """Classification tree over discrete columns, with a branch for each value (ID3).
 
     Parameters
@@ -198,19 +198,6 @@ class ID3Classifier(CategoricalColumns, ProbabilisticClassifier):
     def _score_function(self) -> Any:
         nodes = (self._feature, self._first_child, self._asks_missing, self._shares)
         return functools.partial(_shares_of, self._bins, *nodes)
-
-    @staticmethod
-    def _winners(scores: Array) -> Array:
-        return np.asarray(scores.argmax(axis=1))
-
-    @staticmethod
-    def _probabilities(scores: Array) -> Array:
-        return scores
-
-    @staticmethod
-    def _log_probabilities(scores: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(scores))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

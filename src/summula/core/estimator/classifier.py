@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import unique_labels
 
 from summula.core.data.chunks import Chunk
@@ -33,8 +34,11 @@ __all__ = [
     "GenerativeClassifier",
     "ProbabilisticClassifier",
     "ScoreClassifier",
+    "ShareClassifier",
+    "check_same_classes",
     "class_priors",
     "classes_of_parts",
+    "row_weights",
     "weights_of_labels",
 ]
 
@@ -193,6 +197,23 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         return np.asarray(special.log_softmax(scores, axis=1))
 
 
+class ShareClassifier(ProbabilisticClassifier):
+    """Base class of classifiers whose scores are the probabilities, one per class (shares of rows, for example)."""
+
+    @staticmethod
+    def _winners(scores: Array) -> Array:
+        return np.asarray(scores.argmax(axis=1))
+
+    @staticmethod
+    def _probabilities(scores: Array) -> Array:
+        return scores
+
+    @staticmethod
+    def _log_probabilities(scores: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(scores))
+
+
 class GenerativeClassifier(ProbabilisticClassifier):
     """Base class of classifiers that model each class: P(class k | x) = P(x, k) / sum_j P(x, j)."""
 
@@ -262,6 +283,15 @@ def classes_of_parts(model: Any, classes: Any, *, least: int = 2) -> Array:
     return np.asarray(model.classes_)
 
 
+def check_same_classes(before: Array, now: Array) -> None:
+    """Raise DataError if a warm start is given other classes than the previous fit."""
+    if not np.array_equal(before, now):
+        raise DataError(
+            f"The target y has the classes {now.tolist()}, but had {before.tolist()} in the previous fit, which "
+            "warm_start=True continues; pass the same classes, or set warm_start=False."
+        )
+
+
 def class_priors(model: Any, weights: Array) -> Array:
     """Return the prior probability of each class: the parameter `priors`, or the class frequencies in the data."""
     if model.priors is None:
@@ -275,6 +305,17 @@ def class_priors(model: Any, weights: Array) -> Array:
         if fault:
             raise ParameterError(f"{words}: got priors={model.priors!r} for the classes {model.classes_.tolist()}.")
     return priors
+
+
+def row_weights(class_weight: Any, classes: Array, codes: Array, weight: Array | None) -> Array | None:
+    """Return the weights of rows multiplied by those of their classes: "balanced", by label, or None."""
+    if class_weight is None:
+        return weight
+    if isinstance(class_weight, str):
+        by_row = np.asarray(compute_sample_weight("balanced", codes))
+    else:
+        by_row = weights_of_labels(class_weight, classes)[codes]
+    return by_row if weight is None else weight * by_row
 
 
 def weights_of_labels(class_weight: Mapping[Any, float], classes: Array, *, all_known: bool = True) -> Array:

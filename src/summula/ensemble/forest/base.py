@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.data.sources import Source
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator.classifier import check_same_classes
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
@@ -130,11 +131,8 @@ class Forest(CategoricalColumns, RowwiseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         warm, before = self._goes_on, getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
-            if warm and before is not None and not np.array_equal(before, self.classes_):
-                raise DataError(
-                    f"The target y has the classes {self.classes_.tolist()}, and had {before.tolist()} in the fit that "
-                    "warm_start=True goes on from; give the same classes, or set warm_start=False."
-                )
+            if warm and before is not None:
+                check_same_classes(before, self.classes_)
             check_one_target(run, y)
             self._check_together(run.source)
             self._grow_forest(run, warm=warm)

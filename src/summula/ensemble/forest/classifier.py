@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
-from sklearn.utils.class_weight import compute_sample_weight
 
 from summula.core.errors import warn
-from summula.core.estimator.classifier import ProbabilisticClassifier, weights_of_labels
+from summula.core.estimator.classifier import ShareClassifier, row_weights
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.model_files import schema
 from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest
@@ -36,7 +35,7 @@ def _leaves_have_weights(model: Any, sizes: schema.Sizes) -> str | None:
     classes_=schema.Labels("n_classes"),
     oob_decision_function_=schema.Maybe(schema.Array("float64", "n_samples", "n_classes")),
 )
-class ForestClassifier(Forest, ProbabilisticClassifier):
+class ForestClassifier(Forest, ShareClassifier):
     """The mean of the class shares of trees."""
 
     _fewest_classes = 1
@@ -65,14 +64,9 @@ class ForestClassifier(Forest, ProbabilisticClassifier):
                 "warm_start=True goes on with when these change; give the weights as a dict.",
                 UserWarning,
             )
-        codes = y.astype(np.intp)
         if self.class_weight == "balanced_subsample" and self.bootstrap:
             return weight  # by tree
-        if isinstance(self.class_weight, str):
-            by_row = np.asarray(compute_sample_weight("balanced", codes))
-        else:
-            by_row = weights_of_labels(self.class_weight, self.classes_)[codes]
-        return by_row if weight is None else weight * by_row
+        return row_weights(self.class_weight, self.classes_, y.astype(np.intp), weight)
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
         self.oob_decision_function_ = means
@@ -85,16 +79,3 @@ class ForestClassifier(Forest, ProbabilisticClassifier):
 
     def _view_of(self, tree: int) -> Any:
         return self._as_tree(DecisionTreeClassifier, tree, classes_=np.arange(len(self.classes_), dtype=np.float64))
-
-    @staticmethod
-    def _winners(scores: Array) -> Array:
-        return np.asarray(scores.argmax(axis=1))
-
-    @staticmethod
-    def _probabilities(scores: Array) -> Array:
-        return scores
-
-    @staticmethod
-    def _log_probabilities(scores: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(scores))

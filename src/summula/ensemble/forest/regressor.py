@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import r2_score
 
 from summula.core.data.chunks import Chunk
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
@@ -22,6 +22,7 @@ from summula.stats.bounds import Bounds
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
+from summula.tree.growing.limits import check_regression_targets
 
 __all__ = ["ForestRegressor"]
 
@@ -51,11 +52,7 @@ class ForestRegressor(Forest, Regressor):
     oob_prediction_: Array
 
     def _check_targets(self, y: Array) -> None:
-        if self.criterion == "poisson" and ((y < 0).any() or not y.any()):
-            raise DataError(
-                "Some value(s) of y are negative which is not allowed for Poisson regression, or all are 0; use "
-                "criterion='squared_error'."
-            )
+        check_regression_targets(y, self.criterion)
 
     def _row_function(self) -> RowFunction:
         return functools.partial(means, self._trees, self._bins)

@@ -17,6 +17,7 @@ from summula.tree.binned.records import MISSING
 from summula.tree.binned.scan_kernels import find_split, score_sides
 from summula.tree.exact.records import ENTROPY
 from summula.tree.growing.node_sums import add_row, impurity
+from summula.tree.growing.open_nodes import next_open
 
 __all__ = ["grow"]
 
@@ -136,21 +137,6 @@ def _divide(table: Any, tree: Any, number: int, child: int, nodes: Any, flags: A
 
 
 @internal_kernel
-def _next_open(nodes: Any, open_nodes: Any, parameters: Any) -> int:
-    """Take the node to split next off the list: the last one, or that of the largest improvement."""
-    at = parameters.n_open - 1
-    if parameters.best_first:
-        for k in range(parameters.n_open):
-            ahead = nodes[open_nodes[k]].improvement - nodes[open_nodes[at]].improvement
-            if ahead > 0.0 or (ahead == 0.0 and open_nodes[k] < open_nodes[at]):
-                at = k
-    number = open_nodes[at]
-    parameters.n_open -= 1
-    open_nodes[at] = open_nodes[parameters.n_open]
-    return number  # type: ignore[no-any-return]
-
-
-@internal_kernel
 def _plant(table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any) -> None:
     """Make the root."""
     parameters, root = state[0], nodes[0]
@@ -177,7 +163,7 @@ def grow(
     while parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves:
         if budget <= 0:
             return False
-        number, child = _next_open(nodes, open_nodes, parameters), parameters.n_nodes
+        number, child = next_open(nodes, open_nodes, parameters), parameters.n_nodes
         budget -= (nodes[number].stop - nodes[number].start) * (parameters.max_features + 1)
         _divide(table, tree, number, child, nodes, flags, scratch)
         parameters.n_nodes += 2

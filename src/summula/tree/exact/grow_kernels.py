@@ -16,6 +16,7 @@ from summula.core.engine.random_kernels import random_bits
 from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, SQUARED, example_inputs
 from summula.tree.exact.scan_kernels import find_threshold
 from summula.tree.growing.node_sums import add_row, impurity
+from summula.tree.growing.open_nodes import next_open
 
 __all__ = ["find_categories", "grow", "keep_rows"]
 
@@ -255,21 +256,6 @@ def _start_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any) 
 
 
 @internal_kernel
-def _next_open(nodes: Any, open_nodes: Any, parameters: Any) -> int:
-    """Take the node to split next off the list: the last one, or that of the largest improvement."""
-    at = parameters.n_open - 1
-    if parameters.best_first:
-        for k in range(parameters.n_open):
-            ahead = nodes[open_nodes[k]].improvement - nodes[open_nodes[at]].improvement
-            if ahead > 0.0 or (ahead == 0.0 and open_nodes[k] < open_nodes[at]):
-                at = k
-    number = open_nodes[at]
-    parameters.n_open -= 1
-    open_nodes[at] = open_nodes[parameters.n_open]
-    return number  # type: ignore[no-any-return]
-
-
-@internal_kernel
 def _bound_children(data: Any, node: Any, left: Any, right: Any, sums: Any, parameters: Any) -> None:
     """Set the bounds of two new nodes: on a monotone column the middle of their values separates them."""
     left.lower, left.upper, right.lower, right.upper = node.lower, node.upper, node.lower, node.upper
@@ -312,7 +298,7 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
     while parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves:
         if budget <= 0:
             return False
-        number, child = _next_open(nodes, open_nodes, parameters), parameters.n_nodes
+        number, child = next_open(nodes, open_nodes, parameters), parameters.n_nodes
         node = nodes[number]
         budget -= (node.stop - node.start) * len(data.orders)
         n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)

@@ -2,5 +2,5 @@
 
 Reading order: `nodes`, `records` and `limits` (the tree, and what limits it), `node_sums` (impurities), `criterion`,
 `histogram_kernels`, `split_kernels` (the best split of a node), `partition_kernels`, `growing_kernels` (the whole
-tree), `leaf_values` with `leaf_kernels`, `grower` (from Python).
+tree), `open_nodes`, `leaf_values` with `leaf_kernels`, `grower` (from Python).
 """

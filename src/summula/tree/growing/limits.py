@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.errors import ParameterError
+from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, integer, mapping, none, one_of, random_state, real
 from summula.tree.exact.grower import ExactParameters
 
-__all__ = ["LIMITS", "number_of_features", "tree_limits"]
+__all__ = ["LIMITS", "check_regression_targets", "number_of_features", "tree_limits"]
 
 _share = Allowed(
     lambda v: isinstance(v, float | np.floating) and bool(0.0 < v <= 1.0), "a float in the range (0.0, 1.0]"
@@ -65,3 +65,12 @@ def tree_limits(model: Any, n: int, d: int, weight: float, key: int, *, random_t
         random_threshold=random_threshold,
         key=key,
     )
+
+
+def check_regression_targets(y: Any, criterion: str) -> None:
+    """Raise DataError for targets that the Poisson criterion is not defined for."""
+    if criterion == "poisson" and ((y < 0).any() or not y.any()):
+        raise DataError(
+            "Some value(s) of y are negative which is not allowed for Poisson regression, or all are 0; use "
+            "criterion='squared_error'."
+        )
