@@ -28,7 +28,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +74,7 @@ _NOISE = {"float64": 1e-13, "float32": 1e-7}
 
 
 def _gap(objective: Objective, at: Point) -> float:
-    """About the bound (4) of `glm/bounds/dual.py`, from the sums at hand."""
+    """Approximate the bound (4) of `glm/bounds/dual.py` from the sums at the point."""
     problem, (sums, _) = objective.problem, objective.state.last()
     moving = np.zeros(len(at.x))
     moving[objective.free] = 1.0
@@ -92,7 +92,7 @@ def _gap(objective: Objective, at: Point) -> float:
 
 @dataclass
 class Goal:
-    """When to stop: the gap as a share of P, the most steps, and who is told of each."""
+    """Stopping criteria: the gap relative to P, the maximum number of steps, and a callback for each step."""
 
     tolerance: float
     max_steps: int
@@ -103,75 +103,100 @@ class Goal:
 
 
 def descend(objective: Objective, x: Array, goal: Goal) -> Solution:
-    """Steps (2) from x until the gap is small enough."""
+    """Take steps (2) from x until the gap is small enough."""
     at = evaluated(objective, x, 2)
     if not np.isfinite(at.value):
         return Solution(x, np.inf, np.inf, "unbounded", False, goal.steps)
     assert at.here.hessian is not None
-    model, fresh, best, status = QuadraticModel(objective, at.here.hessian), True, np.inf, "max_iter"
-    convex = objective.problem.loss.convex
-    trace = []
-    while True:
-        sums, _ = objective.state.last()
-        gap = _gap(objective, at)
+    descent = _Descent(objective, goal, at, QuadraticModel(objective, at.here.hessian))
+    while (status := descent.advance()) is None:
+        pass
+    at, trace = descent.at, tuple(descent.trace)
+    return Solution(at.x, at.value, trace[-1], status, status == "converged", goal.steps, trace)
+
+
+@dataclass
+class _Descent:
+    """State of the proximal Newton iteration.
+
+    `model` is the quadratic (2) with the Hessian at `at` if it is `fresh`, else at an earlier point; `best` is the
+    smallest gap so far.
+    """
+
+    objective: Objective
+    goal: Goal
+    at: Point
+    model: QuadraticModel
+    fresh: bool = True
+    best: float = np.inf
+    trace: list[float] = field(default_factory=list)
+
+    def advance(self) -> str | None:
+        """Take one step, or recompute the Hessian; return the status if this was the last iteration."""
+        objective, goal, at = self.objective, self.goal, self.at
+        weight = objective.state.last()[0].weight
         enough = max(goal.tolerance, goal.least) * abs(at.value)
-        noise = goal.noise * (abs(at.value) + 1e-2 * sums.weight)  # (a row of no loss has rounding too)
-        last = goal.steps >= goal.max_steps
-        step, promise, left = np.zeros(0), 0.0, gap
-        if not convex or not (gap <= enough or last):
-            step = model.step(at, sums.value, _SHARE)
-            promise = promise_of(objective, at, step)
-            left = gap if convex else promise
-        trace.append(left)
+        noise = goal.noise * (abs(at.value) + 1e-2 * weight)  # (a row without loss has rounding errors, too)
+        step, promise, left = self._proposed(enough)
+        self.trace.append(left)
         if goal.told is not None and goal.told(objective, at, left):
-            status = "stopped"
-            break
+            return "stopped"
         if left <= enough:
-            status = "converged"
-            break
-        if last:
-            break
-        if promise <= 10 * noise:  # differences of P are rounding from here on: the gap tells
-            there = evaluated(objective, at.x + step, 1) if convex else at
-            if convex and _gap(objective, there) < left / 2:
-                at, fresh, best = there, False, left
-            elif fresh:
-                status = "converged" if left <= 1e-9 * abs(at.value) else "stalled"
-                break
-            else:
-                at, model, fresh = _renewed(objective, at)
-            continue
-        slow, best = left > best / 10, min(best, left)
-        more = promise > _CHORD * abs(at.value) or (slow and fresh)
+            return "converged"
+        if goal.steps >= goal.max_steps:
+            return "max_iter"
+        if promise <= 10 * noise:
+            return self._polish(step, left)
+        slow, self.best = left > self.best / 10, min(self.best, left)
+        if slow and not self.fresh:
+            return self._renew()
+        more = promise > _CHORD * abs(at.value) or slow
         order = 2 if more and goal.steps + 1 < goal.max_steps else 1  # (the last step needs no Hessian after it)
-        if slow and not fresh:
-            at, model, fresh = _renewed(objective, at)
-            continue
         found = _backtracked(objective, at, step, promise, order, noise)
         if found is None:
-            if fresh:
-                status = "converged" if left <= 1e-9 * abs(at.value) else "stalled"
-                break
-            at, model, fresh = _renewed(objective, at)
-            continue
+            return self._give_up(left)
         goal.steps += 1
-        at, fresh = found, found.here.hessian is not None
+        self.at, self.fresh = found, found.here.hessian is not None
         if found.here.hessian is not None:
-            model = QuadraticModel(objective, found.here.hessian)
-    return Solution(at.x, at.value, trace[-1], status, status == "converged", goal.steps, tuple(trace))
+            self.model = QuadraticModel(objective, found.here.hessian)
+        return None
 
+    def _proposed(self, enough: float) -> tuple[Array, float, float]:
+        """Return the step to the minimiser of (2), the decrease it promises, and what is left to gain."""
+        objective, gap = self.objective, _gap(self.objective, self.at)
+        convex = objective.problem.loss.convex
+        if convex and (gap <= enough or self.goal.steps >= self.goal.max_steps):
+            return np.zeros(0), 0.0, gap
+        step = self.model.step(self.at, objective.state.last()[0].value, _SHARE)
+        promise = promise_of(objective, self.at, step)
+        return step, promise, gap if convex else promise
 
-def _renewed(objective: Objective, at: Point) -> tuple[Point, QuadraticModel, bool]:
-    """The same point with its own Hessian."""
-    at = evaluated(objective, at.x, 2)
-    assert at.here.hessian is not None
-    return at, QuadraticModel(objective, at.here.hessian), True
+    def _polish(self, step: Array, left: float) -> str | None:
+        """Take a step that changes P by rounding only if it halves the gap."""
+        if self.objective.problem.loss.convex:
+            there = evaluated(self.objective, self.at.x + step, 1)
+            if _gap(self.objective, there) < left / 2:
+                self.at, self.fresh, self.best = there, False, left
+                return None
+        return self._give_up(left)
+
+    def _give_up(self, left: float) -> str | None:
+        """Recompute an old Hessian; with a fresh one, no step can help."""
+        if not self.fresh:
+            return self._renew()
+        return "converged" if left <= 1e-9 * abs(self.at.value) else "stalled"
+
+    def _renew(self) -> None:
+        """Compute the Hessian at the point."""
+        self.at, self.fresh = evaluated(self.objective, self.at.x, 2), True
+        assert self.at.here.hessian is not None
+        self.model = QuadraticModel(self.objective, self.at.here.hessian)
 
 
 def _backtracked(
     objective: Objective, at: Point, step: Array, promise: float, order: int, noise: float
 ) -> Point | None:
-    """Rule (3); None when no step helps."""
+    """Backtrack by rule (3); None if no step helps."""
     t = 1.0
     for _ in range(_HALVINGS):
         there = evaluated(objective, at.x + t * step, order)
@@ -212,7 +237,7 @@ def _on(full: Objective, columns: Columns, moving: NDArray[np.bool_]) -> Objecti
 
 
 def _by_columns(full: Objective, x: Array, goal: Goal) -> Solution:
-    """Solve on working sets until no column outside has anything to give."""
+    """Solve on working sets until no column outside violates its optimality condition."""
     problem, d = full.problem, full.p - full.first
     K, steps, best = problem.outputs, goal.max_steps, np.inf
     columns = np.zeros(0, np.intp)
@@ -321,13 +346,13 @@ def solve_l1(
 
 
 def at_once(run: Run, problem: GlmProblem) -> bool:
-    """Whether all columns are worked on at once."""
+    """Whether all columns are in one working set."""
     parameters = problem.outputs * (int(problem.intercept) + run.source.n_features)
     return parameters <= (_WHOLE_STREAM if run.source.streams else _WHOLE)
 
 
 def _started(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
-    """A point near the answer from the leading rows, where they can tell; else no slopes."""
+    """Return a starting point fitted to the leading rows if they are representative, else zero slopes."""
     parameters = problem.outputs * (int(problem.intercept) + run.source.n_features)
     fewer = rows // _LEVEL
     guess = _constant(run, problem, origin, rows)
@@ -357,7 +382,7 @@ def _constant(run: Run, problem: GlmProblem, origin: Array, rows: int) -> Array:
 
 
 def _stopped(objective: Objective, at: Point, gap: float) -> GlmFit:
-    """The fit at a point where the solver did not end by itself."""
+    """Return the fit at a point where the solver was stopped."""
     sums, _ = objective.state.last()
     solution = Solution(at.x, at.value, gap, "stopped", False, 0)
     point = returned(objective, at.x, at.value, gap, exact=False)
