@@ -66,7 +66,7 @@ def main(words: list[str]) -> int:
         whole = run_tests(source, chosen)
         if whole.returncode:
             print(whole.stdout[-3_000:], whole.stderr[-3_000:])
-            raise SystemExit("The tests fail without any mutation: mend that first.")
+            raise SystemExit("The tests fail without any mutation: fix that first.")
         survivors = 0
         for mutation in chosen:
             begin = time.perf_counter()
