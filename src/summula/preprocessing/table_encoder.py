@@ -28,7 +28,7 @@ from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, b
 from summula.preprocessing.table_encoder_plans import ColumnPlan, encode_numbers, plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
-__all__ = ["TableEncoder", "column_sums", "merged", "weight_of"]
+__all__ = ["TableEncoder", "apply_encoded", "column_sums", "encoded_blocks", "merged", "weight_of"]
 
 Array = NDArray[Any]
 
@@ -58,6 +58,31 @@ def weight_of(columns: Columns, weight: Array | str, start: int, stop: int) -> A
 def merged(a: dict[str, ColumnSums], b: dict[str, ColumnSums]) -> dict[str, ColumnSums]:
     """The sums of both sets of rows, column by column."""
     return {name: a[name].merge(b[name]) for name in a}
+
+
+def apply_encoded(encoder: Any, X: Any, work: Callable[[Array], Array] | None) -> Any:
+    """Apply a function to the rows of X as an encoder encodes them; see `TableEncoder.then`."""
+    check_is_fitted(encoder)
+    if collection_reader(X) is not None:
+        from summula.preprocessing.table_encoder_dask import lazily
+
+        return lazily(encoder, X, work)
+    blocks = table_blocks(*encoder._checked(X, fitting=False), as_stored=True)
+    batches = encoder.encoded(blocks, work)
+    return batches if blocks.streams else np.concatenate(list(batches))
+
+
+def encoded_blocks(
+    encode: Callable[[Columns, int], Array], blocks: Blocks, work: Callable[[Array], Array] | None
+) -> Iterator[Array]:
+    """Yield the encoded rows of blocks, or a function of them, block by block."""
+
+    def done(columns: Columns, start: int) -> Array:
+        rows = encode(columns, start)
+        return rows if work is None else work(rows)
+
+    with closing(blocks_in_order(blocks, done, to_user=blocks.streams)) as batches:  # type: ignore[type-var]
+        yield from batches
 
 
 def _columns_agree(encoder: Any, sizes: schema.Sizes) -> str | None:
@@ -240,30 +265,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         ndarray, iterator of ndarray, or Dask array
         """
-        check_is_fitted(self)
-        if collection_reader(X) is not None:
-            from summula.preprocessing.table_encoder_dask import lazily
-
-            return lazily(self, X, work)
-        blocks = table_blocks(*self._checked(X, fitting=False), as_stored=True)
-        batches = self.encoded(blocks, work)
-        return batches if blocks.streams else np.concatenate(list(batches))
+        return apply_encoded(self, X, work)
 
     def encoded(self, blocks: Blocks, work: Callable[[Array], Array] | None = None) -> Iterator[Array]:
         """Yield the encoded rows of blocks, or a function of them, block by block."""
+        return encoded_blocks(self.block_encoder(), blocks, work)
+
+    def block_encoder(self) -> Callable[[Columns, int], Array]:
+        """Return the function that encodes a block of columns, given its first row."""
         used = [column for column in self.columns_ if column.kind != "dropped"]
         options, places = self.get_params(), list(self.places().values())
 
-        def encode(columns: dict[str, Any], start: int) -> Array:
+        def encode(columns: Columns, start: int) -> Array:
             rows: Array = np.empty((len(next(iter(columns.values()))), places[-1].stop))
             done = encode_numbers(used, places, columns, options, rows) if len(rows) < len(used) else set()
             for plan, place in zip(used, places, strict=True):
                 if plan.name not in done:
                     plan.encode(columns[plan.name], start, options, rows[:, place])
-            return rows if work is None else work(rows)
+            return rows
 
-        with closing(blocks_in_order(blocks, encode, to_user=blocks.streams)) as batches:  # type: ignore[type-var]
-            yield from batches
+        return encode
 
     def places(self) -> dict[str, slice]:
         """Return the positions of the encoded columns of each column that is not dropped."""

@@ -31,6 +31,7 @@ from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.rows import ProbabilityWriter
 from summula.core.model_files import schema
 from summula.preprocessing.kept_columns import kept_columns
+from summula.preprocessing.paired_encoder import PairedEncoder
 from summula.preprocessing.table_drift import Drift
 from summula.preprocessing.table_encoder import TableEncoder
 from summula.preprocessing.table_encoder_blocks import observed, table_blocks
@@ -82,7 +83,7 @@ _COSTS = schema.Items(schema.Items(schema.Real())) | schema.Array("float64", "n_
 
 @schema.saved(
     _parts_agree,
-    encoder=schema.Object(TableEncoder),
+    encoder=schema.Object(TableEncoder, PairedEncoder),
     model=schema.Object(Estimator),
     target=schema.Text(),
     low=schema.Real() | None,
@@ -97,7 +98,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
 
     Parameters
     ----------
-    encoder : TableEncoder
+    encoder : TableEncoder or PairedEncoder
         Encoder of the columns.
     model : estimator
         Classifier or regressor of the encoded rows.
@@ -322,7 +323,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
             check_is_fitted(self.model)
         except ValueError:
             return False
-        return isinstance(self.encoder, TableEncoder) and self.encoder.__sklearn_is_fitted__()
+        return isinstance(self.encoder, TableEncoder | PairedEncoder) and self.encoder.__sklearn_is_fitted__()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

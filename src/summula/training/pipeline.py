@@ -17,7 +17,7 @@ import re
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,11 +31,13 @@ import summula
 from summula.core.data.frames import no_such_column
 from summula.core.errors import DataError, ParameterError, TimeLimitError
 from summula.preprocessing import TableEncoder, TableModel
+from summula.preprocessing.paired_encoder import PairedEncoder
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.stats.bounds import check_delta
-from summula.training.comparison.candidates import Candidate, candidates_for
-from summula.training.comparison.leaderboard import Leaderboard
+from summula.training.comparison.candidates import ENSEMBLE, Candidate, candidates_for
+from summula.training.comparison.ensembles import add_ensemble
+from summula.training.comparison.leaderboard import Entry, Leaderboard
 from summula.training.comparison.linear_fits import LinearFit, linear_fit
 from summula.training.comparison.metrics import Judge, Judgement, judged_on_holdout, metric_for, risk_of
 from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
@@ -55,12 +57,14 @@ from summula.training.data.target import (
     inferred_task,
     target_values,
 )
+from summula.training.models import AveragedClassifier, AveragedRegressor
 from summula.training.request import Request
 from summula.training.result import Labelled, TrainingResult
 
 __all__ = ["Listener", "Rows", "check_request", "run"]
 
 Array = NDArray[Any]
+Encoders = dict[bool | None, Any]  # by what `Entry.codes` says
 
 _LAST, _LONGEST_LAST = 0.15, 10.0  # share of the time, and seconds, for the certificate, the report and the files
 _LONGEST_BEFORE = 5.0  # seconds
@@ -212,9 +216,9 @@ class _Training:
         pairs = len(encoders[False].get_feature_names_out()) ** 2 * (1 if classes is None else len(classes))
         candidates = candidates_for(target.task.kind, target.task.counts, request.models, request.class_weight, pairs)
         rows = self._rows(encoders, candidates, y, split, open_folders)
-        board, fitted = self._compared(candidates, rows, split, judge)
+        board, fitted = self._compared(candidates, rows, split, judge, encoders)
         best = board.best
-        model = table_model(encoders[best.candidate.codes], fitted, request.target, judge, y[split.training])
+        model = table_model(encoders[best.codes], fitted, request.target, judge, y[split.training])
         model.threshold = best.threshold if judge.chooses_threshold else None
         model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
         certificate, beats = self._certificate(board, model, rows, encoders, split)
@@ -322,7 +326,7 @@ class _Training:
 
     def _rows(
         self,
-        encoders: dict[bool, TableEncoder],
+        encoders: Encoders,
         candidates: list[Candidate],
         y: Array,
         split: Split,
@@ -341,7 +345,9 @@ class _Training:
 
     # ------------------------------------------------------------------------------------------------- the comparison
 
-    def _compared(self, candidates: list[Candidate], rows: Rows, split: Split, judge: Judge) -> tuple[Leaderboard, Any]:
+    def _compared(
+        self, candidates: list[Candidate], rows: Rows, split: Split, judge: Judge, encoders: Encoders
+    ) -> tuple[Leaderboard, Any]:
         request = self.request
         folds = [Fold(rows, fit_on, judge_on, judge) for fit_on, judge_on in split.rounds]
         everything = list(range(int(split.folds.max()) + 1))
@@ -358,8 +364,11 @@ class _Training:
             )
         if board.interrupted:
             self.remark("Stopped by Ctrl-C: going on with what is finished.")
+        average = partial(average_of, encoders)
+        if request.models is None or ENSEMBLE in request.models:
+            add_ensemble(board, judge, average, budget.left)
         return board, last_fit(
-            board, folds[0].n_rows, budget, lambda one, left, count: rows.fit(one, left, everything, count)
+            board, folds[0].n_rows, budget, lambda one, left, count: rows.fit(one, left, everything, count), average
         )
 
     def _linear_fit(
@@ -377,7 +386,7 @@ class _Training:
         return linear_fit(board, model.model, encoder, n_rows, fit)
 
     def _certificate(
-        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder], split: Split
+        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: Encoders, split: Split
     ) -> tuple[Any, bool]:
         """The certificate, and whether held-out rows show that the model is better than the baseline."""
         X, y = rows.holdout()
@@ -396,15 +405,15 @@ class _Training:
         return certificate, bool(comparison.upper < 0)
 
     def _judge_on_holdout(
-        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: dict[bool, TableEncoder], judge: Judge
+        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: Encoders, judge: Judge
     ) -> None:
         """The metric of every finished candidate on held-out rows."""
         X, y = rows.sample(_SHOWN)
-        encoded: dict[bool, Array] = {}
+        encoded: dict[bool | None, Array] = {}
         for entry in board.entries:
             if entry.model is None or board.interrupted:
                 continue
-            codes = entry.candidate.codes
+            codes = entry.codes
             if codes not in encoded:
                 encoded[codes] = encoders[codes].transform(X)
             final = model.model if entry is board.best else entry.model
@@ -498,11 +507,24 @@ def _too_large(cells: int) -> bool:
     return _COPIES * 8 * cells > free_memory()
 
 
-def encoders_of(sums: Any, names: list[str]) -> dict[bool, TableEncoder]:
-    """What trees are given (True) and what linear models are given (False)."""
+def encoders_of(sums: Any, names: list[str]) -> Encoders:
+    """What trees are given (True), what linear models are given (False), and both side by side (None)."""
     # (A tree has room for 255 bins, and takes a category for one column whatever its levels.)
     linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes", max_levels=_TREE_LEVELS)
-    return {False: linear.use_sums(sums, names), True: trees.use_sums(sums, names)}
+    linear, trees = linear.use_sums(sums, names), trees.use_sums(sums, names)
+    return {False: linear, True: trees, None: PairedEncoder(trees, linear)}
+
+
+def average_of(encoders: Encoders, entry: Entry, models: Sequence[Any]) -> Any:
+    """The model of an ensemble: each member takes its columns of the rows as they are encoded for the ensemble."""
+    kind = AveragedClassifier if entry.candidate.kind == "classes" else AveragedRegressor
+    starts, stops = [], []
+    for member, _ in entry.members:
+        width = len(encoders[member.codes].get_feature_names_out())
+        start = len(encoders[True].get_feature_names_out()) if entry.codes is None and not member.codes else 0
+        starts.append(start)
+        stops.append(start + width)
+    return kind(list(models), [weight for _, weight in entry.members], starts, stops)
 
 
 def table_model(encoder: Any, fitted: Any, target: str, judge: Judge, y: Array) -> TableModel:

@@ -24,6 +24,7 @@ _MODULES = {
     "core.statistics": "summula.core.numerics.statistics",
     "core.sums": "summula.core.numerics.sums",
     "losses": "summula.losses",
+    "training": "summula.training.models",
     "tree": "summula.ensemble",
 }
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from summula.core.errors import ParameterError
 
-__all__ = ["CANDIDATES", "Candidate", "candidates_for"]
+__all__ = ["CANDIDATES", "ENSEMBLE", "Candidate", "candidates_for"]
+
+ENSEMBLE = "ensemble"  # an average of others, see `ensembles`
 
 
 @dataclass(frozen=True)
@@ -91,22 +93,33 @@ _CS = tuple(10.0**power for power in range(-4, 3))
 _PATH = {"l1_ratios": (1.0,), "Cs": _CS, "cv": 3, "scoring": "neg_log_loss", "use_legacy_attributes": False}
 _SMALL = {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 8}  # for a few hundred rows
 
+_FOREST, _TREE, _MACHINES = "summula.ensemble:RandomForest", "summula.tree:DecisionTree", "summula.training.models"
+_TREES = {"n_estimators": 200, "min_samples_leaf": 2}
+_THIRD = {"n_estimators": 200, "min_samples_leaf": 2, "max_features": 1 / 3}
+_READABLE = {"max_depth": 6, "min_samples_leaf": 5}  # a tree that fits on a screen
+
 CANDIDATES = (
     Candidate("baseline", "summula.dummy:DummyClassifier", "classes"),
     Candidate("logistic", "summula.linear_model:LogisticRegression", "classes", turn=2),
-    Candidate("naive_bayes", "summula.naive_bayes:MixedNB", "classes", codes=True, turn=3),
-    Candidate("lda", f"{_DISCRIMINANT}:Linear{_ANALYSIS}", "classes", _SHRUNK, turn=4, by_pairs=True),
-    Candidate("qda", f"{_DISCRIMINANT}:Quadratic{_ANALYSIS}", "classes", _SHRUNK, turn=5, by_pairs=True),
-    Candidate("logistic_l1", "summula.linear_model:LogisticRegressionCV", "classes", _PATH, turn=6, many_passes=True),
+    Candidate("naive_bayes", "summula.naive_bayes:MixedNB", "classes", codes=True, turn=4),
+    Candidate("lda", f"{_DISCRIMINANT}:Linear{_ANALYSIS}", "classes", _SHRUNK, turn=5, by_pairs=True),
+    Candidate("qda", f"{_DISCRIMINANT}:Quadratic{_ANALYSIS}", "classes", _SHRUNK, turn=6, by_pairs=True),
+    Candidate("tree", f"{_TREE}Classifier", "classes", _READABLE, codes=True, turn=7, many_passes=True),
+    Candidate("logistic_l1", "summula.linear_model:LogisticRegressionCV", "classes", _PATH, turn=9, many_passes=True),
+    Candidate("svm", f"{_MACHINES}:CalibratedSVC", "classes", turn=8, many_passes=True),
+    Candidate("forest", f"{_FOREST}Classifier", "classes", _TREES, codes=True, turn=3, stops_early=True),
     Candidate("boosting", f"{_BOOSTING}Classifier", "classes", codes=True, turn=1, stops_early=True),
-    Candidate("boosting_small", f"{_BOOSTING}Classifier", "classes", _SMALL, codes=True, turn=7, stops_early=True),
+    Candidate("boosting_small", f"{_BOOSTING}Classifier", "classes", _SMALL, codes=True, turn=10, stops_early=True),
     Candidate("baseline", "summula.dummy:DummyRegressor", "numbers"),
     Candidate("linear", "summula.linear_model:LinearRegression", "numbers", turn=2),
-    Candidate("ridge", "summula.linear_model:RidgeCV", "numbers", {"alphas": _ALPHAS}, turn=3),
-    Candidate("lasso", "summula.linear_model:LassoCV", "numbers", {"select": "1se"}, turn=5),
-    Candidate("poisson", "summula.linear_model:PoissonRegressor", "numbers", {"alpha": 1e-3}, counts=True, turn=4),
+    Candidate("ridge", "summula.linear_model:RidgeCV", "numbers", {"alphas": _ALPHAS}, turn=4),
+    Candidate("lasso", "summula.linear_model:LassoCV", "numbers", {"select": "1se"}, turn=7),
+    Candidate("poisson", "summula.linear_model:PoissonRegressor", "numbers", {"alpha": 1e-3}, counts=True, turn=5),
+    Candidate("tree", f"{_TREE}Regressor", "numbers", _READABLE, codes=True, turn=6, many_passes=True),
+    Candidate("svm", f"{_MACHINES}:ScaledSVR", "numbers", turn=8, many_passes=True),
+    Candidate("forest", f"{_FOREST}Regressor", "numbers", _THIRD, codes=True, turn=3, stops_early=True),
     Candidate("boosting", f"{_BOOSTING}Regressor", "numbers", codes=True, turn=1, stops_early=True),
-    Candidate("boosting_small", f"{_BOOSTING}Regressor", "numbers", _SMALL, codes=True, turn=7, stops_early=True),
+    Candidate("boosting_small", f"{_BOOSTING}Regressor", "numbers", _SMALL, codes=True, turn=9, stops_early=True),
 )
 
 
@@ -130,10 +143,11 @@ def candidates_for(
     """
     fitting = [one for one in CANDIDATES if one.kind == kind and (counts or not one.counts)]
     available = [one for one in fitting if one.load() is not None]
-    known = [one.name for one in available]
+    known = [*(one.name for one in available), ENSEMBLE]
     for name in names or ():
         if name not in known:
             raise ParameterError(f"There is no candidate {name!r} for this target; choose from {', '.join(known)}.")
+    names = [name for name in names or () if name != ENSEMBLE]
     small = [one for one in available if pairs <= _MOST_PAIRS or not one.by_pairs]
     chosen = [one for one in available if one.name in names or one.name == "baseline"] if names else small
     return chosen if class_weight is None else [_weighted(one, class_weight) for one in chosen]

@@ -36,6 +36,8 @@ class Entry:
         The metric on the held-out rows: of the final model for the best candidate, of the first fold's for the others.
     note : str
     failed : bool
+    members : list of (Entry, float)
+        Of an ensemble, the candidates that it averages, and their weights.
     """
 
     candidate: Candidate
@@ -47,6 +49,13 @@ class Entry:
     holdout: Interval | None = None
     note: str = ""
     failed: bool = False
+    members: list[tuple[Entry, float]] = field(default_factory=list)
+
+    @property
+    def codes(self) -> bool | None:
+        """Whether it takes categories as codes (True), as indicators (False), or both, side by side (None)."""
+        kinds = {one.candidate.codes for one, _ in self.members} or {self.candidate.codes}
+        return kinds.pop() if len(kinds) == 1 else None
 
     @property
     def name(self) -> str:

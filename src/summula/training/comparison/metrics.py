@@ -13,7 +13,7 @@ range [a, b] of the training target, and a loss counts as at most that of b - a.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ __all__ = [
     "Interval",
     "Judge",
     "Judgement",
+    "LeftOut",
     "Metric",
     "certified_loss",
     "judged_on_holdout",
@@ -46,6 +47,7 @@ _TINY = 1e-15
 _RESAMPLES = 200
 _MANY_ROWS = 20_000  # from which on fewer resamples are drawn
 _THRESHOLDS = 199
+_KEPT = 2_000_000  # predicted numbers of a fold up to which they are kept
 
 
 @dataclass(frozen=True)
@@ -185,12 +187,20 @@ def metric_for(kind: str, wanted: str | None, costs: bool = False) -> Metric:
 # ------------------------------------------------------------------------------------------------------------- judging
 
 
+class LeftOut(NamedTuple):
+    """The target of rows that a model was not fitted on, and its predictions: probabilities of classes or numbers."""
+
+    y: Array
+    output: Array
+
+
 class Judgement(NamedTuple):
-    """The risk of a model on rows it was not fitted on, the standard error of that, and the threshold chosen there."""
+    """The risk of a model on rows it was not fitted on, its standard error, the threshold chosen there, predictions."""
 
     risk: float
     error: float
     threshold: float | None = None
+    left_out: LeftOut | None = None
 
 
 class Interval(NamedTuple):
@@ -229,50 +239,55 @@ class Judge:
         """The target as codes of classes (-1 for others), or as numbers."""
         return y if self.classes is None else codes_of(self.classes, y)
 
-    def output(self, model: Any, X: Any, threshold: float | None = None) -> Array:
-        """What the metric needs of a model: codes, probabilities or numbers."""
+    def output(self, model: Any, X: Any) -> Array:
+        """Probabilities of all classes (0 for those a model has not seen), or numbers."""
         if self.classes is None:
             return np.asarray(model.predict(X), np.float64)
-        if self.metric.needs == "probabilities" or self.costs is not None or threshold is not None:
-            p = self.probabilities(model, X)
-            if self.metric.needs == "probabilities":
-                return p
-            if threshold is not None:
-                return np.asarray(p[:, 1] >= threshold, np.intp)
-            return np.asarray((p @ self.costs).argmin(axis=1))
-        return codes_of(self.classes, np.asarray(model.predict(X)))
-
-    def probabilities(self, model: Any, X: Any) -> Array:
-        """Probabilities of all classes; 0 for those a model has not seen."""
-        assert self.classes is not None
         p = np.asarray(model.predict_proba(X), np.float64)
         out = np.zeros((len(p), len(self.classes)))
         out[:, codes_of(self.classes, model.classes_)] = p
         return out
 
+    def decided(self, output: Array, threshold: float | None = None) -> Array:
+        """What the metric is computed from: probabilities or numbers as they are, or codes of predicted classes."""
+        if self.metric.needs != "labels":
+            return output
+        if threshold is not None:
+            return np.asarray(output[:, 1] >= threshold, np.intp)
+        return np.asarray(output.argmax(axis=1) if self.costs is None else (output @ self.costs).argmin(axis=1))
+
     def judge(self, model: Any, blocks: Iterable[tuple[Any, Array]]) -> Judgement:
         """The risk of a model on blocks of rows and their targets."""
-        if self.chooses_threshold and hasattr(model, "predict_proba"):
-            y, p = _joined((self.encoded(y), self.probabilities(model, X)[:, 1]) for X, y in blocks)
-            return self._with_threshold(y, p)
         pairs = ((self.encoded(y), self.output(model, X)) for X, y in blocks)
-        if self.metric.loss is not None:
-            return _mean_loss(self.metric.loss, pairs)
-        y, output = _joined(pairs)
-        return Judgement(self.metric.risk(y, output), _bootstrap(self.metric.risk, y, output).std())
+        if self.metric.loss is None:
+            return self.judged(LeftOut(*_joined(pairs)))
+        found = _Losses(self.metric.loss)
+        for y, output in pairs:
+            found.add(y, output, self.decided(output))
+        return found.judgement()
 
-    def _with_threshold(self, y: Array, p: Array) -> Judgement:
-        """The best threshold among quantiles of the probabilities, and the risk there."""
+    def judged(self, rows: LeftOut) -> Judgement:
+        """The risk of predictions."""
+        y, output = rows
+        if self.metric.loss is not None:
+            found = _Losses(self.metric.loss)
+            found.add(y, output, self.decided(output))
+            return found.judgement()
+        threshold = self._threshold(y, output[:, 1]) if self.chooses_threshold else None
+        decided = self.decided(output, threshold)
+        risk, error = self.metric.risk(y, decided), float(_bootstrap(self.metric.risk, y, decided).std())
+        return Judgement(risk, error, threshold, rows if output.size <= _KEPT else None)
+
+    def _threshold(self, y: Array, p: Array) -> float:
+        """The best threshold among quantiles of the probabilities; of equals the one nearest to 0.5."""
         tried = np.unique(np.append(np.quantile(p, np.linspace(0, 1, _THRESHOLDS)), 0.5))
         risks = np.array([self.metric.risk(y, np.asarray(p >= one, np.intp)) for one in tried])
         best = tried[np.flatnonzero(risks == risks.min())]
-        threshold = float(best[np.abs(best - 0.5).argmin()])
-        output = np.asarray(p >= threshold, np.intp)
-        return Judgement(float(risks.min()), _bootstrap(self.metric.risk, y, output).std(), threshold)
+        return float(best[np.abs(best - 0.5).argmin()])
 
     def interval(self, model: Any, X: Any, y: Array, threshold: float | None = None) -> Interval:
         """The metric of a model on held-out rows, with its 95 % bootstrap interval."""
-        codes, output = self.encoded(y), self.output(model, X, threshold)
+        codes, output = self.encoded(y), self.decided(self.output(model, X), threshold)
         shown, risks = self.metric.shown, _bootstrap(self.metric.risk, codes, output)
         low, high = sorted(shown(float(one)) for one in np.nanquantile(risks, (0.025, 0.975)))
         return Interval(shown(self.metric.risk(codes, output)), low, high)
@@ -289,13 +304,27 @@ def _joined(pairs: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
     return np.concatenate([y for y, _ in listed]), np.concatenate([output for _, output in listed])
 
 
-def _mean_loss(loss: Callable[[Array, Array], Array], pairs: Iterator[tuple[Array, Array]]) -> Judgement:
-    total, squares, rows = 0.0, 0.0, 0
-    for y, output in pairs:
-        losses = loss(y, output)
-        total, squares, rows = total + float(losses.sum()), squares + float((losses**2).sum()), rows + len(losses)
-    mean = total / rows
-    return Judgement(mean, float(np.sqrt(max(squares / rows - mean**2, 0.0) / rows)))
+class _Losses:
+    """The mean of a loss over blocks of rows, and the predictions, unless they are very many."""
+
+    def __init__(self, loss: Callable[[Array, Array], Array]) -> None:
+        self._loss, self._rows, self._sum, self._squares = loss, 0, 0.0, 0.0
+        self._kept: list[LeftOut] = []
+        self._cells = 0
+
+    def add(self, y: Array, output: Array, decided: Array) -> None:
+        """Add a block."""
+        losses = self._loss(y, decided)
+        self._rows += len(losses)
+        self._sum, self._squares = self._sum + float(losses.sum()), self._squares + float((losses**2).sum())
+        self._cells += output.size
+        self._kept = [*self._kept, LeftOut(y, output)] if self._cells <= _KEPT else []
+
+    def judgement(self) -> Judgement:
+        """The mean, its standard error, and the predictions."""
+        mean = self._sum / self._rows
+        error = float(np.sqrt(max(self._squares / self._rows - mean**2, 0.0) / self._rows))
+        return Judgement(mean, error, None, LeftOut(*_joined(self._kept)) if self._kept else None)
 
 
 def _bootstrap(risk: Callable[[Array, Array], float], y: Array, output: Array) -> Array:

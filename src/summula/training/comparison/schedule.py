@@ -35,6 +35,7 @@ _CLEARLY = 3.0  # standard errors
 _SHORT = 1.0  # seconds left for the first round from which on cheap candidates go first
 _SLACK = 1.5  # how much longer than predicted a fit may take before it is stopped
 _LEAST_LIMIT = 5.0  # seconds: short fits may be held up by anything
+_FIRST_PORTION = 0.6  # of the time left, that boosting may take for its first fold
 _AFTER_CTRL_C = 2.0  # seconds that a last fit may take when the user wants to stop
 
 
@@ -183,7 +184,8 @@ def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], 
     left = max(budget.left - reserve, 0.5)
     if candidate.stops_early:
         # Its last fit takes longer than a fold; what it leaves is for the others.
-        _fit(entry, fold, max(left / (1 + budget.whole / n) * (0.6 if waiting > 1 else 1.0), 0.5), n, debug)
+        portion = 1.0 if waiting == 1 else _FIRST_PORTION if candidate.turn <= 1 else min(2 / waiting, _FIRST_PORTION)
+        _fit(entry, fold, max(left / (1 + budget.whole / n) * portion, 0.5), n, debug)
         return
     share, rows = left / waiting, min(n, fold.most_rows(candidate))
     pilot = min(_PILOT_ROWS, n // 4)
@@ -261,28 +263,46 @@ def _fit(entry: Entry, fold: Round, max_time: float, rows: int, debug: bool) -> 
             entry.note = entry.note or "did not converge"
 
 
-def last_fit(board: Leaderboard, n_rows: int, budget: Budget, fit: Callable[[Candidate, float, int], Any]) -> Any:
+def last_fit(
+    board: Leaderboard,
+    n_rows: int,
+    budget: Budget,
+    fit: Callable[[Candidate, float, int], Any],
+    average: Callable[[Entry, Sequence[Any]], Any] | None = None,
+) -> Any:
     """The best candidate fitted to all rows, or to as many as there is time for; else its model of the first fold.
 
-    `fit` is called with the candidate, seconds and a number of rows. What was done is noted on the leaderboard.
+    `fit` is called with the candidate, seconds and a number of rows; `average` makes the model of an ensemble of those
+    of its members. What was done is noted on the leaderboard.
     """
     best = board.best
-    # Who presses Ctrl-C does not want to wait.
-    left = min(budget.left, _AFTER_CTRL_C) if board.interrupted else budget.left
-    rows, needed = budget.whole, budget.last_fit_of(best, n_rows)
-    if best.rows is not None:
-        rows = min(max(affordable(max(best.seconds), best.rows, 0.8 * left), best.rows), budget.whole)
-    if best.candidate.stops_early and not board.interrupted:
-        needed = min(needed, left)
-    if needed <= max(left, 0.5):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return fit(best.candidate, max(left, 0.5), rows)
-        except TimeLimitError:
-            pass
-        except KeyboardInterrupt:
-            board.interrupted = True
+    models = [_fit_to_all(one, board, n_rows, budget, fit) for one, _ in best.members or [(best, 1.0)]]
+    if not any(model is None for model in models):
+        return models[0] if average is None or not best.members else average(best, models)
     best.note = f"{best.note}; " if best.note else ""
     best.note += "the model of the first fold stands, for time"
     return best.model
+
+
+def _fit_to_all(
+    entry: Entry, board: Leaderboard, n_rows: int, budget: Budget, fit: Callable[[Candidate, float, int], Any]
+) -> Any:
+    """A candidate fitted to all rows, or to as many as there is time for; None where there is not enough."""
+    # Who presses Ctrl-C does not want to wait.
+    left = min(budget.left, _AFTER_CTRL_C) if board.interrupted else budget.left
+    rows, needed = budget.whole, budget.last_fit_of(entry, n_rows)
+    if entry.rows is not None:
+        rows = min(max(affordable(max(entry.seconds), entry.rows, 0.8 * left), entry.rows), budget.whole)
+    if entry.candidate.stops_early and not board.interrupted:
+        needed = min(needed, left)
+    if needed > max(left, 0.5):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return fit(entry.candidate, max(left, 0.5), rows)
+    except TimeLimitError:
+        return None
+    except KeyboardInterrupt:
+        board.interrupted = True
+        return None

@@ -47,7 +47,7 @@ class FileRows:
     Parameters
     ----------
     folder : str
-    encoders : dict of bool to TableEncoder
+    encoders : dict of bool to encoder
         What trees are given (True: codes) and what linear models are given (False: indicators).
     kinds : set of bool
         Which of them are needed.
@@ -56,7 +56,7 @@ class FileRows:
     seed : int
     """
 
-    def __init__(self, folder: str, encoders: dict[bool, Any], kinds: set[bool], target: str, seed: int) -> None:
+    def __init__(self, folder: str, encoders: dict[bool | None, Any], kinds: set[bool], target: str, seed: int) -> None:
         self.folder, self.encoders, self.kinds = folder, encoders, sorted(kinds)
         self.target, self.seed = target, seed
         self._hashes: NDArray[np.uint64] = np.empty(0, np.uint64)

@@ -22,7 +22,7 @@ class MemoryRows:
 
     Parameters
     ----------
-    encoders : dict of bool to TableEncoder
+    encoders : dict of bool to encoder
         What trees are given (True: codes) and what linear models are given (False: indicators).
     table : pyarrow.Table
         All rows, without the target.
@@ -32,7 +32,7 @@ class MemoryRows:
     seed : int
     """
 
-    def __init__(self, encoders: dict[bool, Any], table: Any, y: Array, split: Split, seed: int) -> None:
+    def __init__(self, encoders: dict[bool | None, Any], table: Any, y: Array, split: Split, seed: int) -> None:
         import pyarrow as pa
 
         self.encoders, self.seed = encoders, seed

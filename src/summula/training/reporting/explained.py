@@ -49,13 +49,13 @@ class EncodedModel:
 
     Attributes
     ----------
-    places : dict of str to slice
+    places : dict of str to slice or ndarray
         The encoded columns that each column becomes.
     """
 
     def __init__(self, model: TableModel) -> None:
         self.model = model
-        self.places: dict[str, slice] = model.encoder.places()
+        self.places: dict[str, Any] = model.encoder.places()
 
     def output(self, rows: Array) -> Array:
         """Probabilities of all classes, or numbers as one column; shape (n, K) or (n, 1)."""
@@ -116,7 +116,7 @@ def importances(
             if time.monotonic() > end:
                 break
             place = model.places[name]
-            work[:, place] = rows[order, place]
+            work[:, place] = rows[:, place][order]
             change = loss(work) - before
             work[:, place] = rows[:, place]
             sums[name] = sums.get(name, 0.0) + change

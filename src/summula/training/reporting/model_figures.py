@@ -264,17 +264,28 @@ def _standard_errors(fitted: Any, width: int) -> tuple[Array, ...] | None:
 
 
 def settings(result: TrainingResult) -> list[Item]:
-    """Hyperparameters of the chosen model: its parameters, and what a fit chose among."""
-    fitted = result.model.model
-    given = {name: value for name, value in fitted.get_params().items() if str(value) != "deprecated"}
-    rows: list[list[Any]] = [[name, _setting_text(value)] for name, value in sorted(given.items())]
-    for name in ("alpha_", "C_", "l1_ratio_", "n_iter_"):
-        value = getattr(fitted, name, None)
-        if value is not None and np.size(value) == 1:
-            rows.append([f"{name} (chosen by the fit)", _setting_text(value)])
+    """Hyperparameters of the chosen model, or of the models that an ensemble averages."""
+    best, fitted = result._board.best, result.model.model
+    own: list[list[Any]] = []
     if result.model.threshold is not None:
-        rows.append(["threshold (chosen by cross-validation)", f"{result.model.threshold:.4g}"])
-    return [Table(f"Settings of {result._board.best.name}: {type(fitted).__name__}", ["setting", "value"], rows)]
+        own.append(["threshold (chosen by cross-validation)", f"{result.model.threshold:.4g}"])
+    if not best.members:
+        return [_settings_table(best.name, fitted, own)]
+    weights = [[f"weight of {one.name}", f"{weight:.4g}"] for one, weight in best.members]
+    note = "Weights were found by the predictions for rows left out in cross-validation."
+    parts = [_settings_table(one.name, m, []) for (one, _), m in zip(best.members, fitted.models, strict=True)]
+    return [Table(f"Settings of {best.name}", ["setting", "value"], [*weights, *own], note), *parts]
+
+
+def _settings_table(name: str, fitted: Any, more: list[list[Any]]) -> Table:
+    """The parameters of a model, and what its fit chose among."""
+    given = {key: value for key, value in fitted.get_params().items() if str(value) != "deprecated"}
+    rows: list[list[Any]] = [[key, _setting_text(value)] for key, value in sorted(given.items())]
+    for key in ("alpha_", "C_", "l1_ratio_", "n_iter_"):
+        value = getattr(fitted, key, None)
+        if value is not None and np.size(value) == 1:
+            rows.append([f"{key} (chosen by the fit)", _setting_text(value)])
+    return Table(f"Settings of {name}: {type(fitted).__name__}", ["setting", "value"], [*rows, *more])
 
 
 def _setting_text(value: Any) -> str:
