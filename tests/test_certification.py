@@ -105,13 +105,16 @@ def test_log_loss(classifier: LogisticRegression) -> None:
 def test_costs(classifier: LogisticRegression) -> None:
     X, y = classes(500, seed=4)
     f = classifier.predict(X)
-    costs = [[0.0, 1.0], [5.0, 0.5]]  # rows: true no, true yes
+    costs = [[0.0, 5.0], [1.0, 0.5]]  # rows: predicted no, predicted yes
     expected = np.where(y == "no", np.where(f == "no", 0.0, 1.0), np.where(f == "no", 5.0, 0.5))
     c = certify(classifier, X, y, costs=costs)
     assert (c.method, c.range) == ("betting", (0.0, 5.0))
     assert c.estimate == pytest.approx(expected.mean())
+    named = {"yes": {"no": 1.0, "yes": 0.5}, "no": {"yes": 5.0, "no": 0.0}}  # prediction -> {true class: cost}
+    assert certify(classifier, X, y, costs=named).estimate == c.estimate
+    assert c.costs == ((0.0, 5.0), (1.0, 0.5))
     # Two values can be counted.
-    missed = certify(classifier, X, y, costs=[[0, 0], [3, 0]])
+    missed = certify(classifier, X, y, costs=[[0, 3], [0, 0]])
     assert missed.method == "Clopper-Pearson"
     assert missed.upper == pytest.approx(3 * clopper_pearson_bounds(np.sum((y == "yes") & (f == "no")), 500).upper)
 
@@ -480,6 +483,7 @@ def test_rows_are_the_same_in_every_form() -> None:
         ),
         ({"costs": [[1, 1], [1, 1]]}, ParameterError, "costs must be a 2d array .* not all equal"),
         ({"costs": [[0, 1]]}, ParameterError, r"shape \(1, 2\), but LogisticRegression needs \(2, 2\)"),
+        ({"costs": {"no": {"no": 0.0, "yes": 1.0}}}, ParameterError, r"\{prediction: \{true class: cost\}\}"),
         ({"costs": np.ones((2, 2))}, ParameterError, "not all equal"),
         ({"costs": np.eye(3)}, ParameterError, r"shape \(3, 3\), but LogisticRegression needs \(2, 2\)"),
         ({"costs": np.eye(2), "loss": "log"}, ParameterError, "costs defines the cost of each confusion"),

@@ -166,6 +166,13 @@ def test_costs_change_what_is_predicted(species: Trained, tmp_path: Path) -> Non
     options = ("-t", "species", "-o", tmp_path / "out", "--models", "logistic")
     said = document("train", species.table, *options, "--costs", costs)
     assert "mean cost of predicting 'species'" in said["verdict"]
+    costs.write_text("predicted,Adelie,Chinstrap,Gentoo\nGentoo,100,0,0\nAdelie,0,1,1\nChinstrap,100,0,1\n")
+    again = document("train", species.table, *options, "--costs", costs)
+    assert again["estimate"] == said["estimate"]
+    costs.write_text(costs.read_text().replace("predicted", "class"))
+    assert "begin it with 'predicted' where its rows are predicted classes" in failure(
+        3, "train", species.table, *options, "--costs", costs
+    )
     costs.write_text("true,Adelie,Gentoo\nAdelie,0,1\nGentoo,1,0\n")
     sentence = failure(3, "train", species.table, *options, "--costs", costs)
     assert "one row and one column for each of Adelie, Chinstrap, Gentoo" in sentence

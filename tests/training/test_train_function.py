@@ -139,7 +139,7 @@ def test_a_threshold_is_chosen_for_f1() -> None:
 
 
 @pytest.mark.parametrize(
-    "costs", [[[0, 1], [10, 0]], {"no": {"no": 0, "yes": 1}, "yes": {"no": 10, "yes": 0}}], ids=["array", "mapping"]
+    "costs", [[[0, 10], [1, 0]], {"no": {"no": 0, "yes": 10}, "yes": {"no": 1, "yes": 0}}], ids=["array", "mapping"]
 )
 def test_costs_move_the_decision(costs: Any, result: TrainingResult) -> None:
     costly = trained(costs=costs)

@@ -28,6 +28,7 @@ from summula.certification.rows import (
     Loss,
     Measured,
     check_fitted,
+    cost_array,
     loss_named,
     mean_by_group,
     measure,
@@ -72,9 +73,10 @@ def certify(
         Loss function. A callable takes true and predicted values and returns one loss per row.
     range : tuple of float, optional
         Smallest and largest possible loss; required unless the loss is "zero_one".
-    costs : array-like of shape (n_classes, n_classes), optional
-        Cost of predicting one class (column) if another is true (row), in the order of `model.classes_`. For a
-        `bayes.CostSensitiveClassifier` the columns are its `actions_`: `costs=model.costs_.T`.
+    costs : array-like of shape (n_predictions, n_classes) or dict, optional
+        costs[prediction, true class], the cost of predicting one class (row) if another is true (column), in the order
+        of `model.classes_`; or a dict prediction -> {true class: cost}. For a `bayes.CostSensitiveClassifier` the rows
+        are its `actions_`: `costs=model.costs_`.
     delta : float
         Error probability of each one-sided bound.
     groups : array-like of shape (n_samples,), optional
@@ -104,8 +106,9 @@ def certify(
     true risk at most 0.1592, at least 0.1326 (each with confidence 95 %); observed 0.1455
     zero_one loss of LogisticRegression, 2,000 held-out rows, Clopper-Pearson
     """
-    delta, loss = check_delta(delta), loss_named(loss, range, costs)
+    delta = check_delta(delta)
     check_fitted(model)
+    loss = loss_named(loss, range, cost_array(costs, model))
     rows, fresh = _measured([model], X, y, loss)
     groups = None if groups is None else _of_fresh(groups, fresh)
     return replace(certificate_of(model, rows, loss, delta, groups), n_dropped=int((~fresh).sum()))
@@ -159,13 +162,14 @@ def certify_best(
     true risk at most 0.1694, at least 0.1347 (each with confidence 95 %); observed 0.1515
     zero_one loss of LogisticRegression, 2,000 held-out rows, Clopper-Pearson; chosen from 3 models
     """
-    delta, loss = check_delta(delta), loss_named(loss, range, costs)
+    delta = check_delta(delta)
     listed = list(models.values()) if isinstance(models, Mapping) else list(models)
     names = [str(name) for name in models] if isinstance(models, Mapping) else np.arange(len(listed)).tolist()
     if not listed:
         raise ParameterError("models is empty; certify_best needs at least one fitted model.")
     for model in listed:
         check_fitted(model)
+    loss = loss_named(loss, range, cost_array(costs, listed[0]))
     rows, fresh = _measured(listed, X, y, loss)
     best = int(np.argmin(rows.losses.mean(axis=0)))
     hashes = tuple(model_hash(model) for model in listed)
@@ -213,9 +217,10 @@ def compare(
     >>> summula.compare(good, bad, X[1_000:], y[1_000:]).better
     'first'
     """
-    delta, loss = check_delta(delta), loss_named(loss, range, costs)
+    delta = check_delta(delta)
     for model in (first, second):
         check_fitted(model)
+    loss = loss_named(loss, range, cost_array(costs, first))
     rows, _ = _measured([first, second], X, y, loss)
     return comparison_of(first, second, rows, loss, delta)
 

@@ -83,6 +83,7 @@ class RiskCertificate:
     chosen : int or str or None
         Index or name of the selected model.
     costs : tuple of tuple of float or None
+        costs[prediction, true class], where they were given.
     sampling : {"rows", "groups", "latest rows"}
         Independent units: single rows, groups of rows, or rows later in time than all training rows.
     n_groups : int or None

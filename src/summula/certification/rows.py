@@ -6,7 +6,7 @@ Data are processed in blocks; the losses of all models and the hashes of the row
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,18 @@ from summula.core.estimator.validation import collection_reader
 from summula.stats.bounds import clopper_pearson_bounds
 from summula.stats.bounds_betting import betting_bounds
 
-__all__ = ["LOSSES", "Loss", "Measured", "Risk", "check_fitted", "loss_named", "measure", "of_blocks", "risk_bounds"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "Measured",
+    "Risk",
+    "check_fitted",
+    "cost_array",
+    "loss_named",
+    "measure",
+    "of_blocks",
+    "risk_bounds",
+]
 
 Array = NDArray[Any]
 
@@ -163,10 +174,25 @@ def _costly(loss: Any, costs: Any, range: Any) -> Loss:
         raise ParameterError("costs defines the cost of each confusion, so it requires loss='zero_one' and no range.")
     if table.ndim != 2 or table.size < 2 or not np.isfinite(table).all() or np.ptp(table) == 0:
         raise ParameterError(
-            f"costs must be a 2d array (true classes by predictions) of finite numbers that are not all equal; got "
+            f"costs must be a 2d array costs[prediction, true class] of finite numbers that are not all equal; got "
             f"shape {table.shape}."
         )
     return Loss("zero_one", float(table.min()), float(table.max()), len(np.unique(table)) == 2, costs=table)
+
+
+def cost_array(costs: Any, model: Any) -> Any:
+    """Return costs as costs[prediction, true class]; a dict prediction -> {true class: cost} by the model's names."""
+    if not isinstance(costs, Mapping):
+        return costs
+    classes = np.asarray(getattr(model, "classes_", ())).tolist()
+    actions = np.asarray(getattr(model, "actions_", classes)).tolist()
+    rows = [costs.get(action) for action in actions]
+    if len(costs) != len(actions) or any(not isinstance(row, Mapping) or set(row) != set(classes) for row in rows):
+        raise ParameterError(
+            f"costs must be a dict with an entry for each prediction {actions!r}, which is a dict with a cost for each "
+            f"true class {classes!r}: {{prediction: {{true class: cost}}}}."
+        )
+    return [[float(row[label]) for label in classes] for row in rows]  # type: ignore[index]
 
 
 # ------------------------------------------------------------------------------------------------------------ labels
@@ -199,17 +225,17 @@ def _cost(costs: Array, model: Any, codes: Array, predicted: Array) -> Array:
     classes = getattr(model, "classes_", None)
     classes = [] if classes is None else classes
     actions = getattr(model, "actions_", classes)  # cost-sensitive models may have other decisions than classes
-    expected = (len(classes), len(actions))
+    expected = (len(actions), len(classes))
     if costs.shape != expected:
         raise ParameterError(
-            f"costs has shape {costs.shape}, but {type(model).__name__} needs {expected}: one row per true class, one "
-            "column per prediction."
+            f"costs has shape {costs.shape}, but {type(model).__name__} needs {expected}: costs[prediction, true "
+            "class], one row per prediction and one column per class."
         )
     if (codes == _UNKNOWN).any():
         row = int(np.argmax(codes == _UNKNOWN))
         raise RowError("The label", row, " is not among the classes of the model, so its cost is unknown.")
     places = {label: place for place, label in enumerate(np.asarray(actions).tolist())}
-    return costs[np.maximum(codes, 0), [places[label] for label in predicted.tolist()]]
+    return costs[[places[label] for label in predicted.tolist()], np.maximum(codes, 0)]
 
 
 def _log_loss(model: Any, X: Any, y: Array) -> NDArray[np.float64]:

@@ -118,7 +118,10 @@ def train(
     metric: Annotated[
         MetricName | None, typer.Option(help="What to compare by: accuracy for classes, absolute for numbers.")
     ] = None,
-    costs: Annotated[str | None, typer.Option(help="CSV file of what each confusion of classes costs.")] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(help="CSV file of costs: header `predicted` and the true classes, a row per predicted class."),
+    ] = None,
     delta: Delta = 0.05,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draws the hold-out and the folds.")] = 0,
     task: Annotated[TaskName | None, typer.Option(help="What the target is, if not what it looks like.")] = None,

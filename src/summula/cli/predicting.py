@@ -18,14 +18,15 @@ from summula.cli.starting import uncollected
 from summula.core.data.frames import no_such_column
 from summula.core.data.output import check_folder
 from summula.core.data.readers.opening import Reading, shown_name
-from summula.core.data.scan import Scan
+from summula.core.data.scan import Scan, scan
 from summula.core.errors import DataError, OutputError, ParameterError
 from summula.preprocessing import TableModel
 from summula.preprocessing.table_drift import Drift
 from summula.stats.bounds import check_delta
 from summula.training.comparison.metrics import certified_loss
 from summula.training.data.row_numbers import located_in, numbered
-from summula.training.data.tables import open_table
+from summula.training.data.tables import open_table, read_table
+from summula.training.data.target import spelled_target, target_values
 from summula.training.results_folder import committed_path, write_whole
 from summula.training.verdicts import certified_sentence
 
@@ -128,6 +129,20 @@ def predict_file(request: PredictRequest, console: Console) -> None:
     console.document({"rows": rows, "target": model.target, "columns": names, "file": out, "drift": differences})
 
 
+def _with_numbers(table: Scan, target: str, console: Console) -> Scan:
+    """The rows with their target as numbers, where it is text that spells some, as in training."""
+    import pyarrow as pa
+
+    values, known = target_values(read_table(table, [target])[target])
+    spelled = spelled_target(values, known, "numbers")
+    if spelled is None:
+        return table
+    console.remark(spelled.remark(target))
+    rows = read_table(table)
+    place = rows.column_names.index(target)
+    return scan(rows.set_column(place, target, pa.array(spelled.values, from_pandas=True)))
+
+
 def certify_file(
     model_path: str, paths: list[str], reading: Reading, delta: float, out: str | None, console: Console, *, force: bool
 ) -> None:
@@ -148,6 +163,9 @@ def certify_file(
     if answers < table.n_rows:
         console.remark(f"{table.n_rows - answers:,} rows without a value of {model.target!r} are left out.")
     text = table.kinds[model.target] == "text"
+    if text and model.low is not None:
+        table = _with_numbers(table, model.target, console)
+        text = table.kinds[model.target] == "text"
     if text != (model.low is None and np.asarray(model.classes_).dtype.kind in "OU"):
         kind = "text" if text else "numbers"
         raise DataError(f"The target {model.target!r} holds {kind} here, and did not in training; give it as it was.")

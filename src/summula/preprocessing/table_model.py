@@ -107,7 +107,8 @@ class TableModel(ProbabilityWriter, BaseEstimator):
     low, high : float, optional
         Range to which predicted numbers are clipped.
     costs : list of list of float, optional
-        Cost of predicting one class (column) if another is true (row), in the order of `classes_`; see (2).
+        C[j][k] of (2): the cost if class j is true (row) and class k is predicted (column), in the order of `classes_`.
+        This is the transpose of the costs[prediction, true class] that `summula.train` and `summula.certify` take.
     metric : str, default=""
         Metric by which the model was selected.
     threshold : float, optional

@@ -55,6 +55,7 @@ from summula.training.data.target import (
     check_target,
     constant_prediction,
     inferred_task,
+    spelled_target,
     target_values,
 )
 from summula.training.models import AveragedClassifier, AveragedRegressor
@@ -254,6 +255,10 @@ class _Training:
     def _target(self) -> Target:
         request = self.request
         values, known = target_values(self.table.column(request.target))
+        spelled = spelled_target(values, known, request.task)
+        if spelled is not None:
+            values, known = spelled.values, spelled.known
+            self.remark(spelled.remark(request.target))
         with numbered(np.flatnonzero(known).__getitem__):
             task = inferred_task(values[known], request.task, request.target)
         if task.kind == "numbers":
@@ -536,7 +541,7 @@ def table_model(encoder: Any, fitted: Any, target: str, judge: Judge, y: Array) 
         target,
         low=float(y.min()) if numbers else None,
         high=float(y.max()) if numbers else None,
-        costs=None if judge.costs is None else judge.costs.tolist(),
+        costs=None if judge.costs is None else judge.costs.T.tolist(),
         metric=judge.metric.name,
     )
 

@@ -54,7 +54,8 @@ def train(
         "average_precision", "log_loss", "expected_cost" (default with costs). Numbers: "absolute" (default), "squared",
         "poisson".
     costs : {path, mapping, array-like of shape (n_classes, n_classes)}, optional
-        What it costs to take a true class (row) for another (column).
+        costs[predicted class, true class]: what a prediction (row) costs if a class (column) is true, classes in sorted
+        order; or a mapping {predicted: {true: cost}}; or a CSV file whose header is "predicted" and the true classes.
     groups : str, optional
         A column whose values name groups of rows (patients, sites): hold-out and folds take whole groups. It is not
         used as a feature.

@@ -8,7 +8,8 @@ so the model of the union, or of the difference, is computed from the sums alone
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -21,6 +22,7 @@ from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import Classifier, classes_of_parts
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.run import Run
+from summula.core.estimator.tracked_rows import RowHashes, label_keys, without_rows
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped, regrouped
 from summula.core.numerics.statistics import pilot_origins
@@ -50,6 +52,7 @@ def sums_by_class_rule(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@schema.state(_row_hashes=schema.Maybe(schema.Array("uint64", "n_tracked_rows")))
 class AdditiveEstimator(Estimator):
     """An estimator that stores the sums over its training rows.
 
@@ -60,6 +63,7 @@ class AdditiveEstimator(Estimator):
     _needs_y = True
     _statistic: ClassVar[Any] = None  # statistic summed over the rows, about an origin near the mean of the features
     _weighted: bool  # whether sample weights were given for any rows
+    _row_hashes: Any  # hashes of all rows, where they are tracked
 
     def _solve(self, sums: Any) -> None:
         """Set the fitted attributes from the sums."""
@@ -77,6 +81,60 @@ class AdditiveEstimator(Estimator):
         """Store the sums and set the fitted attributes; `weighted` tells whether the rows just added had weights."""
         self._sums, self._weighted = sums, self._weighted or weighted
         self._solve(sums)
+
+    def track_rows(self) -> Self:
+        """Keep a hash of every row from the next fit on, so that `forget` refuses rows the model has not seen.
+
+        Hashes take 8 bytes per row and a pass over the rows; they are saved with the model, and lost by `clone`.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from summula.linear_model import LinearRegression
+        >>> model = LinearRegression().track_rows().fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0])
+        >>> model.forget([[2.0]], [1.5])
+        Traceback (most recent call last):
+        ...
+        summula.core.errors.DataError: LinearRegression was not fitted to 1 of these rows (the first is row 0), ...
+        """
+        if self.__sklearn_is_fitted__() and not hasattr(self, "_row_hashes"):
+            raise ParameterError(
+                f"This {type(self).__name__} is fitted to rows whose hashes are not known: call track_rows before fit."
+            )
+        if not hasattr(self, "_row_hashes"):
+            self._row_hashes = np.empty(0, np.uint64)
+        return self
+
+    @contextmanager
+    def _fitting(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        needs_y: bool = True,
+        reset: bool = True,
+        removes: bool = False,
+        **options: Any,
+    ) -> Iterator[Run]:
+        """Validate, run the body, and leave a complete model or the previous state; see `Estimator`.
+
+        Where rows are tracked, their hashes are added, or with `removes` taken away, after a check that they are there.
+        """
+        with super()._fitting(X, y, sample_weight, needs_y=needs_y, reset=reset, **options) as run:
+            tracked = getattr(self, "_row_hashes", None)
+            if tracked is not None:
+                keys = label_keys(self.classes_) if self._labelled else None
+                hashes = run.sum(RowHashes, keys).values
+                before = np.empty(0, np.uint64) if reset else tracked
+                name = type(self).__name__
+                after = without_rows(before, hashes, name) if removes else np.concatenate([before, hashes])
+            yield run
+            if tracked is not None:
+                self._row_hashes = after
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -139,12 +197,14 @@ class AdditiveEstimator(Estimator):
 
         Notes
         -----
-        Sums do not know which rows they are of. Rows that the model has not seen are refused where they would leave
-        sums that no rows have (negative counts, weights or variances); otherwise they change the model.
+        Sums do not know which rows they are of. Rows that the model has not seen are refused after `track_rows`;
+        without it they are refused where they would leave sums that no rows have (negative counts, weights or
+        variances), and otherwise change the model.
         """
         check_is_fitted(self)
         before = self._sums_or_error("forget")
-        with self._fitting(X, y if self._needs_y else None, sample_weight, needs_y=self._needs_y, reset=False) as run:
+        target = y if self._needs_y else None
+        with self._fitting(X, target, sample_weight, needs_y=self._needs_y, reset=False, removes=True) as run:
             removed = self._sums_of(run)
             left = before.unmerge(removed)
             if np.min(left.count) < 0 or left.n_rows == 0 or np.max(left.weight) <= 0:
@@ -174,10 +234,17 @@ class AdditiveEstimator(Estimator):
         """
         check_is_fitted(self)
         _check_alike(self, other)
+        tracked = hasattr(self, "_row_hashes")
+        if tracked != hasattr(other, "_row_hashes"):
+            raise ParameterError(
+                "Only one of the two models tracks its rows; call track_rows before fit on both, or on neither."
+            )
         before = dict(vars(self))
         try:
             mine, theirs = self._paired(other)
             self._use_sums(mine.merge(theirs), bool(other._weighted))
+            if tracked:
+                self._row_hashes = np.concatenate([self._row_hashes, other._row_hashes])
         except BaseException:  # never leave a partial merge
             self._restore(before, {})
             raise

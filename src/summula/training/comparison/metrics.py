@@ -2,7 +2,7 @@
 
     accuracy, balanced_accuracy, f1      of predicted classes
     auc, average_precision, log_loss     of predicted probabilities
-    expected_cost                        the mean of costs[true class, predicted class]
+    expected_cost                        the mean of costs[predicted class, true class]
     absolute, squared, poisson           |y - f|, (y - f)^2, Poisson deviance
 
 A comparison works with risks, where smaller is better: the metric itself, or 1 - metric where larger values are better.
@@ -220,14 +220,14 @@ class Judge:
     classes : ndarray or None
         All classes of the target, sorted.
     costs : ndarray of shape (n_classes, n_classes), optional
-        What it costs to take a true class (row) for another (column).
+        costs[predicted class, true class].
     """
 
     def __init__(self, metric: Metric, classes: Array | None, costs: Array | None = None) -> None:
         self.classes, self.costs = classes, costs
         if metric.name == "expected_cost":
             assert costs is not None
-            metric = Metric(metric.name, metric.kind, metric.needs, loss=lambda y, output: np.asarray(costs[y, output]))
+            metric = Metric(metric.name, metric.kind, metric.needs, loss=lambda y, output: np.asarray(costs[output, y]))
         self.metric = metric
 
     @property
@@ -254,7 +254,7 @@ class Judge:
             return output
         if threshold is not None:
             return np.asarray(output[:, 1] >= threshold, np.intp)
-        return np.asarray(output.argmax(axis=1) if self.costs is None else (output @ self.costs).argmin(axis=1))
+        return np.asarray(output.argmax(axis=1) if self.costs is None else (output @ self.costs.T).argmin(axis=1))
 
     def judge(self, model: Any, blocks: Iterable[tuple[Any, Array]]) -> Judgement:
         """The risk of a model on blocks of rows and their targets."""
@@ -361,7 +361,7 @@ class CappedLoss:
 def certified_loss(model: Any) -> dict[str, Any]:
     """The loss that is certified of a table model, as arguments of `certify`."""
     if model.low is None:
-        return {"loss": "zero_one", "range": None, "costs": model.costs}
+        return {"loss": "zero_one", "range": None, "costs": None if model.costs is None else np.transpose(model.costs)}
     width = model.high - model.low
     squared = model.metric == "squared"
     cap = width**2 if squared else width

@@ -1,11 +1,12 @@
-"""What each confusion of classes costs: from a small CSV file, a nested mapping, or an array.
+"""What each prediction costs, by the true class: from a small CSV file, a nested mapping, or an array.
 
-    true,no,yes                 {"no": {"no": 0, "yes": 1},             [[0, 1],
-    no,0,1                       "yes": {"no": 10, "yes": 0}}            [10, 0]]
-    yes,10,0
+    predicted,no,yes            {"no": {"no": 0, "yes": 10},            [[0, 10],
+    no,0,10                      "yes": {"no": 1, "yes": 0}}             [1, 0]]
+    yes,1,0
 
-In a file the first column is the true class, and the header names the predicted ones; classes may come in any order. An
-array has the classes in sorted order.
+All three say costs[predicted class, true class], as everywhere in this library: a missed "yes" costs 10. Classes of a
+file or a mapping may come in any order; an array has them in sorted order. The first word of a file says what its rows
+are, "predicted" or "true", so that neither order can be mistaken for the other.
 """
 
 from __future__ import annotations
@@ -24,49 +25,74 @@ __all__ = ["costs_of"]
 
 Costs = NDArray[np.float64]
 
+_ROWS = ("predicted", "true")  # first words of a file
+
 
 def costs_of(costs: Any, classes: NDArray[Any] | None) -> Costs:
-    """The costs[true, predicted] in the order of the classes."""
+    """Return costs[predicted, true] in the order of the classes."""
     if classes is None:
         raise DataError("Costs are for classes, and the target holds numbers: leave them out, or set the task.")
+    names = [str(label) for label in classes.tolist()]
     if isinstance(costs, str | os.PathLike):
-        found = _from_file(os.fspath(costs), classes)
+        found = _from_file(os.fspath(costs), names)
     elif isinstance(costs, Mapping):
-        found = _from_mapping(costs, classes)
+        found = _from_mapping(costs, names)
     else:
-        found = np.asarray(costs, np.float64)
-    wanted = (len(classes), len(classes))
-    if found.shape != wanted:
-        raise DataError(f"The costs have the shape {found.shape}; give {wanted}: true classes by predicted classes.")
+        found = _from_array(costs, names)
     if not np.isfinite(found).all():
         raise DataError("The costs are not all finite numbers; give a finite cost for every pair of classes.")
     return found
 
 
-def _from_mapping(costs: Mapping[Any, Any], classes: NDArray[Any]) -> Costs:
-    given = {str(true): {str(said): cost for said, cost in row.items()} for true, row in costs.items()}
-    names = [str(label) for label in classes.tolist()]
-    if sorted(given) != sorted(names) or any(sorted(row) != sorted(names) for row in given.values()):
-        raise DataError(f"costs needs an entry for each of {', '.join(names)}, with a cost for each of them in turn.")
-    return np.array([[float(given[true][said]) for said in names] for true in names])
-
-
-def _from_file(path: str, classes: NDArray[Any]) -> Costs:
+def _from_array(costs: Any, names: list[str]) -> Costs:
     try:
-        with open(path, newline="", encoding="utf-8") as file:
+        found = np.asarray(costs, np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    wanted = (len(names), len(names))
+    if found.shape != wanted:
+        raise DataError(
+            f"The costs have the shape {found.shape}; give {wanted}: costs[predicted class, true class], classes in "
+            f"the order {', '.join(names)}."
+        )
+    return found
+
+
+def _from_mapping(costs: Mapping[Any, Any], names: list[str]) -> Costs:
+    given = {
+        str(said): {str(true): cost for true, cost in row.items()} if isinstance(row, Mapping) else {}
+        for said, row in costs.items()
+    }
+    if sorted(given) != sorted(names) or any(sorted(row) != sorted(names) for row in given.values()):
+        raise DataError(
+            f"The costs need an entry for each predicted class ({', '.join(names)}), with a cost for each true class "
+            "in turn: {predicted: {true: cost}}."
+        )
+    return np.array([[float(given[said][true]) for true in names] for said in names])
+
+
+def _from_file(path: str, names: list[str]) -> Costs:
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
             lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"The file of costs {path} cannot be read ({error}); give a CSV file.") from None
-    names = [str(label) for label in classes.tolist()]
-    header, rows = (lines[0][1:], {line[0]: line[1:] for line in lines[1:]}) if lines else ([], {})
+    corner, header = (lines[0][0].lower(), lines[0][1:]) if lines else ("", [])
+    rows = {line[0]: line[1:] for line in lines[1:]}
     if sorted(header) != sorted(names) or sorted(rows) != sorted(names):
         raise DataError(
-            f"The file of costs {path} has to have one row and one column for each of {', '.join(names)}; "
-            "its header begins with any word, then names the predicted classes."
+            f"The file of costs {path} has to have one row and one column for each of {', '.join(names)}; its header "
+            "is 'predicted' and the true classes."
+        )
+    if corner not in _ROWS:
+        raise DataError(
+            f"The file of costs {path} begins with {lines[0][0]!r}; begin it with 'predicted' where its rows are "
+            "predicted classes and its columns true ones, or with 'true' where it is the other way round."
         )
     try:
-        return np.array([[float(rows[true][header.index(said)]) for said in names] for true in names])
+        found = np.array([[float(rows[row][header.index(column)]) for column in names] for row in names])
     except (IndexError, ValueError):
         raise DataError(
             f"The file of costs {path} has a short line or an entry that is not a number; fix it."
         ) from None
+    return found if corner == "predicted" else found.T

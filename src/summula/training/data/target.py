@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 from summula.core.data.frames import no_such_column
 from summula.core.data.readers.table import spells_number
 from summula.core.errors import DataError, RowError
+from summula.preprocessing.number_texts import parsed_numbers, text_numbers
 
-__all__ = ["Task", "as_labels", "check_target", "constant_prediction", "inferred_task", "target_values"]
+__all__ = [
+    "SpelledTarget",
+    "Task",
+    "as_labels",
+    "check_target",
+    "constant_prediction",
+    "inferred_task",
+    "spelled_target",
+    "target_values",
+]
 
 Array = NDArray[Any]
 
@@ -50,6 +60,46 @@ def target_values(column: Any) -> tuple[Array, Array]:
     if values.dtype.kind == "M":
         raise DataError("The target holds dates; turn it into a number of days first.")
     return values, there
+
+
+class SpelledTarget(NamedTuple):
+    """A target of text that spells numbers: these, which rows have one, the text of one, and the first that is none."""
+
+    values: NDArray[np.float64]
+    known: NDArray[np.bool_]
+    example: str
+    n_odd: int
+    odd: str
+
+    def remark(self, target: str) -> str:
+        """What a user is told."""
+        said = f"The target {target!r} is text such as {self.example!r}, read as numbers"
+        if not self.n_odd:
+            return f"{said}."
+        if self.n_odd == 1:
+            return f"{said}; 1 other value, {self.odd!r}, counts as missing."
+        return f"{said}; {self.n_odd:,} other values, {self.odd!r} first, count as missing."
+
+
+def spelled_target(values: Array, known: Array, wanted: str | None) -> SpelledTarget | None:
+    """A target of text such as "$3,800.00" or "9 %" as numbers, read as features are; None for others.
+
+    Text with few different values is taken as classes, unless `wanted` is "numbers".
+    """
+    if values.dtype.kind != "O" or wanted == "classes" or not known.any():
+        return None
+    words, places = np.unique(values[known].astype(str), return_inverse=True)
+    if wanted is None and len(words) <= _MOST_CODES:
+        return None
+    chosen = text_numbers(words.tolist(), places, None, 0).chosen()
+    if chosen is None:
+        return None
+    numbers = np.full(len(values), np.nan)
+    numbers[known] = parsed_numbers(words.tolist(), chosen.form)[places]
+    there = np.isfinite(numbers)
+    n_odd = int(known.sum() - there.sum())
+    odd = str(values[int(np.flatnonzero(known & ~there)[0])]) if n_odd else ""
+    return SpelledTarget(numbers, there, str(values[int(np.flatnonzero(there)[0])]), n_odd, odd)
 
 
 def as_labels(values: Array) -> Array:

@@ -1,0 +1,63 @@
+"""Targets such as "$3,800.00" or "9 %" are read as numbers, as features are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import summula
+from tests.cli.commands import document
+
+RNG = np.random.default_rng(0)
+N = 120
+X = RNG.normal(size=N)
+PRICE = 3_000.0 + 400.0 * X + 20.0 * RNG.normal(size=N)
+WRITTEN = [f"${value:,.2f}" for value in PRICE]
+
+
+def trained(y: Any, **options: Any) -> Any:
+    frame = pd.DataFrame({"x": X, "price": y})
+    return summula.train(frame, "price", models=["linear"], time=3_600, progress=False, **options)
+
+
+def test_they_give_the_model_of_the_numbers() -> None:
+    result, plain = trained(WRITTEN), trained(np.round(PRICE, 2))
+    assert result._task.kind == "numbers"
+    frame = pd.DataFrame({"x": X})
+    np.testing.assert_allclose(result.model.predict(frame), plain.model.predict(frame))
+    assert f"The target 'price' is text such as {WRITTEN[0]!r}, read as numbers." in result.remarks
+
+
+def test_the_first_odd_value_is_named_and_its_row_left_out() -> None:
+    result = trained([*WRITTEN[:50], "on request", *WRITTEN[51:]])
+    assert any("1 other value, 'on request', counts as missing" in one for one in result.remarks)
+    assert result.n_training + result.certificate.n == N - 1
+
+
+def test_percentages() -> None:
+    result = trained([f"{value:.1f} %" for value in 50 + 10 * X])
+    assert 40 < float(np.mean(result.model.predict(pd.DataFrame({"x": X})))) < 60
+
+
+def test_a_few_different_texts_stay_classes() -> None:
+    y = np.where(X > 0, "10 %", "20 %")
+    frame = pd.DataFrame({"x": X, "share": y})
+    result = summula.train(frame, "share", models=["logistic"], time=3_600, progress=False)
+    assert result.model.classes_.tolist() == ["10 %", "20 %"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_certify_reads_them_too(stream: bool, tmp_path: Path) -> None:
+    table, fresh = tmp_path / "t.csv", tmp_path / "fresh.csv"
+    rows = [f'{x!r},"{price}"' for x, price in zip(X.tolist(), WRITTEN, strict=True)]
+    table.write_text("\n".join(["x,price", *rows[:80]]) + "\n")
+    fresh.write_text("\n".join(["x,price", *rows[80:]]) + "\n")
+    options = ["--stream"] if stream else []
+    document("train", table, "-t", "price", "-o", tmp_path / "out", "--models", "linear", *options)
+    said = document("certify", tmp_path / "out", fresh)
+    assert said["rows"] == 40
+    assert said["estimate"] < 60
