@@ -31,7 +31,8 @@ MODELS = [
 
 
 def state(model: Any) -> Any:
-    return getattr(model, "coef_", getattr(model, "mean_", getattr(model, "theta_", None)))
+    names = ("coef_", "mean_", "theta_", "feature_log_prob_")
+    return next(getattr(model, name) for name in names if hasattr(model, name))
 
 
 @pytest.mark.parametrize(("cls", "y"), MODELS, ids=lambda one: getattr(one, "__name__", ""))

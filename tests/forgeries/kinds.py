@@ -48,8 +48,10 @@ from summula.linear_model import (
 )
 from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.preprocessing import StandardScaler, TableEncoder, TableModel
+from summula.preprocessing.paired_encoder import PairedEncoder
 from summula.stats import families, links
 from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, PegasosSVC
+from summula.training.models import AveragedClassifier, AveragedRegressor, CalibratedSVC, ScaledSVR
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from tests.contract.registry import CASES, Case
 
@@ -159,11 +161,22 @@ def _binary(model: Any) -> Saved:
     return Saved(model.fit(X), X)
 
 
-def _encoded(encoder: TableEncoder) -> Saved:
+def _encoded(encoder: Any) -> Saved:
     return Saved(encoder.fit(_frame()), _frame())
 
 
-def _table(model: Any, target: str, encoder: TableEncoder | None = None, **options: Any) -> Saved:
+def _pair() -> PairedEncoder:
+    return PairedEncoder(TableEncoder(categories="codes"), TableEncoder(standardize=True))
+
+
+def _averaged_table() -> AveragedClassifier:
+    """An average of a model of codes and one of indicators, for the columns of `_frame`."""
+    first, second = _pair().fit(_frame()).widths
+    boosted = HistGradientBoostingClassifier(**_BOOST)
+    return AveragedClassifier([boosted, LogisticRegression()], [0.5, 0.5], [0, first], [first, first + second])
+
+
+def _table(model: Any, target: str, encoder: Any = None, **options: Any) -> Saved:
     X, y = _frame().assign(target=getattr(_data(), target)), getattr(_data(), target)
     encoder = TableEncoder(standardize=True) if encoder is None else encoder
     return Saved(TableModel(encoder, model, "target", **options).fit(X), _frame(), y)
@@ -302,6 +315,24 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
         lambda: _table(LogisticRegression(), "three", costs=_COSTS, metric="cost"),
         lambda: _table(Ridge(), "y", low=-1.0, high=2.0),
         lambda: _table(HistGradientBoostingClassifier(**_BOOST), "words", TableEncoder(categories="codes")),
+        lambda: _table(_averaged_table(), "words", _pair()),
+    ],
+    "PairedEncoder": [lambda: _encoded(_pair())],
+    "AveragedClassifier": [
+        lambda: _arrays(
+            AveragedClassifier([LogisticRegression(), DummyClassifier()], [0.25, 0.75], [0, 1], [2, 3]), "three"
+        )
+    ],
+    "AveragedRegressor": [
+        lambda: _arrays(AveragedRegressor([Ridge(), LinearRegression()], [0.5, 0.5], [0, 0], [3, 1]))
+    ],
+    "CalibratedSVC": [
+        lambda: _arrays(CalibratedSVC(Cs=(1.0,)), "words"),
+        lambda: _arrays(CalibratedSVC(Cs=(1.0, 3.0), max_exact=50, n_components=5), "three"),
+    ],
+    "ScaledSVR": [
+        lambda: _arrays(ScaledSVR(Cs=(1.0,))),
+        lambda: _arrays(ScaledSVR(Cs=(1.0,), max_exact=50, n_components=5)),
     ],
     "GaussianMixture": [
         lambda: _with_names(GaussianMixture(2, random_state=0)),
