@@ -258,3 +258,12 @@ def test_tracebacks_come_with_debug_only(tmp_path: Path) -> None:
     result = RUNNER.invoke(app, ["inspect", str(tmp_path / "none.csv"), "--debug"])
     assert result.exception is not None
     assert type(result.exception).__name__ == "DataError"
+
+
+def test_a_target_of_dates_in_text_is_named_as_such(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    days = [f"2024-{1 + k // 28:02}-{1 + k % 28:02}" for k in range(60)]
+    table.write_text("\n".join(["x,when", *(f"{k % 7},{day}" for k, day in enumerate(days))]) + "\n")
+    sentence = trained_on(table, tmp_path, "when")
+    assert "The target 'when' holds dates" in sentence
+    assert "number of days" in sentence

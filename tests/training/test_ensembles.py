@@ -81,16 +81,6 @@ def test_without_time_or_folds_there_is_none() -> None:
     assert "ensemble" not in added(errors, interrupted=True)
 
 
-def two_sided(kind: str, n: int = 500) -> pa.Table:
-    """A target with a linear part and one that only a tree finds: their average is better than either."""
-    rng = np.random.default_rng(3)
-    x, u = rng.normal(size=n), rng.integers(0, 8, n)
-    town = np.array([f"town {k}" for k in range(8)])[u]
-    score = x + rng.normal(size=8)[u] * 1.5 * np.sign(x)
-    y: Any = score if kind == "numbers" else np.where(score + 0.5 * rng.normal(size=n) > 0, "yes", "no")
-    return pa.table({"x": x, "town": town, "z": rng.normal(size=n), "y": y})
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_winning_ensemble_is_saved_and_reported(stream: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
@@ -103,7 +93,7 @@ def test_a_winning_ensemble_is_saved_and_reported(stream: bool, tmp_path: Path) 
     assert best.name == "ensemble"
     assert {one.name for one, _ in best.members} == {"lasso", "tree"}
     others = [float(value) for value in result.leaderboard["squared"][1:]]
-    assert float(result.leaderboard["squared"][0]) < 0.8 * min(others)
+    assert float(result.leaderboard["squared"][0]) < min(others)
     parts = [m.predict(result.model.encoder.transform(data)[:, a:b]) for m, a, b in _members(result.model.model)]
     expected = sum(w * part for w, part in zip(result.model.model.weights, parts, strict=True))
     np.testing.assert_allclose(result.model.predict(data), np.clip(expected, result.model.low, result.model.high))

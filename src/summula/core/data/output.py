@@ -64,7 +64,7 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
     if raw_text and writer_of is _Csv:
         writer_of = functools.partial(_Csv, raw_text=True)
     if writer_of is None:
-        raise DataError(f"The ending of {target} says neither .parquet nor .csv.")
+        raise DataError(f"The ending of {target} says neither .parquet nor .csv; give it one of these.")
     folder = os.path.dirname(os.path.abspath(target))
     check_folder(target)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".summula-", suffix=os.path.splitext(target)[1])

@@ -76,7 +76,8 @@ def _from_file(path: str, names: list[str]) -> Costs:
         with open(path, newline="", encoding="utf-8-sig") as file:
             lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"The file of costs {path} cannot be read ({error}); give a CSV file.") from None
+        why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise DataError(f"The file of costs {path} cannot be read ({why}); give a CSV file.") from None
     corner, header = (lines[0][0].lower(), lines[0][1:]) if lines else ("", [])
     rows = {line[0]: line[1:] for line in lines[1:]}
     if sorted(header) != sorted(names) or sorted(rows) != sorted(names):

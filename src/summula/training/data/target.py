@@ -12,6 +12,7 @@ from summula.core.data.frames import no_such_column
 from summula.core.data.readers.table import spells_number
 from summula.core.errors import DataError, RowError
 from summula.preprocessing.number_texts import parsed_numbers, text_numbers
+from summula.preprocessing.table_encoder_sums import as_dates
 
 __all__ = [
     "SpelledTarget",
@@ -151,6 +152,10 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
         )
     if not others:
         raise DataError(f"The target {target!r} holds numbers as text; it cannot be taken as numbers: convert it.")
+    if as_dates(different.tolist()) is not None:
+        raise DataError(
+            f"The target {target!r} holds dates such as {str(values[0])!r}; turn it into a number of days first."
+        )
     spelled = _SEPARATED.fullmatch(str(values[0])) is not None
     cure = "write numbers without thousands separators" if spelled else "choose another column"
     raise DataError(

@@ -115,7 +115,8 @@ class _Average(Estimator):
     def _averaged(self, X: Any, method: str) -> Array:
         """Equation (1)."""
         check_is_fitted(self)
-        X, total = np.asarray(X, np.float64), 0.0
+        X = np.asarray(X, np.float64)
+        total: Any = 0.0
         for member, weight, start, stop in zip(self.models, self.weights, self.starts, self.stops, strict=True):
             rows = np.ascontiguousarray(X[:, start:stop])
             total = total + weight * np.asarray(getattr(member, method)(rows), np.float64)
