@@ -261,9 +261,8 @@ def test_tracebacks_come_with_debug_only(tmp_path: Path) -> None:
 
 
 def test_a_target_of_dates_in_text_is_named_as_such(tmp_path: Path) -> None:
-    table = tmp_path / "t.csv"
     days = [f"2024-{1 + k // 28:02}-{1 + k % 28:02}" for k in range(60)]
-    table.write_text("\n".join(["x,when", *(f"{k % 7},{day}" for k, day in enumerate(days))]) + "\n")
-    sentence = trained_on(table, tmp_path, "when")
+    content = "\n".join(["x,when", *(f"{k % 7},{day}" for k, day in enumerate(days))]) + "\n"
+    sentence = trained_on(content, tmp_path, "when")
     assert "The target 'when' holds dates" in sentence
     assert "number of days" in sentence
