@@ -37,7 +37,7 @@ def test_they_are_compared_saved_and_reported(kind: str, stream: bool, tmp_path:
     assert sorted(board["model"]) == ["baseline", "forest", "svm", "tree"]
     assert list(board["model"])[-1] == "baseline"
     assert not any(board["note"])
-    assert result.beats_baseline
+    assert result.certificate.estimate < 0.6 * result.baseline
     result.save(tmp_path)
     again = summula.load(tmp_path / "model.summula")
     np.testing.assert_array_equal(again.predict(data), result.model.predict(data))
@@ -86,7 +86,8 @@ def test_probabilities_of_machines_are_calibrated(n_classes: int, max_exact: int
     centres = np.eye(n_classes, 3)
     scores = more @ centres.T - 0.5 * (centres**2).sum(axis=1)
     true = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    assert log_loss(labels, p) < log_loss(labels, true) + 0.06
+    # (300 rows cost some of it; the frequencies of the classes alone have log(n_classes).)
+    assert log_loss(labels, p) < log_loss(labels, true) + 0.1 < np.log(n_classes) - 0.05
     np.testing.assert_array_equal(model.predict(more), model.classes_[p.argmax(axis=1)])
 
 
