@@ -108,7 +108,7 @@ MUTATIONS = [
     Mutation(
         "a failed fit leaves attributes behind",
         "core/estimator/estimator.py",
-        "            self._restore(before, fitted)\n",
+        "        self._restore(before, fitted)\n",
         "",
         "test_whole_or_nothing.py",
         "failed_first_fit and GaussianNB",

@@ -83,29 +83,32 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 run = Run(self, source, X, y, deadline=deadline)
                 yield run
                 run.finish()
-        except BaseException as error:
-            fitted = dict(vars(self))
-            if run is not None and run.settle(error):
-                if isinstance(error, OutOfTime):
-                    certificate = getattr(self, "certificate_", None)
-                    warn(
-                        f"{type(self).__name__} stopped after max_time={self.max_time} s and kept the best model "
-                        f"so far{'' if certificate is None else f' ({certificate})'}; increase max_time for a better "
-                        "one.",
-                        ConvergenceWarning,
-                    )
-                    return
-                raise
-            self._restore(before, fitted)
-            if isinstance(error, OutOfTime):
+        except OutOfTime as error:
+            if not self._keep_or_restore(run, error, before):
                 raise TimeLimitError(
                     f"max_time={self.max_time} s was exceeded before {type(self).__name__} had a first model; "
                     "increase max_time or fit fewer rows."
                 ) from None
+            certificate = getattr(self, "certificate_", None)
+            warn(
+                f"{type(self).__name__} stopped after max_time={self.max_time} s and kept the best model so far"
+                f"{'' if certificate is None else f' ({certificate})'}; increase max_time for a better one.",
+                ConvergenceWarning,
+            )
+        except BaseException as error:
+            self._keep_or_restore(run, error, before)
             raise
         finally:
             if run is not None:
                 run.source.release()
+
+    def _keep_or_restore(self, run: Run | None, error: BaseException, before: dict[str, Any]) -> bool:
+        """Keep the best model of an interrupted fit, or restore the previous state; return whether one was kept."""
+        fitted = dict(vars(self))
+        if run is not None and run.settle(error):
+            return True
+        self._restore(before, fitted)
+        return False
 
     def _source(
         self,
