@@ -10,8 +10,7 @@ is within one standard error of the best: se = std of the scores of the splits /
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -35,6 +34,8 @@ from summula.linear_model.cross_validation.likelihood_folds import (
     train_of,
     with_labels,
 )
+from summula.linear_model.cross_validation.likelihood_grid import Grid, grid_of, has_legacy_attributes
+from summula.linear_model.cross_validation.likelihood_paths import Path, path_attributes
 from summula.linear_model.glm.objective import GlmFit
 from summula.linear_model.glm.statistics.quality import quality_of_classes
 from summula.linear_model.logistic_regression import LogisticRegression
@@ -43,23 +44,6 @@ from summula.linear_model.ridge_cv import CV, callable_value, scorer_name, takes
 __all__ = ["LogisticRegressionCV"]
 
 Array = NDArray[Any]
-
-
-class Grid(NamedTuple):
-    """The grid: Cs, L1 ratios, and the L1 ratios as given by the user (None by default)."""
-
-    Cs: Array
-    ratios: tuple[float, ...]
-    given: Any
-
-
-class Path(NamedTuple):
-    """The models of one split and one L1 ratio, in the order of the Cs, and their scores."""
-
-    coef: Array  # (Cs, K, d)
-    intercept: Array  # (Cs, K)
-    steps: Array
-    scores: Array
 
 
 _NOT_HERE = ("C", "l1_ratio", "warm_start", "formula")
@@ -237,8 +221,8 @@ class LogisticRegressionCV(LogisticRegression):
         self
         """
         with self._fitting(X, y, sample_weight) as run:
-            grid = self._grid()
-            scoring, legacy = self._defaults()
+            grid = grid_of(self)
+            legacy, scoring = has_legacy_attributes(self), self._get_scorer()
             to_scorer, to_splitter = self._routed(sample_weight, params)
             run.keep_rows()
             weights = self._class_weights(run)
@@ -264,83 +248,10 @@ class LogisticRegressionCV(LogisticRegression):
                 chosen = C, grid.ratios[ratio]
             else:
                 chosen = self._averaged(grid, scores, paths, run.source.dtype.name)
-            self._name_paths(grid, scores, paths, chosen, legacy)
+            vars(self).update(path_attributes(self, grid, scores, paths, chosen, legacy))
         return self
 
     # ---------------------------------------------------------------------------------------------------- parameters
-
-    def _grid(self) -> Grid:
-        """Return Cs and L1 ratios from scikit-learn's current and deprecated parameters, with its warnings."""
-        ratios = self.l1_ratios
-        if isinstance(ratios, str):
-            warn(
-                "The default value for l1_ratios will change from None to (0.0,) in version 1.10. From version 1.10 "
-                "onwards, only array-like with values in [0, 1] will be allowed, None will be forbidden. To avoid this "
-                "warning, explicitly set a value, e.g. l1_ratios=(0,).",
-                FutureWarning,
-            )
-            ratios = None
-        elif ratios is None and self.penalty == "deprecated":
-            warn(
-                "'l1_ratios=None' was deprecated in version 1.8 and will trigger an error in 1.10. Use an array-like "
-                "with values in [0, 1] instead.",
-                FutureWarning,
-            )
-        if self.penalty != "deprecated":
-            warn(
-                "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this warning, leave "
-                "'penalty' set to its default value and use 'l1_ratios' and 'Cs' instead. Use l1_ratios=(0,) instead "
-                "of penalty='l2', l1_ratios=(1,) instead of penalty='l1', l1_ratios set to floats between 0 and 1 "
-                "instead of penalty='elasticnet', and Cs=(np.inf,) instead of penalty=None.",
-                FutureWarning,
-            )
-            if self.penalty != "elasticnet" and ratios is not None:
-                warn(
-                    f"l1_ratios parameter is only used when penalty is 'elasticnet'. Got (penalty={self.penalty})",
-                    UserWarning,
-                )
-        if ratios is not None or self.penalty == "elasticnet":
-            _check_ratios(ratios)
-        if ratios is None or self.penalty in ("l1", "l2"):
-            used = [1.0 if self.penalty == "l1" else 0.0] * (1 if ratios is None else len(ratios))
-        else:
-            used = [float(ratio) for ratio in ratios]
-        return Grid(self._checked_Cs(), tuple(used), ratios)
-
-    def _checked_Cs(self) -> Array:
-        if np.ndim(self.Cs) == 0:
-            return np.logspace(-4, 4, int(self.Cs))
-        Cs = list(self.Cs)
-        if not Cs:
-            raise ParameterError("Cs must be an int or a non-empty list of positive numbers; got an empty list.")
-        for place, C in enumerate(Cs):
-            if not isinstance(C, Real | np.number) or isinstance(C, bool | np.bool_) or not float(C) > 0:
-                raise ParameterError(f"Cs[{place}] is {C!r}; Cs must be positive numbers (inf for no penalty).")
-        return np.asarray(Cs, np.float64)
-
-    def _defaults(self) -> tuple[Any, bool]:
-        """Return the scorer and whether attributes have the older shapes, with scikit-learn's warnings for defaults."""
-        if isinstance(self.scoring, str) and self.scoring == "warn":
-            warn(
-                "The default value of the parameter 'scoring' will change from None, i.e. accuracy, to 'neg_log_loss' "
-                "in version 1.11. To silence this warning, explicitly set the scoring parameter: "
-                "scoring='neg_log_loss' for the new, scoring='accuracy' or scoring=None for the old default.",
-                FutureWarning,
-            )
-        legacy = self.use_legacy_attributes
-        if isinstance(legacy, str):
-            name = type(self).__name__
-            warn(
-                f"The fitted attributes of {name} will be simplified in scikit-learn 1.10 to remove redundancy. Set"
-                "`use_legacy_attributes=False` to enable the new behavior now, or set it to `True` to silence this "
-                "warning during the transition period while keeping the deprecated behavior for the time being. The "
-                "default value of use_legacy_attributes will change from True to False in scikit-learn 1.10. See the "
-                f"docstring of {name} for more details.",
-                FutureWarning,
-            )
-        if self.select == "1se" and not self.refit:
-            raise ParameterError("select='1se' selects one model for all splits, so it needs refit=True.")
-        return self._get_scorer(), bool(legacy)
 
     def _get_scorer(self) -> Any:
         from sklearn.metrics import get_scorer
@@ -504,36 +415,6 @@ class LogisticRegressionCV(LogisticRegression):
         self.intercept_ = np.mean(intercept, axis=0).astype(dtype)
         return float(np.mean(Cs)), float(np.mean(ratios))
 
-    def _name_paths(
-        self, grid: Grid, scores: Array, paths: list[list[Path]], chosen: tuple[float, float], legacy: bool
-    ) -> None:
-        """Set scikit-learn's attributes, in its older or newer shapes."""
-        self.Cs_ = grid.Cs
-        self.l1_ratios_ = np.asarray([None] if grid.given is None else grid.given)
-        coefs = np.array([[path.coef for path in of_ratio] for of_ratio in paths])  # (ratios, splits, Cs, K, d)
-        if self.fit_intercept:
-            last = np.array([[path.intercept for path in of_ratio] for of_ratio in paths])
-            coefs = np.concatenate([coefs, last[..., None]], axis=-1)
-        steps = np.array([[path.steps for path in of_ratio] for of_ratio in paths])
-        coefs, scores, steps = (np.swapaxes(values, 0, 1) for values in (coefs, scores, steps))
-        if not legacy:
-            self.C_, self.l1_ratio_ = chosen
-            self.coefs_paths_, self.scores_, self.n_iter_ = coefs, scores, steps
-            return
-        K = coefs.shape[3]
-        labels = self.classes_[1:] if K == 1 else self.classes_
-        C, ratio = chosen
-        shown = None if grid.given is None and self.refit else ratio
-        self.C_, self.l1_ratio_ = np.full(K, C), np.array([shown] * K)
-        by_C = np.swapaxes(scores, 1, 2)  # (splits, Cs, ratios)
-        of_class = np.moveaxis(coefs, (3, 1), (0, 3))  # (K, splits, Cs, ratios, d)
-        each = np.swapaxes(steps, 1, 2)[None]
-        if grid.given is None:
-            by_C, of_class, each = by_C[..., 0], of_class[:, :, :, 0], each[..., 0]
-        self.scores_ = {label: by_C.copy() for label in labels}
-        self.coefs_paths_ = dict(zip(labels, of_class, strict=True))
-        self.n_iter_ = each
-
     def score(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None, **params: Any
     ) -> float:
@@ -569,12 +450,6 @@ class LogisticRegressionCV(LogisticRegression):
             f"Passing {', '.join(params)} to {type(self).__name__}.{method} is only supported if "
             "enable_metadata_routing=True: call sklearn.set_config(enable_metadata_routing=True)."
         )
-
-
-def _check_ratios(ratios: Any) -> None:
-    numbers = [] if ratios is None or np.ndim(ratios) == 0 else list(ratios)
-    if not numbers or any(not isinstance(r, Real | np.number) or not 0 <= float(r) <= 1 for r in numbers):
-        raise ParameterError(f"l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios={ratios!r}).")
 
 
 def _of_rows(value: Any, rows: NDArray[np.intp], n_rows: int) -> Any:
