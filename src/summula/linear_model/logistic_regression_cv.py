@@ -248,7 +248,7 @@ class LogisticRegressionCV(LogisticRegression):
                 chosen = C, grid.ratios[ratio]
             else:
                 chosen = self._averaged(grid, scores, paths, run.source.dtype.name)
-            vars(self).update(path_attributes(self, grid, scores, paths, chosen, legacy))
+            self.__dict__.update(path_attributes(self, grid, scores, paths, chosen, legacy))
         return self
 
     # ---------------------------------------------------------------------------------------------------- parameters

@@ -149,7 +149,8 @@ class _Descent:
             return self._polish(step, left)
         slow, self.best = left > self.best / 10, min(self.best, left)
         if slow and not self.fresh:
-            return self._renew()
+            self._renew()
+            return None
         more = promise > _CHORD * abs(at.value) or slow
         order = 2 if more and goal.steps + 1 < goal.max_steps else 1  # (the last step needs no Hessian after it)
         found = _backtracked(objective, at, step, promise, order, noise)
@@ -183,7 +184,8 @@ class _Descent:
     def _give_up(self, left: float) -> str | None:
         """Recompute an old Hessian; with a fresh one, no step can help."""
         if not self.fresh:
-            return self._renew()
+            self._renew()
+            return None
         return "converged" if left <= 1e-9 * abs(self.at.value) else "stalled"
 
     def _renew(self) -> None:
