@@ -17,9 +17,9 @@ import re
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -31,15 +31,15 @@ import summula
 from summula.core.data.frames import no_such_column
 from summula.core.errors import DataError, ParameterError, TimeLimitError
 from summula.preprocessing import TableEncoder, TableModel
-from summula.preprocessing.paired_encoder import PairedEncoder
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.stats.bounds import check_delta
 from summula.training.comparison.candidates import ENSEMBLE, Candidate, candidates_for
 from summula.training.comparison.ensembles import add_ensemble
-from summula.training.comparison.leaderboard import Entry, Leaderboard
+from summula.training.comparison.leaderboard import Leaderboard
 from summula.training.comparison.linear_fits import LinearFit, linear_fit
-from summula.training.comparison.metrics import Judge, Judgement, judged_on_holdout, metric_for, risk_of
+from summula.training.comparison.metrics import Judge, judged_on_holdout, metric_for, risk_of
+from summula.training.comparison.rows import Fold, Rows
 from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
 from summula.training.data.costs import costs_of
 from summula.training.data.file_rows import FileRows
@@ -58,18 +58,16 @@ from summula.training.data.target import (
     spelled_target,
     target_values,
 )
-from summula.training.models import AveragedClassifier, AveragedRegressor
 from summula.training.request import Request
 from summula.training.result import Labelled, TrainingResult
+from summula.training.table_models import Clipped, Encoders, average_of, baseline_of, encoders_of, table_model
 
 __all__ = ["Listener", "Rows", "check_request", "run"]
 
 Array = NDArray[Any]
-Encoders = dict[bool | None, Any]  # by what `Entry.codes` says
 
 _LAST, _LONGEST_LAST = 0.15, 10.0  # share of the time, and seconds, for the certificate, the report and the files
 _LONGEST_BEFORE = 5.0  # seconds
-_TREE_LEVELS = 250
 _COPIES = 6  # how many times a table is held in memory: itself, two encodings, and what fits need
 _LOOKED_AT = 50_000  # rows of files that are searched for leakage
 _SHOWN = 100_000  # held-out rows that a report draws
@@ -84,65 +82,6 @@ class Listener(Protocol):
 
     def progress(self, total: int) -> Any:
         """A context manager with a function to call with the fold, the model, and the number of steps that are done."""
-
-
-class Rows(Protocol):
-    """Encoded training rows in folds, and the rows held out."""
-
-    def count(self, folds: list[int]) -> int:
-        """Number of rows in some folds."""
-
-    def max_rows(self, candidate: Candidate, available: int) -> int:
-        """Number of rows that a candidate can be fitted on."""
-
-    def prepare(self, candidate: Candidate) -> None:
-        """Make the rows ready for a candidate; that is not part of a fit's time."""
-
-    def fit(self, candidate: Candidate, max_time: float, folds: list[int], rows: int) -> Any:
-        """A model of `rows` of the rows of some folds."""
-
-    def judge(self, candidate: Candidate, model: Any, fold: int, judge: Judge) -> Judgement:
-        """The risk of a model on the rows of a fold."""
-
-    def holdout(self) -> tuple[Any, Any]:
-        """The held-out rows and their targets, as `certify` takes them."""
-
-    def sample(self, rows: int) -> tuple[Any, Array]:
-        """The first held-out rows and their targets in memory."""
-
-    def hashes(self, names: list[str]) -> NDArray[np.uint64]:
-        """The smallest hashes of the training rows, by the columns that are used."""
-
-
-@dataclass(frozen=True)
-class Fold:
-    """One round of a comparison: folds to fit on, and another to judge by."""
-
-    rows: Rows
-    fit_on: list[int]
-    judge_on: int
-    judge_by: Judge
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows to fit on."""
-        return self.rows.count(self.fit_on)
-
-    def most_rows(self, candidate: Candidate) -> int:
-        """Number of them that a candidate can be given."""
-        return self.rows.max_rows(candidate, self.n_rows)
-
-    def prepare(self, candidate: Candidate) -> None:
-        """Make the rows ready."""
-        self.rows.prepare(candidate)
-
-    def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
-        """A model of some of the rows."""
-        return self.rows.fit(candidate, max_time, self.fit_on, rows)
-
-    def judge(self, candidate: Candidate, model: Any) -> Judgement:
-        """The risk of a model on the rows left out."""
-        return self.rows.judge(candidate, model, self.judge_on, self.judge_by)
 
 
 class Target(NamedTuple):
@@ -398,7 +337,7 @@ class _Training:
         places = np.flatnonzero(split.held_out)
         with quietly(), numbered(places.__getitem__):
             found = judged_on_holdout(
-                model, _baseline(board, model, encoders[False]), X, y, self.request.delta, split.groups
+                model, baseline_of(board, model, encoders[False]), X, y, self.request.delta, split.groups
             )
         certificate, comparison = found
         if self.request.time_column is not None:
@@ -424,7 +363,7 @@ class _Training:
             final = model.model if entry is board.best else entry.model
             threshold = entry.threshold if judge.chooses_threshold and hasattr(final, "predict_proba") else None
             with quietly():
-                entry.holdout = judge.interval(_Clipped(final, model), encoded[codes], y, threshold)
+                entry.holdout = judge.interval(Clipped(final, model), encoded[codes], y, threshold)
 
     # -------------------------------------------------------------------------------------------------------- remarks
 
@@ -467,83 +406,13 @@ def _key_remark(name: str, sums: Any) -> str:
     return ""
 
 
-class _Constant:
-    """The baseline on raw rows: one prediction for all of them."""
-
-    def __init__(self, table: TableModel) -> None:
-        self.model = table.model
-        if hasattr(table.model, "classes_"):
-            self.classes_ = table.model.classes_
-        width = len(table.encoder.get_feature_names_out())
-        self._value = table._predicted(np.zeros((1, width)))
-
-    def predict(self, X: Any) -> Array:
-        return np.repeat(self._value, len(X))
-
-
-def _baseline(board: Leaderboard, model: TableModel, encoder: TableEncoder) -> _Constant | None:
-    """The baseline, to be judged as `model` is; None where it is the model itself."""
-    fitted = next((one.model for one in board.entries if one.name == "baseline"), None)
-    if fitted is None or board.best.name == "baseline":
-        return None
-    options = {name: getattr(model, name) for name in ("low", "high", "costs", "metric")}
-    return _Constant(TableModel(encoder, fitted, model.target, **options))
-
-
 def _label(value: Any) -> str:
     """A class as a sentence names it."""
     return repr(value.item() if hasattr(value, "item") else value)
 
 
-class _Clipped:
-    """A fitted model whose numbers are clipped as those of the table model are."""
-
-    def __init__(self, model: Any, table: TableModel) -> None:
-        self.model, self.low, self.high = model, table.low, table.high
-        if hasattr(model, "classes_"):
-            self.classes_, self.predict_proba = model.classes_, getattr(model, "predict_proba", None)
-
-    def predict(self, X: Array) -> Array:
-        predicted = np.asarray(self.model.predict(X))
-        return predicted if self.low is None else np.clip(predicted, self.low, self.high)
-
-
 def _too_large(cells: int) -> bool:
     return _COPIES * 8 * cells > free_memory()
-
-
-def encoders_of(sums: Any, names: list[str]) -> Encoders:
-    """What trees are given (True), what linear models are given (False), and both side by side (None)."""
-    # (A tree has room for 255 bins, and takes a category for one column whatever its levels.)
-    linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes", max_levels=_TREE_LEVELS)
-    linear, trees = linear.use_sums(sums, names), trees.use_sums(sums, names)
-    return {False: linear, True: trees, None: PairedEncoder(trees, linear)}
-
-
-def average_of(encoders: Encoders, entry: Entry, models: Sequence[Any]) -> Any:
-    """The model of an ensemble: each member takes its columns of the rows as they are encoded for the ensemble."""
-    kind = AveragedClassifier if entry.candidate.kind == "classes" else AveragedRegressor
-    starts, stops = [], []
-    for member, _ in entry.members:
-        width = len(encoders[member.codes].get_feature_names_out())
-        start = len(encoders[True].get_feature_names_out()) if entry.codes is None and not member.codes else 0
-        starts.append(start)
-        stops.append(start + width)
-    return kind(list(models), [weight for _, weight in entry.members], starts, stops)
-
-
-def table_model(encoder: Any, fitted: Any, target: str, judge: Judge, y: Array) -> TableModel:
-    """Encoder and fitted model in one; numbers are clipped to the range of the training target."""
-    numbers = judge.classes is None
-    return TableModel(
-        encoder,
-        fitted,
-        target,
-        low=float(y.min()) if numbers else None,
-        high=float(y.max()) if numbers else None,
-        costs=None if judge.costs is None else judge.costs.T.tolist(),
-        metric=judge.metric.name,
-    )
 
 
 @contextmanager
