@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -24,6 +27,7 @@ from summula.core.errors import ModelFileError
 from summula.core.model_files import json_limits, model_file, persistence
 from summula.core.model_files.classes import register_name, saved_classes
 from summula.core.model_files.persistence import load, save
+from summula.core.moved_modules import MOVED
 from summula.core.numerics.solution import Solution
 from tests.core.fake_models import Derived, Model, Pair, Point, Slotted, made, same
 
@@ -381,3 +385,11 @@ def test_importing_is_light() -> None:
     env = {**os.environ, "PYTHONPATH": src}
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
     assert not {"sklearn", "scipy", "safetensors", "pandas", "pyarrow"} & set(loaded.stdout.split())
+
+
+@pytest.mark.parametrize("old", sorted(MOVED))
+def test_pickles_of_versions_before_a_module_moved_are_loaded(old):
+    found = importlib.import_module(MOVED[old])
+    name = next(name for name in found.__all__ if inspect.isclass(getattr(found, name)))
+    pickled = f"c{old}\n{name}\n.".encode()  # protocol 0: a class by module and name
+    assert pickle.loads(pickled) is getattr(found, name)

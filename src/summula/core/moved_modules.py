@@ -1,0 +1,42 @@
+"""Modules that classes of pickled models have moved from: pickles of earlier versions import them by their old names.
+
+(Files of `summula.save` contain no module names, so they need nothing of this.)
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+__all__ = ["MOVED", "register"]
+
+MOVED = {
+    "summula.linear_model.glm.certificate": "summula.linear_model.glm.bounds.certificate",
+    "summula.linear_model.glm.quality": "summula.linear_model.glm.statistics.quality",
+    "summula.svm.certificate": "summula.svm.dual.certificate",
+    "summula.tree.binning": "summula.tree.columns.binning",
+    "summula.tree.predictor": "summula.tree.prediction.predictor",
+}
+
+
+class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds a module under its old name, as one that passes every name on to the new module."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        return importlib.machinery.ModuleSpec(fullname, self) if fullname in MOVED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        new = importlib.import_module(MOVED[module.__name__])
+        module.__dict__["__getattr__"] = lambda name: getattr(new, name)
+
+
+def register() -> None:
+    """Make the old names importable."""
+    if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(_MovedModules())
