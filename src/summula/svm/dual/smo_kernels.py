@@ -36,9 +36,10 @@ def _least(f: Array, penalty: Array) -> int:
     """The place of the least f + penalty; -1 where all are infinite."""
     best, place = _INF, -1
     for a in range(0, len(f), _BLOCK):
-        least = _INF
-        for t in range(a, a + _BLOCK):
-            least = minimum(least, f[t] + penalty[t])
+        # (Slices, whose places count from 0: the compiler reads others with gathers, in case they are negative.)
+        some, its_penalty, least = f[a : a + _BLOCK], penalty[a : a + _BLOCK], _INF
+        for t in range(len(some)):
+            least = minimum(least, some[t] + its_penalty[t])
         if least < best:
             best, place = least, a
     if place >= 0:
@@ -55,13 +56,14 @@ def _partner(
     """The place of the largest gain (2), -1 where there is none, and the largest f - penalty."""
     best, place, top = 0.0, -1, -_INF
     for a in range(0, len(f), _BLOCK):
-        most = 0.0
-        for t in range(a, a + _BLOCK):
-            s = f[t] - penalty[t]
+        some, its_penalty, its_gain = f[a : a + _BLOCK], penalty[a : a + _BLOCK], gain[a : a + _BLOCK]
+        its_row, its_diagonal, most = row[a : a + _BLOCK], diagonal[a : a + _BLOCK], 0.0
+        for t in range(len(some)):
+            s = some[t] - its_penalty[t]
             top = maximum(top, s)
             d = maximum(s - fi, 0.0)
-            gain[t] = d * d * np.reciprocal(maximum(kii + diagonal[t] - 2.0 * row[t], _FLAT))
-            most = maximum(most, gain[t])
+            its_gain[t] = d * d * np.reciprocal(maximum(kii + its_diagonal[t] - 2.0 * its_row[t], _FLAT))
+            most = maximum(most, its_gain[t])
         if most > best:
             best, place = most, a
     if place >= 0:
