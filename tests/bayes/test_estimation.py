@@ -253,3 +253,36 @@ def test_bad_parameters(make: Any, words: str) -> None:
 def test_bad_data(make: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
         make()
+
+
+ONE_PARAMETER = (
+    BetaBernoulli(2, 3),
+    BetaBinomial(0.5, 2.5, n=4),
+    GammaPoisson(1, 2),
+    GammaExponential(4, 0.5),
+    NormalKnownVariance(1, 2, 3),
+)
+
+
+@pytest.mark.parametrize("prior", ONE_PARAMETER, ids=repr)
+def test_a_loss_given_as_a_function_has_the_estimate_of_its_name(prior: Any) -> None:
+    law = prior.distribution()
+    assert prior.estimate(lambda a, t: (a - t) ** 2) == pytest.approx(law.mean(), rel=1e-6)
+    # Between two of 20,000 quantiles the expected loss is linear.
+    assert law.cdf(prior.estimate(lambda a, t: np.abs(a - t))) == pytest.approx(0.5, abs=5e-5)
+    # Falling short costs three times as much: the third quartile.
+    short = prior.estimate(lambda a, t: np.where(t > a, 3 * (t - a), a - t))
+    assert law.cdf(short) == pytest.approx(0.75, abs=5e-5)
+
+
+def test_heavy_tails_count_in_the_expected_loss() -> None:
+    # An inverse gamma variance of shape 3: its mean is rate / 2, its second moment comes from far quantiles.
+    found = NormalInverseGamma(1.0, 2.0, 3.0, 4.0).estimate(lambda a, t: (a - t) ** 2)
+    assert found.mean == pytest.approx(1.0, rel=1e-6)
+    assert found.variance == pytest.approx(2.0, rel=1e-6)
+
+
+def test_probabilities_by_a_loss_that_is_a_function() -> None:
+    prior = DirichletMultinomial([1.0, 2.0, 3.0])
+    found = prior.estimate(lambda a, draws: ((a - draws) ** 2).sum(axis=1))
+    np.testing.assert_allclose(found, [1 / 6, 1 / 3, 1 / 2], atol=2e-4)

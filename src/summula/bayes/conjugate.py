@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from summula.bayes.estimation import check_loss, least_expected_loss
+from summula.bayes.estimation import check_loss, least_expected_loss, quantile_nodes
 from summula.core.errors import DataError, ParameterError
 
 __all__ = [
@@ -41,8 +41,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-_NODES = 20_000  # quantiles that stand for a posterior where the loss is a function
 
 
 class Conjugate(ABC):
@@ -88,8 +86,7 @@ class Conjugate(ABC):
             return float(self.mode())
         if loss == "absolute":
             return float(self.distribution().median())
-        nodes = self.distribution().ppf((np.arange(_NODES) + 0.5) / _NODES)
-        return least_expected_loss(nodes, np.full(_NODES, 1 / _NODES), loss)
+        return least_expected_loss(*quantile_nodes(self.distribution()), loss)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A credible interval: it holds the parameter with probability `level`, and leaves out as much on each side."""

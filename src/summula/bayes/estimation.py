@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 
 from summula.core.errors import DataError, ParameterError
 
-__all__ = ["LOSSES", "bayes_estimator", "check_loss", "least_expected_loss"]
+__all__ = ["LOSSES", "bayes_estimator", "check_loss", "least_expected_loss", "quantile_nodes"]
 
 Array = NDArray[np.float64]
 Loss = Callable[[float, Array], Any]
@@ -30,6 +30,10 @@ LOSSES = ("square", "zero_one", "absolute")
 _DEPTH = 45.0  # exp(-45) is below the rounding of any estimate
 _PIECES, _ORDER = 60, 8  # on each side of the mode, and nodes of each
 _SEARCH = 1_001
+_QUANTILES = 20_000  # that stand for a distribution between its tails of probability
+_TAIL = 1e-3  # each, down to
+_FARTHEST = 1e-60
+_TAIL_PIECES = 60
 
 
 class _Posterior(NamedTuple):
@@ -99,6 +103,25 @@ def check_loss(loss: Any) -> None:
     """Refuse what is neither the name of a loss nor a function."""
     if not callable(loss) and loss not in LOSSES:
         raise ParameterError(f"loss must be one of {', '.join(LOSSES)} or a function; got {loss!r}.")
+
+
+def quantile_nodes(distribution: Any) -> tuple[Array, Array]:
+    """Ascending values of a `scipy.stats` distribution, and their masses, that stand for it in an expectation.
+
+    They are quantiles of equal mass, and in each tail Gauss-Legendre nodes in the logarithm of its probability u: heavy
+    tails, where moments come from, need far ones.
+    """
+    x, w = np.polynomial.legendre.leggauss(_ORDER)
+    edges = np.linspace(np.log(_FARTHEST), np.log(_TAIL), _TAIL_PIECES + 1)
+    half = np.diff(edges) / 2
+    u = np.exp((edges[:-1] + half)[:, None] + half[:, None] * x).ravel()
+    in_tail = u * (half[:, None] * w).ravel()
+    middle = _TAIL + (1 - 2 * _TAIL) * (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    with np.errstate(all="ignore"):
+        nodes = np.concatenate([distribution.ppf(u), distribution.ppf(middle), distribution.isf(u[::-1])])
+    mass = np.concatenate([in_tail, np.full(_QUANTILES, (1 - 2 * _TAIL) / _QUANTILES), in_tail[::-1]])
+    good = np.isfinite(nodes)
+    return nodes[good], mass[good] / mass[good].sum()
 
 
 def least_expected_loss(nodes: Array, mass: Array, loss: Any) -> float:
