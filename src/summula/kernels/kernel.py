@@ -225,7 +225,8 @@ class Custom(Kernel):
     function: Callable[[Any, Any], Any]
 
     def evaluate(self, A: Rows, B: Rows) -> Array:
-        values = np.array(self.function(A.X, B.X), A.dtype)
+        found = self.function(A.X, B.X)
+        values = np.array(found.toarray() if hasattr(found, "toarray") else found, A.dtype)
         if values.shape != (len(A), len(B)):
             raise DataError(
                 f"The kernel function returned shape {values.shape} for {len(A)} and {len(B)} rows; "

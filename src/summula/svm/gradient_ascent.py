@@ -65,6 +65,8 @@ def dual_ascent(
         )
     if not C > 0:
         raise ParameterError(f"C must be positive, got {C!r}.")
+    if not np.isfinite(values).all():
+        raise DataError("K has values that are not finite.")
     Q = sign[:, None] * values * sign
     largest = float(np.linalg.eigvalsh(Q)[-1])
     rate = 1.0 / max(largest, np.finfo(float).tiny) if step is None else float(step)
@@ -73,7 +75,7 @@ def dual_ascent(
         slope = 1.0 - Q @ multipliers
         square = float(multipliers @ (1.0 - slope))
         dual = float(multipliers.sum()) - 0.5 * square
-        gap = 0.5 * square + C * float(np.maximum(slope, 0.0).sum()) - dual if np.isfinite(C) else np.inf
+        gap = _primal(square, slope, C) - dual
         trace.append(dual)
         if gap <= tol * max(abs(dual), np.finfo(float).tiny) or n_steps == max_iter:
             break
@@ -81,3 +83,11 @@ def dual_ascent(
     converged = bool(gap <= tol * abs(dual))
     status = "converged" if converged else "max_iter"
     return Solution(multipliers, dual, gap, status, converged, n_steps, tuple(trace))
+
+
+def _primal(square: float, slope: Array, C: float) -> float:
+    """The primal objective at w with ||w||^2 = square; for a hard margin w is first scaled up to meet it."""
+    if np.isfinite(C):
+        return 0.5 * square + C * float(np.maximum(slope, 0.0).sum())
+    margin = float((1.0 - slope).min())
+    return 0.5 * square / margin**2 if margin > 0 else np.inf

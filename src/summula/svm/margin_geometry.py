@@ -27,9 +27,11 @@ class Margins(NamedTuple):
 
 
 def class_signs(y: ArrayLike) -> Array:
-    """-1 for the first of two labels, 1 for the second."""
+    """-1 for the first of two labels, 1 for the second; labels that are -1 or 1 as they are."""
     values = np.asarray(y)
     classes = np.unique(values)
+    if len(classes) == 1 and values.dtype.kind in "iuf" and abs(classes[0]) == 1:
+        return values.astype(np.float64)
     if len(classes) != 2:
         raise DataError(f"Margins need two classes; y has {len(classes)}.")
     return np.where(values == classes[1], 1.0, -1.0)
@@ -44,7 +46,7 @@ def margins(coef: ArrayLike, intercept: float, X: ArrayLike, y: ArrayLike) -> Ma
     intercept : float
     X : array-like of shape (n, d)
     y : array-like of shape (n,)
-        Two labels; the second (in sorted order) is the positive class.
+        Two labels; the second (in sorted order) is the positive class. Of -1 and 1 one may be missing.
 
     Returns
     -------

@@ -94,6 +94,8 @@ class SVC(KernelMachine, ScoreClassifier):
         Of "poly" and "sigmoid".
     shrinking : bool, default=True
         Whether rows that have settled at a bound are left out for a while. A speed hint.
+    probability : bool, default=False
+        For compatibility: True is refused, since scores are not likelihoods; see Notes.
     tol : float, default=1e-3
         Largest violation of the KKT conditions. From 1e-4 on, kernel rows of more than 2,048 rows are kept in single
         precision (as in libsvm); sums are always in double.
@@ -163,6 +165,7 @@ class SVC(KernelMachine, ScoreClassifier):
         "class_weight": (none, one_of("balanced"), mapping),
         "decision_function_shape": (one_of("ovr", "ovo"),),
         "break_ties": (boolean,),
+        "probability": (boolean, one_of("deprecated")),
         "random_state": (random_state,),
     }
 
@@ -175,6 +178,7 @@ class SVC(KernelMachine, ScoreClassifier):
         gamma: Any = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
+        probability: Any = False,
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: Any = None,
@@ -192,6 +196,7 @@ class SVC(KernelMachine, ScoreClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
@@ -221,6 +226,11 @@ class SVC(KernelMachine, ScoreClassifier):
         self
         """
         with self._fitting(X, y, sample_weight) as run:
+            if self.probability is True:
+                raise ParameterError(
+                    "SVC(probability=True) is not supported: use sklearn.calibration.CalibratedClassifierCV(SVC(), "
+                    "ensemble=False), which has predict_proba."
+                )
             self._solve(run)
         return self
 

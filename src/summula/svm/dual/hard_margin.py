@@ -5,14 +5,17 @@ features do not meet (with an intercept). If they meet there are weights
 
     lambda >= 0,   sum_i lambda_i y_i phi(x_i) = 0,   sum_i lambda_i y_i = 0,   sum_i lambda_i = 2              (1)
 
-and the rows with lambda_i > 0 (at most D + 2 in D dimensions) are in conflict: a linear program finds them. The matrix
-of a Gaussian or Laplacian kernel of different points is positive definite, so every labelling of different points can
-be separated; there only equal rows with different labels are in conflict.
+and the rows with lambda_i > 0 (at most D + 2 in D dimensions) are in conflict: a linear program finds them. Features
+that a kernel does not write out are the rows of a factor L of its matrix, K = L L', by Cholesky with pivoting, which
+ends after as many columns as K has rank. The matrix of a Gaussian or Laplacian kernel of different points, and of its
+sum with another kernel, is positive definite, so every labelling of different points can be separated; there only equal
+rows with different labels are in conflict.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from summula.core.errors import DataError
-from summula.kernels.kernel import Kernel
+from summula.kernels.kernel import Kernel, KernelSum, ScaledKernel, centre_of
+from summula.kernels.rows import rows_of
 from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial
 from summula.optimize.separation import separation_of_rows
 
@@ -31,12 +35,17 @@ Array = NDArray[Any]
 Index = NDArray[np.intp]
 
 _MOST_VALUES = 50_000_000  # of features that are written out for the linear program
+_MOST_RANK = 1_000  # of a kernel matrix that is factored for it
+_NO_FEATURE = 1e-12  # of the largest k(x, x): what is left of it counts as rounding
 
 
 def check_separable(kernel: Kernel | None, X: Any, y: Array, numbers: Index, *, intercept: bool) -> None:
-    """Raise for rows (`numbers` in the data) of classes y = -1, 1 that no hyperplane of the feature space separates."""
+    """Raise for rows (`numbers` in the data) of classes y = -1, 1 that no hyperplane of the feature space separates.
+
+    X are the rows, or (without a kernel) the kernel matrix among them.
+    """
     _check_equal_rows(X, y, numbers)
-    if isinstance(kernel, Gaussian | Laplacian) or kernel is None:
+    if kernel is not None and _is_positive_definite(kernel):
         return
     features = _features(kernel, X)
     if features is None:
@@ -80,7 +89,16 @@ def _raise_equal(a: int, b: int) -> None:
     )
 
 
-def _features(kernel: Kernel, X: Any) -> Any:
+def _is_positive_definite(kernel: Kernel) -> bool:
+    """Whether the matrices of all sets of different points are positive definite, as far as the kernel tells."""
+    if isinstance(kernel, ScaledKernel):
+        return kernel.factor > 0 and _is_positive_definite(kernel.kernel)
+    if isinstance(kernel, KernelSum):
+        return _is_positive_definite(kernel.left) or _is_positive_definite(kernel.right)
+    return (isinstance(kernel, Gaussian) and kernel.rate > 0) or (isinstance(kernel, Laplacian) and kernel.gamma > 0)
+
+
+def _features(kernel: Kernel | None, X: Any) -> Any:
     """The features of the rows, where they are few enough to be written out; None otherwise."""
     if isinstance(kernel, Linear):
         return X
@@ -88,6 +106,32 @@ def _features(kernel: Kernel, X: Any) -> Any:
         width = X.shape[1] + (kernel.coef0 > 0)
         if X.shape[0] * math.comb(width + kernel.degree - 1, kernel.degree) <= _MOST_VALUES:
             return kernel.features(X)
+    if kernel is None:
+        K = np.asarray(X, np.float64)
+        return _factor(lambda j: K[:, j], np.diag(K).copy())
+    rows = rows_of(X, centre_of(kernel, X))
+
+    def column(j: int) -> Array:
+        return np.asarray(kernel.evaluate(rows, rows.take(np.array([j])))[:, 0], np.float64)
+
+    return _factor(column, np.array(kernel.diagonal(rows), np.float64))
+
+
+def _factor(column: Callable[[int], Array], left: Array) -> Array | None:
+    """L with L L' = K from columns of K and its diagonal; None where the rank is n or larger than can be handled.
+
+    (With rank n every labelling can be separated.)
+    """
+    n, top = len(left), float(left.max(initial=0.0))
+    most = min(n, _MOST_RANK, _MOST_VALUES // max(n, 1))
+    L = np.zeros((n, most))
+    for rank in range(most):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= _NO_FEATURE * n * top:
+            return L[:, : max(rank, 1)]
+        L[:, rank] = (column(pivot) - L[:, :rank] @ L[pivot, :rank]) / math.sqrt(left[pivot])
+        left -= L[:, rank] ** 2
+        left[pivot] = 0.0
     return None
 
 

@@ -41,6 +41,7 @@ _WHOLE_BYTES = 2**25  # of a kernel matrix that is one working set
 _SINGLE_TOLERANCE = 1e-4  # from which kernel rows of many rows are computed in single precision, as libsvm keeps them
 _SINGLE_ROWS = 2_048
 _SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
+_SYMMETRIC = 1e-5  # of the largest value: kernels may be computed in single precision
 _TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -190,14 +191,15 @@ class KernelMachine(RowwiseEstimator):
         pairs = list(tasks_of(task))
         if not all(len(rows_of_pair(task, pair, y, weight)) for pair in pairs):
             raise DataError("Invalid input - all samples have zero or negative weights.")
-        indefinite = self._warn_of_indefinite(kernel, X)
+        indefinite = self._warn_of_indefinite(kernel, X, hard=not np.isfinite(task.C))
         fits: list[_Fit] = []
         all_rows = None if kernel is None else rows_of(X, centre_of(kernel, X, weight))
         for place, pair in enumerate(pairs):
             rows = rows_of_pair(task, pair, y, weight)
             problem = problem_of(task, pair, None if y is None else y[rows], weight[rows])
             if not np.isfinite(task.C):
-                check_separable(kernel, X[rows], -problem.q, rows, intercept=task.intercept)
+                some = X[rows] if kernel is not None else X[np.ix_(rows, rows)]
+                check_separable(kernel, some, -problem.q, rows, intercept=task.intercept)
             K = self._matrix(kernel, X if all_rows is None else all_rows, rows)
             if place == len(pairs) - 1:
                 all_rows = None  # its memory is for the cache
@@ -270,8 +272,11 @@ class KernelMachine(RowwiseEstimator):
     def _like_rows(self, coef: Array, X: Any) -> Any:
         return type(X)(coef) if _is_sparse(X) else coef
 
-    def _warn_of_indefinite(self, kernel: Kernel | None, X: Any) -> bool:
-        """Try kernels that may have no features on some rows; warn and return True where they have none."""
+    def _warn_of_indefinite(self, kernel: Kernel | None, X: Any, *, hard: bool) -> bool:
+        """Try kernels that may have no features on some rows; warn and return True where they have none.
+
+        What is not symmetric is refused, and a hard margin without features.
+        """
         if isinstance(kernel, Gaussian | Laplacian | Linear | Polynomial):
             return False
         some = slice(0, min(_TRIED, X.shape[0]))
@@ -283,8 +288,18 @@ class KernelMachine(RowwiseEstimator):
         if not np.isfinite(K).all():
             raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
         tried = is_mercer(K)
+        if tried.asymmetry > _SYMMETRIC * float(np.abs(K).max(initial=0.0)):
+            raise DataError(
+                f"The kernel is not symmetric: k(x, z) and k(z, x) differ by {tried.asymmetry:.3g}; "
+                + ("give (K + K.T) / 2." if kernel is None else "average both in the kernel function.")
+            )
         if tried or tried.eigenvalue >= -1e-8 * float(np.abs(np.diag(K)).max(initial=1.0)):
             return False
+        if hard:
+            raise DataError(
+                "C=inf asks for a hard margin, and the kernel is not positive semidefinite on these rows (eigenvalue "
+                f"{tried.eigenvalue:.3g}), so there is none; give a finite C."
+            )
         warn(
             f"The kernel is not positive semidefinite on these rows (eigenvalue {tried.eigenvalue:.3g}): the fit stops "
             "at a stationary point, which need not be the best; see summula.kernels.is_mercer.",
@@ -297,11 +312,14 @@ class KernelMachine(RowwiseEstimator):
         if not ends:
             return
         worst = max(fit.point.violation for fit in fits)
-        early = f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data"
+        early = (
+            f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
+            "StandardScaler or MinMaxScaler"
+        )
         reason = early if "max_iter" in ends else "The solver makes no further progress"
         warn(
             f"{reason}: KKT conditions are violated by {worst:.3g}, and tol={self.tol:g} ({self.certificate_}). Scale "
-            "the columns (StandardScaler), raise max_iter or tol.",
+            "the columns, raise max_iter or tol.",
             ConvergenceWarning,
         )
 
