@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel, summing_kernel
-from summula.core.numerics.exponential32_kernels import exp32
-from summula.core.numerics.exponential_kernels import _exp as exp64
+from summula.core.compilation.compile import internal_fused_kernel, kernel, summing_kernel
+from summula.core.numerics.exponential32_kernels import exp32 as separate_exp32
+from summula.core.numerics.exponential_kernels import _exp as separate_exp64
 
 __all__ = ["absolute_differences", "exponentials", "gaussian", "powers", "warmup"]
 
 Array = NDArray[Any]
+
+exp32 = internal_fused_kernel(separate_exp32.py_func)
+exp64 = internal_fused_kernel(separate_exp64.py_func)  # half the time, and the series are as accurate
 
 _ZERO32, _LEAST32 = np.float32(0.0), np.float32(-80.0)
 

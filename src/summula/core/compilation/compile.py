@@ -19,6 +19,7 @@ from summula.core.compilation.kernel_libraries import InternalCompiler, Internal
 __all__ = [
     "compiled",
     "inlined",
+    "internal_fused_kernel",
     "internal_kernel",
     "internal_summing_kernel",
     "kernel",
@@ -69,6 +70,14 @@ def internal_kernel(function: Callable[..., Any]) -> Any:
 def internal_summing_kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel that only kernels call, and whose sums may be added in any order, the same in all callers."""
     return _InternalKernel(function, InternalSummingCompiler, _SUMMING)
+
+
+def internal_fused_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel that only kernels call, and whose products and sums may be one instruction (fused multiply-add).
+
+    That rounds once instead of twice; the order of operations, NaN and infinities stay as they are.
+    """
+    return _InternalKernel(function, InternalCompiler, {"fastmath": {"contract"}})
 
 
 class _InternalKernel:

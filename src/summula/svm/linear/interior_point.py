@@ -35,6 +35,7 @@ from scipy import sparse
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import empty_block, product, scratch_block
 from summula.core.engine.engine import local_engine
+from summula.core.engine.threads import one_blas_thread
 from summula.optimize.solvers.newton_method import Factor
 from summula.svm.linear.coordinates import CoordinateFit, judged_at, rows_in_memory
 from summula.svm.linear.problem import LinearProblem
@@ -66,10 +67,14 @@ class _Rows:
         self._blocks = [slice(a, min(a + _ROWS, len(kept))) for a in range(0, len(kept), _ROWS)]
 
     def _sum(self, of_block: Callable[[slice], Array]) -> Array:
+        if len(self._blocks) == 1:
+            return of_block(self._blocks[0])
         return np.asarray(local_engine().map_reduce(of_block, self._blocks, np.add))
 
     def scores(self, v: Array) -> Array:
         """Z v."""
+        if len(self._blocks) == 1:
+            return product(self.Z, v)
         return np.concatenate(list(local_engine().map_ordered(lambda part: product(self.Z[part], v), self._blocks)))
 
     def combined(self, theta: Array) -> Array:
@@ -142,6 +147,22 @@ def by_interior_point(
 ) -> CoordinateFit:
     """Minimise (1) until the duality gap is `tolerance` of the objective, or rounding ends the progress."""
     kept = np.flatnonzero(weight > 0)
+    if len(kept) > _ROWS:
+        return _minimised(chunk, y, weight, problem, kept, tolerance, max_steps, on_step)
+    with one_blas_thread():  # once for all steps: a single block needs no other threads
+        return _minimised(chunk, y, weight, problem, kept, tolerance, max_steps, on_step)
+
+
+def _minimised(
+    chunk: Chunk,
+    y: Array,
+    weight: Array,
+    problem: LinearProblem,
+    kept: NDArray[np.intp],
+    tolerance: float,
+    max_steps: int,
+    on_step: Callable[[Callable[[], CoordinateFit]], bool],
+) -> CoordinateFit:
     solver = _Steps(_Rows(chunk, problem.column, kept), problem, y[kept], weight[kept])
     best, best_gap, idle = solver.point, np.inf, 0
 
