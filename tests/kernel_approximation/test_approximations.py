@@ -8,11 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import summula
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from summula.kernels import Gaussian, Polynomial
-from summula.svm import LinearSVC
+from summula.preprocessing import StandardScaler
+from summula.svm import SVC, LinearSVC
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))
@@ -58,10 +61,44 @@ def test_files_frames_sparse_rows_and_chunks_give_the_same_features(model: Any, 
     assert list(model.get_feature_names_out()[:1]) == [f"{type(model).__name__.lower()}0"]
 
 
-def test_a_stream_is_classified_by_features_and_a_linear_machine() -> None:
-    labels = (np.linalg.norm(X, axis=1) > 1.5).astype(int)
-    Z = Nystroem(gamma=0.5, n_components=60, random_state=0).fit_transform(X)
-    assert LinearSVC(C=10.0).fit(Z, labels).score(Z, labels) > 0.95
+LABELS = (np.linalg.norm(X, axis=1) > 1.5).astype(int)
+
+
+def in_a_file(folder: Any) -> Any:
+    pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=LABELS).to_parquet(folder / "labelled.parquet", row_group_size=90)
+    return summula.scan(folder / "labelled.parquet")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_pipelines_of_features_and_a_linear_machine_read_files(model: Any, tmp_path: Any) -> None:
+    scan = in_a_file(tmp_path)
+    in_memory = make_pipeline(StandardScaler(), clone(model), LinearSVC(C=10.0)).fit(X, LABELS)
+    streamed = make_pipeline(StandardScaler(), clone(model), LinearSVC(C=10.0)).fit(scan, "y")
+    np.testing.assert_array_equal(streamed[-1].coef_, in_memory[-1].coef_)
+    np.testing.assert_array_equal(np.concatenate(list(streamed.predict(scan))), in_memory.predict(X))
+    assert streamed.score(scan, "y") == in_memory.score(X, LABELS)
+    frame = pd.DataFrame(X[:5], columns=["a", "b", "c"])
+    assert streamed.predict(frame).tolist() == in_memory.predict(X[:5]).tolist()
+
+
+def test_a_stream_is_classified_by_what_the_error_of_svc_names(tmp_path: Any) -> None:
+    scan = in_a_file(tmp_path)
+    with pytest.raises(summula.DataError, match=r"make_pipeline\(Nystroem\(\), LinearSVC\(\)\)"):
+        SVC().fit(scan, "y")
+    assert make_pipeline(Nystroem(), LinearSVC()).fit(scan, "y").score(scan, "y") > 0.95
+
+
+def test_transformed_files_name_what_is_wrong_in_them(tmp_path: Any) -> None:
+    rows = X.copy()
+    rows[123, 1] = np.nan
+    pd.DataFrame(rows, columns=["a", "b", "c"]).assign(y=LABELS).to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(summula.DataError, match="'b' has 1 missing value"):
+        make_pipeline(RBFSampler(random_state=0), LinearSVC()).fit(summula.scan(tmp_path / "bad.parquet"), "y")
+    transformed = RBFSampler(random_state=0).fit_transform(in_a_file(tmp_path), "y")
+    with pytest.raises(summula.DataError, match="requires y"):
+        LinearSVC().fit(transformed, None)
+    with pytest.raises(ValueError, match="has 100 features, but LinearSVC is expecting 3"):
+        LinearSVC().fit(X, LABELS).predict(transformed)
 
 
 def test_more_components_than_rows_are_warned_of() -> None:

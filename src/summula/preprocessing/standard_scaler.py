@@ -125,32 +125,32 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         copy : bool, optional
             Overrides the parameter `copy`.
 
         Returns
         -------
-        ndarray or sparse matrix of shape (n_samples, n_features)
+        ndarray or sparse matrix of shape (n_samples, n_features); for a scan an iterator of blocks, which estimators
+        take as X
         """
         source = self._reading(X)
         if source.is_sparse:
             return self._scaled_sparse(source, invert=True)
-        shift, divisor = self._shift_and_divisor(source)
+        return self._for_next_step(X, self._filled(self._write_rows, source, self._output(X, source, copy)))
 
-        def scale(chunk: Chunk, out: Array) -> None:
-            chunk.write(out, shift)
-            if divisor is not None:
-                np.divide(out, divisor, out=out)
-
-        return self._filled(scale, source, self._output(X, source, copy))
+    def _write_rows(self, chunk: Chunk, out: Array) -> None:
+        shift, divisor = self._shift_and_divisor(out.dtype)
+        chunk.write(out, shift)
+        if divisor is not None:
+            np.divide(out, divisor, out=out)
 
     def inverse_transform(self, X: Any, copy: bool | None = None) -> Any:
         """Undo `transform`."""
         source = self._reading(X)
         if source.is_sparse:
             return self._scaled_sparse(source, invert=False)
-        shift, divisor = self._shift_and_divisor(source)
+        shift, divisor = self._shift_and_divisor(source.dtype)
 
         def unscale(chunk: Chunk, out: Array) -> None:
             chunk.write(out)
@@ -161,9 +161,9 @@ class StandardScaler(OneToOneFeatureMixin, Transformer, AdditiveEstimator):
 
         return self._filled(unscale, source, self._output(X, source, copy))
 
-    def _shift_and_divisor(self, source: Source) -> tuple[Array | None, Array | None]:
-        shift = self.mean_.astype(source.dtype) if self.with_mean and self.mean_ is not None else None
-        return shift, None if self.scale_ is None else self.scale_.astype(source.dtype)
+    def _shift_and_divisor(self, dtype: np.dtype[Any]) -> tuple[Array | None, Array | None]:
+        shift = self.mean_.astype(dtype) if self.with_mean and self.mean_ is not None else None
+        return shift, None if self.scale_ is None else self.scale_.astype(dtype)
 
     def _output(self, X: Any, source: Source, copy: bool | None) -> Array | None:
         """Return the output array: X itself, or a new one in the memory order of X; None for files."""

@@ -26,6 +26,7 @@ from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
 from summula.core.estimator.finiteness import has_bad_values
 from summula.core.estimator.run import Run
+from summula.core.estimator.transformed_scan import TransformedScan
 from summula.core.estimator.validation import collection_reader
 from summula.core.numerics.sums import Sum
 
@@ -88,7 +89,7 @@ class Hits(Sum):
 
 
 def _in_memory(X: Any) -> bool:
-    return not isinstance(X, Scan) and collection_reader(X) is None
+    return not isinstance(X, Scan | TransformedScan) and collection_reader(X) is None
 
 
 def values_in_memory(X: Any, y: Any, sample_weight: Any, scoring: Any) -> tuple[Any, Any, Any]:
@@ -151,7 +152,7 @@ def accuracy(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample
 def _scored(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Run]:
     """Create a run over rows with targets; labels that did not occur in the fit have the code -1."""
     check_is_fitted(model)
-    if not isinstance(X, Scan):
+    if not isinstance(X, Scan | TransformedScan):
         X = _without(X, getattr(model, "_not_features", ()), y, sample_weight)
     source = model._source(X, y, sample_weight, unknown=-1)
     try:

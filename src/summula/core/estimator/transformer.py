@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 
 from summula.core.data.chunks import Chunk
+from summula.core.data.scan import Scan
 from summula.core.data.sources import Source
 from summula.core.estimator.finiteness import has_bad_values, raise_if_not_finite
 from summula.core.estimator.rows import RowwiseEstimator
+from summula.core.estimator.transformed_scan import TransformedScan
 
 __all__ = ["Transformer"]
 
@@ -47,13 +49,37 @@ class Transformer(TransformerMixin, RowwiseEstimator):
 
         Returns
         -------
-        ndarray or CSR matrix of shape (n_samples, n_outputs); an iterator of such blocks for a scan; a Dask array, not
-        yet computed, for a Dask collection
+        ndarray or CSR matrix of shape (n_samples, n_outputs); for a scan an iterator of such blocks, which estimators
+        take as X; a Dask array, not yet computed, for a Dask collection
         """
         source = self._reading(X)
         if source.is_sparse:
             return self._transform_sparse(source.chunk(0, source.n_rows).X)
-        return self._filled(self._write_rows, source)
+        return self._for_next_step(X, self._filled(self._write_rows, source))
+
+    def _for_next_step(self, X: Any, rows: Any) -> Any:
+        """Return transformed rows; those of files as what a further step of a pipeline can read again."""
+        return TransformedScan(X, self, rows) if isinstance(X, Scan | TransformedScan) else rows
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, then transform the same rows.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+        y : array-like, or name of a column of a scan, optional
+            A column that is named is no feature, and stays with the rows for the next step of a pipeline.
+        **fit_params : dict
+            Handed on to `fit`.
+
+        Returns
+        -------
+        As from `transform`
+        """
+        if not isinstance(X, Scan) or not isinstance(y, str) or y not in X.columns:
+            return super().fit_transform(X, y, **fit_params)
+        self.fit(X.select([name for name in X.columns if name != y]), **fit_params)
+        return self.transform(X)
 
     def _filled(self, write: Callable[[Chunk, Array], None], source: Source, out: Array | None = None) -> Any:
         """Fill `out` or a new array with the rows written by `write`; for files yield them block by block."""

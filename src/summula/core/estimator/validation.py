@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -23,10 +24,11 @@ from summula.core.data.numbers import (
     refuse_silent_conversions,
 )
 from summula.core.data.scan import Scan
-from summula.core.data.sources import MemorySource, Source
+from summula.core.data.sources import MappedSource, MemorySource, Source
 from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse
 from summula.core.errors import DataError
 from summula.core.estimator.scan_columns import is_list_of_names, scan_source
+from summula.core.estimator.transformed_scan import TransformedScan, lifted
 
 __all__ = [
     "as_source",
@@ -238,6 +240,13 @@ def as_source(
             estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels, factors=factors, offset=offset
         )
         return _with_factors(read, factors)
+    if isinstance(X, TransformedScan):
+        from sklearn.utils.validation import validate_data
+
+        validate_data(estimator, np.empty((1, X.transformer._n_outputs())), reset=reset, skip_check_array=True)
+        before: dict[str, Any] = {"needs_y": needs_y, "reset": False, "labels": labels, "offset": offset}
+        rows_before = as_source(X.transformer, X.scan, y, sample_weight, **before)
+        return MappedSource(rows_before, functools.partial(lifted, X.transformer), X.transformer._n_outputs())
     if (reader := collection_reader(X)) is not None:
         if labels is not None:
             X, y = _label_reader(X).with_codes(X, y, labels)

@@ -96,7 +96,8 @@ class KernelMachine(RowwiseEstimator):
     """A function sum_i beta_i k(x_i, x) + b of few rows x_i of the data, the support vectors."""
 
     _streaming_alternative: ClassVar[str | None] = (
-        "Nystroem or RBFSampler (summula.kernel_approximation) followed by LinearSVC or LinearSVR, which stream"
+        "Nystroem or RBFSampler (summula.kernel_approximation) followed by LinearSVC or LinearSVR, which stream, as in "
+        "make_pipeline(Nystroem(), LinearSVC())"
     )
 
     kernel: Any
