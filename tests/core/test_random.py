@@ -100,3 +100,25 @@ def test_every_permutation_and_every_choice_is_as_likely():
     for k in range(3_000):
         counts[choice(stream_key(1, k), 10, 3)] += 1
     assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("seed", "stream"), [(0, (0, 0)), (7, (3, 1)), (2**32 - 2, (10**6, 2))])
+def test_a_shuffle_is_that_of_fisher_and_yates(seed, stream):
+    for n in (0, 1, 2, 100):
+        key, expected = random.stream_key(seed, stream), list(range(n))
+        for i in range(n - 1, 0, -1):
+            j = int(random.integers(key, np.array([i]), i + 1)[0])
+            expected[i], expected[j] = expected[j], expected[i]
+        values = np.arange(n)
+        random_kernels.shuffle(seed, *stream, values)
+        assert values.tolist() == expected
+
+
+def test_shuffles_put_every_value_everywhere_equally_often():
+    places = np.zeros((4, 4))
+    for seed in range(4_000):
+        values = np.arange(4)
+        random_kernels.shuffle(seed, 1, 2, values)
+        places[values, np.arange(4)] += 1
+    # Counts are binomial with mean 1,000 and standard deviation 27.
+    assert np.abs(places - 1_000).max() < 5 * 27.4

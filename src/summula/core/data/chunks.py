@@ -8,6 +8,7 @@ A plan depends on the data and `chunk_rows` only, never on workers:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -50,6 +51,7 @@ _PART_ELEMENTS = 2**21
 _LONG_ELEMENTS = 2**17  # from which products with a vector are not left to BLAS, which would need a copy of the rows
 
 
+@functools.lru_cache(maxsize=256)
 def chunk_rows_for(width: float) -> int:
     """Rows per chunk for data with this many stored values per row: a power of two between 1,024 and 65,536."""
     wanted = _CHUNK_ELEMENTS / max(width, 1.0)
@@ -228,8 +230,8 @@ class Chunk:
     groups: Array | None = None
 
     def __post_init__(self) -> None:
-        for name in ("y", "weight", "offset"):  # their products depend on the layout as those of the features do
-            values = getattr(self, name)
+        # The products of these depend on the layout as those of the features do.
+        for name, values in (("y", self.y), ("weight", self.weight), ("offset", self.offset)):
             if values is not None and values.dtype.kind == "f" and not is_plain(values):
                 object.__setattr__(self, name, np.array(values, values.dtype.newbyteorder("="), order="C"))
 
@@ -251,7 +253,7 @@ class Chunk:
         """How many columns."""
         return len(self.rows) if isinstance(self.rows, tuple | ColumnPieces | BatchRows) else int(self.rows.shape[1])
 
-    @property
+    @functools.cached_property
     def target(self) -> Array:
         """The one target as numbers: the first column of y, or the codes of labels."""
         if self.codes is not None:

@@ -206,9 +206,11 @@ class MemorySource(Source):
     def chunk(self, start: int, stop: int) -> Chunk:
         """The rows from `start` up to `stop`, numbered over the whole data."""
         a, b = start - self.first_row, stop - self.first_row
-        beside: dict[str, Any] = {name: values[a:b] for name, values in self.beside.items()}
-        y, weight = beside.pop("y", None), beside.pop("weight", None)
-        return Chunk(self._rows(a, b), y, weight, start, stop, self.dtype, **beside)
+        y, weight, codes, offset, groups = (
+            None if values is None else values[a:b]
+            for values in (self.y, self.weight, self.codes, self.offset, self.groups)
+        )
+        return Chunk(self._rows(a, b), y, weight, start, stop, self.dtype, codes, offset, groups)
 
     def only(self, start: int, stop: int) -> MemorySource:
         """The same source holding these rows alone, under their global numbers: small to pickle."""

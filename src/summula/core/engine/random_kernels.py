@@ -9,9 +9,10 @@ import numpy as np
 from summula.core.compilation.compile import internal_kernel, kernel
 from summula.core.engine import random
 
-__all__ = ["choice", "integer", "mix64", "normal", "permutation", "random_bits", "uniform", "warmup"]
+__all__ = ["choice", "integer", "mix64", "normal", "permutation", "random_bits", "shuffle", "uniform", "warmup"]
 
 _GOLDEN = np.uint64(random.GOLDEN)
+_POSITIVE = np.uint64(2**63 - 1)
 
 mix64 = kernel(random.mix64)
 
@@ -76,6 +77,17 @@ def permutation(key: int, out: Any) -> None:
 
 
 @kernel
+def shuffle(seed: int, first: int, second: int, values: Any) -> None:
+    """Shuffle values in place (Fisher and Yates) with the stream (first, second) of a seed."""
+    key = mix64(np.uint64(seed) + _GOLDEN)
+    key = mix64(key + np.uint64(first) + _GOLDEN)
+    key = mix64(key + np.uint64(second) + _GOLDEN) & _POSITIVE
+    for i in range(len(values) - 1, 0, -1):
+        j = integer(key, i, i + 1)
+        values[i], values[j] = values[j], values[i]
+
+
+@kernel
 def choice(key: int, n: int, out: Any) -> None:
     """Write len(out) distinct numbers below n, sorted: those with the smallest random bits."""
     order, is_chosen, at = np.empty(n, np.int64), np.zeros(n, np.uint8), 0
@@ -94,4 +106,5 @@ def warmup() -> None:
     normal(1, 0)
     integer(1, 0, 2)
     permutation(1, np.zeros(2, np.int64))
+    shuffle(1, 0, 0, np.zeros(2, np.int64))
     choice(1, 2, np.zeros(1, np.int64))

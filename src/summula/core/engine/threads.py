@@ -12,9 +12,9 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from summula.core.environment import INITIAL_ENVIRONMENT
@@ -111,22 +111,15 @@ class _BlasGuard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
-        self._controller: Any = None
-        self._before: list[tuple[Any, int]] = []  # libraries and the number of threads each had
+        self._libraries: list[Any] | None = None
+        self._take_control: Callable[..., None] | None = None
+        self._before: list[tuple[Any, int]] = []  # libraries that were limited, and the number of threads each had
 
     def enter(self) -> None:
         with self._lock:
             self._depth += 1
             if self._depth == 1:
-                if self._controller is None:
-                    import scipy.linalg  # noqa: F401  loads SciPy's BLAS, so that the controller sees it
-                    from threadpoolctl import ThreadpoolController
-
-                    self._controller = ThreadpoolController().select(user_api="blas")
-                _take_blas_control()
-                self._before = [(library, library.num_threads) for library in self._controller.lib_controllers]
-                for library, _ in self._before:
-                    library.set_num_threads(1)
+                self._limit()
 
     def exit(self) -> None:
         with self._lock:
@@ -134,36 +127,55 @@ class _BlasGuard:
             if self._depth == 0:
                 self.restore()
 
+    def _limit(self) -> None:
+        libraries = self._find_libraries() if self._libraries is None else self._libraries
+        self._before = [(library, threads) for library in libraries if (threads := library.num_threads) != 1]
+        if self._before and self._take_control is not None:
+            self._take_control(force=True)
+        for library, _ in self._before:
+            library.set_num_threads(1)
+
+    def _find_libraries(self) -> list[Any]:
+        import scipy.linalg  # noqa: F401  loads SciPy's BLAS, so that the controller sees it
+        from threadpoolctl import OpenBLASController, ThreadpoolController
+
+        # Newer threadpoolctl silently ignores all threads but the first to set a limit, until that thread releases
+        # control. Here the limit may be set in one thread and removed in another.
+        self._take_control = getattr(OpenBLASController, "clear_controlling_thread", None)
+        self._libraries = list(ThreadpoolController().select(user_api="blas").lib_controllers)
+        return self._libraries
+
     def restore(self) -> None:
         """Restore the number of threads, unless another limit has been set in the meantime."""
-        _take_blas_control()
-        for library, threads in self._before:
-            if library.num_threads == 1:
-                library.set_num_threads(threads)
-        _take_blas_control()
+        limited = [(library, threads) for library, threads in self._before if library.num_threads == 1]
+        if self._before and self._take_control is not None:
+            self._take_control(force=True)
+        for library, threads in limited:
+            library.set_num_threads(threads)
+        if self._before and self._take_control is not None:
+            self._take_control(force=True)
         self._before = []
-
-
-def _take_blas_control() -> None:
-    # Newer threadpoolctl silently ignores all threads but the first to set a limit, until that thread releases control.
-    # Here the limit may be set in one thread and removed in another.
-    from threadpoolctl import OpenBLASController
-
-    if hasattr(OpenBLASController, "clear_controlling_thread"):
-        OpenBLASController.clear_controlling_thread(force=True)
 
 
 _guard = _BlasGuard()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread within a with-block; nested and concurrent blocks share the limit."""
-    _guard.enter()
-    try:
-        yield
-    finally:
+class _OneBlasThread:
+    """Context of `one_blas_thread`; it has no state of its own, so one object serves all blocks."""
+
+    def __enter__(self) -> None:
+        _guard.enter()
+
+    def __exit__(self, *error: object) -> None:
         _guard.exit()
+
+
+_one_blas_thread = _OneBlasThread()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Limit BLAS to one thread within a with-block; nested and concurrent blocks share the limit."""
+    return _one_blas_thread
 
 
 def blas_threads_for(values: int) -> AbstractContextManager[None]:

@@ -35,8 +35,14 @@ class Allowed(NamedTuple):
 Parameters = Mapping[str, tuple[Allowed, ...]]  # alternatives allowed for each parameter
 
 
+# Checks of abstract classes such as Real take longer than all others, so the usual types come first.
+_REALS = (float, int, np.floating, np.integer, Real)
+_INTEGERS = (int, np.integer, Integral)
+_BOOLEANS = (bool, np.bool_)
+
+
 def _is_real(value: Any) -> bool:
-    return isinstance(value, Real | np.floating | np.integer) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, _REALS) and not isinstance(value, _BOOLEANS)
 
 
 def real(low: float = -np.inf, high: float = np.inf, *, open_low: bool = False) -> Allowed:
@@ -55,7 +61,7 @@ def integer(low: int | None = None, high: int | None = None) -> Allowed:
     words = "an int" if low is None else f"an int in the range [{low}, {end}"
 
     def accepts(value: Any) -> bool:
-        whole = isinstance(value, Integral | np.integer) and not isinstance(value, bool | np.bool_)
+        whole = isinstance(value, _INTEGERS) and not isinstance(value, _BOOLEANS)
         return whole and (low is None or value >= low) and (high is None or value <= high)
 
     return Allowed(accepts, words)
@@ -67,7 +73,7 @@ def one_of(*values: str) -> Allowed:
     return Allowed(lambda value: isinstance(value, str) and value in values, words)
 
 
-boolean = Allowed(lambda value: isinstance(value, bool | np.bool_), "an instance of 'bool'")
+boolean = Allowed(lambda value: isinstance(value, _BOOLEANS), "an instance of 'bool'")
 none = Allowed(lambda value: value is None, "None")
 array_like = Allowed(lambda value: hasattr(value, "__len__") and not isinstance(value, str), "an array-like")
 mapping = Allowed(lambda value: isinstance(value, Mapping), "an instance of 'dict'")
@@ -86,7 +92,10 @@ def check_parameters(estimator: Any, allowed: Mapping[str, tuple[Allowed, ...]])
     """Raise ParameterError for the first parameter whose value is not allowed."""
     for name, kinds in allowed.items():
         value = getattr(estimator, name)
-        if not any(kind.accepts(value) for kind in kinds):
+        for kind in kinds:
+            if kind.accepts(value):
+                break
+        else:
             words = [kind.words for kind in kinds]
             allowed_words = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
             raise ParameterError(

@@ -55,6 +55,7 @@ class Run:
         self.source = source
         self.engine = source.engine()
         self.parts = source.plan(self.engine.chunk_rows)
+        self._chunk: Chunk | None = None  # the rows, if they are one chunk in memory
         self.estimator = estimator
         self._data = {"X": X, "y": _target_values(source, y, getattr(estimator, "classes_", None))}
         self.one_target = source.one_target
@@ -71,10 +72,11 @@ class Run:
 
     def use(self, source: Source) -> None:
         """Continue with another source, such as one with expanded features."""
-        self.source, self.parts = source, source.plan(self.engine.chunk_rows)
+        self.source, self.parts, self._chunk = source, source.plan(self.engine.chunk_rows), None
 
     def refine(self, work: float) -> None:
         """Split the rows into smaller parts: each value takes `work` times as long as in a plain sum."""
+        self._chunk = None
         self.parts = self.source.plan(self.engine.chunk_rows, work)
 
     def keep_rows(self, *, scattered: bool = False) -> None:
@@ -95,8 +97,8 @@ class Run:
         `by_chunk` schedules rows in memory chunk by chunk, for statistics that take more time per row than parts are
         sized for. The result is bit-identical.
         """
-        if self._is_one_step:
-            return self._checked(self._sum_here(statistic, params, task))
+        if (chunk := self._only_chunk()) is not None:
+            return self._checked(self._sum_here(statistic, params, task, chunk))
         parts = self.tasks() if by_chunk else self.parts
         context = self._begin(task, len(parts))
         tree: TreeSum[Any] = TreeSum(statistic.merge)
@@ -119,21 +121,22 @@ class Run:
         self._end(context)
         return self._checked(tree.result())
 
-    @property
-    def _is_one_step(self) -> bool:
-        """Whether the rows are one chunk in memory: the engine's hand-over would take longer than their sums."""
-        return (
+    def _only_chunk(self) -> Chunk | None:
+        """The rows if they are one chunk in memory, else None: the engine's hand-over would take longer than sums."""
+        if self._chunk is None and (
             len(self.parts) == 1
             and len(self.parts[0]) <= self.parts[0].chunk_rows
             and isinstance(self.source, MemorySource)
             and type(self.engine) in (SerialEngine, ThreadEngine)
-        )
+        ):
+            self._chunk = self.source.chunk(self.parts[0].start, self.parts[0].stop)
+        return self._chunk
 
-    def _sum_here(self, statistic: Any, params: Any, task: str) -> Any:
+    def _sum_here(self, statistic: Any, params: Any, task: str, chunk: Chunk) -> Any:
         """The statistic of rows that are one chunk."""
         context = self._begin(task, 1)
         with one_blas_thread():
-            total = sum_of_chunks(statistic, self.parts[0].chunks(), params)
+            total = sum_of_chunks(statistic, (chunk,), params)
         self._tick(context)
         self._end(context)
         return total
@@ -196,6 +199,8 @@ class Run:
 
     def first_chunk(self) -> Chunk:
         """Return the first chunk of rows."""
+        if (chunk := self._only_chunk()) is not None:
+            return chunk
         first = self.parts[0]
         return self.source.chunk(first.start, min(first.start + first.chunk_rows, first.stop))
 

@@ -24,16 +24,17 @@ _SPLIT = 134_217_729.0  # 2^27 + 1
 
 def dot(a: Array, b: Array, *others: float) -> float:
     """Return sum_j a_j b_j plus the other numbers, rounded once."""
-    used = (a != 0) & (b != 0)
-    a, b = a[used], b[used]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = a * b
         rests = _rest(a, b, products)
-    if np.isfinite(rests).all():  # factors near the overflow threshold cannot be split
         with suppress(OverflowError, ValueError):  # overflow of partial sums, or infinities of both signs
-            return math.fsum([*products.tolist(), *rests.tolist(), *others])
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(products.sum() + np.sum(others))
+            total = math.fsum([*products.tolist(), *rests.tolist(), *others])
+            if math.isfinite(total):
+                return total
+        used = (a != 0) & (b != 0)
+        if not used.all():
+            return dot(a[used], b[used], *others)
+        return float(products.sum() + np.sum(others))  # factors near the overflow threshold cannot be split
 
 
 def _rest(a: Array, b: Array, products: Array) -> Array:
@@ -52,8 +53,8 @@ def _high(a: Array) -> Array:
 def leads(coef: Any, origin: Array, *terms: Any) -> Array:
     """Return the constant terms about an origin: o'v_k plus the terms of output k, for the rows v_k of `coef`."""
     rows = np.atleast_2d(np.asarray(coef, np.float64))
-    columns = [np.atleast_1d(np.asarray(term, np.float64)) for term in terms]
-    return np.array([dot(origin, v, *(float(term[k]) for term in columns)) for k, v in enumerate(rows)])
+    columns = [np.asarray(term, np.float64).reshape(-1).tolist() for term in terms]
+    return np.array([dot(origin, v, *(term[k] for term in columns)) for k, v in enumerate(rows)])
 
 
 def intercepts(coef: Any, origin: Array, *terms: Any, dtype: Any = np.float64) -> Array:

@@ -90,7 +90,6 @@ def pilot_origin(chunk: Chunk) -> Array:
     Sparse features have the origin 0, unless they have no zeros and are so far from 0 that sums of squares lose digits;
     indicators of factors have the origin 0. Values are rounded to the dtype of the products.
     """
-    blocks = [] if chunk.y is None else [np.asarray(chunk.y)]
     if chunk.is_sparse:
         x_origin = far_origin(chunk)
     elif chunk.has_factors:
@@ -98,8 +97,9 @@ def pilot_origin(chunk: Chunk) -> Array:
         x_origin[: chunk.rows.dense.shape[1]] = _mean_or_constant(chunk.rows.dense, chunk.weight)
     else:
         x_origin = _mean_or_constant(chunk.X, chunk.weight)
-    parts = [x_origin] + [_mean_or_constant(block, chunk.weight) for block in blocks]
-    return np.concatenate(parts).astype(chunk.dtype).astype(np.float64)
+    if chunk.y is not None:
+        x_origin = np.concatenate([x_origin, _mean_or_constant(chunk.y, chunk.weight)])
+    return x_origin.astype(chunk.dtype, copy=False).astype(np.float64, copy=False)
 
 
 def far_origin(chunk: Chunk) -> Array:
@@ -130,12 +130,14 @@ def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
             return np.zeros(block.shape[1])
     block = np.ascontiguousarray(block)  # so that the result does not depend on the memory layout
     with np.errstate(invalid="ignore", over="ignore"):
-        mean = block.mean(axis=0, dtype=np.float64)
-        constant = (block == block[0]).all(axis=0)
-    origin: Array = np.where(constant, block[0].astype(np.float64), mean)
-    for j in np.flatnonzero(~np.isfinite(origin)):
-        finite = block[np.isfinite(block[:, j]), j]
-        origin[j] = _mean_or_constant(finite[:, None], None)[0] if 0 < len(finite) < len(block) else 0.0
+        origin: Array = np.add.reduce(block, axis=0, dtype=np.float64) / len(block)
+        if (block[0] == block[-1]).any():
+            constant = (block == block[0]).all(axis=0)
+            origin[constant] = block[0, constant]
+        if not np.isfinite(origin).all():
+            for j in np.flatnonzero(~np.isfinite(origin)):
+                finite = block[np.isfinite(block[:, j]), j]
+                origin[j] = _mean_or_constant(finite[:, None], None)[0] if 0 < len(finite) < len(block) else 0.0
     return origin
 
 

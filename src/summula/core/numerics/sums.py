@@ -11,8 +11,10 @@ A statistic is a frozen dataclass derived from `Sum`. It defines `map`; its fiel
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -31,9 +33,14 @@ def merged_by(merge: Merge) -> dict[str, Merge]:
     return {"merge": merge}
 
 
-def _fields(total: Any) -> Iterator[tuple[str, Merge | None]]:
+def _fields(total: Any) -> tuple[tuple[str, Merge | None], ...]:
     """The fields of a sum, and the functions that merge them; None for those that are added."""
-    return ((one.name, one.metadata.get("merge")) for one in fields(total))
+    return _fields_of_class(type(total))
+
+
+@functools.cache
+def _fields_of_class(kind: type) -> tuple[tuple[str, Merge | None], ...]:
+    return tuple((one.name, one.metadata.get("merge")) for one in fields(kind))
 
 
 class Sum:
@@ -89,8 +96,10 @@ def _joined(a: Any, b: Any, merge: Merge) -> Any:
 
 
 def _is_finite(value: Any) -> bool:
-    if isinstance(value, np.ndarray | np.floating | float):
-        return np.asarray(value).dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isfinite(value)) if isinstance(value, np.longdouble) else math.isfinite(value)
     if isinstance(value, tuple):
         return all(_is_finite(one) for one in value)
     return value.is_finite() if isinstance(value, Sum) else True

@@ -33,12 +33,19 @@ from summula.core.numerics.statistics import Gram, TriangularFactor
 from summula.core.numerics.sums import Sum
 from summula.linear_model.cross_validation.folds import Batch, grams_of
 from summula.linear_model.cross_validation.ridge_errors import SquaredErrors, scores_of
-from summula.linear_model.cross_validation.ridge_path import FactorSystem, GramSystem, Path, RidgeSystem, paths
+from summula.linear_model.cross_validation.ridge_path import (
+    ACCURATE,
+    FactorSystem,
+    GramSystem,
+    Path,
+    RidgeSystem,
+    paths,
+)
 from summula.linear_model.cross_validation.row_space import RowSpace, all_rows
 from summula.linear_model.cross_validation.without_row import WithoutRow
 from summula.linear_model.least_squares.normal_equations import off_centre
 from summula.linear_model.least_squares.problem import Fit, Problem, solving
-from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_FACTOR, solve
+from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS, TINY_CONDITION, TINY_FACTOR, solve
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
@@ -158,11 +165,12 @@ class LeftOutSums(Sum):
     def of(cls, errors: Array, Y: Array, weight: Array | None) -> Self:
         """The sums of errors of shape (n, n_targets, n_alphas) and of targets about some origin."""
         w = np.ones(len(Y)) if weight is None else weight
-        squares = w[:, None, None] * errors**2
-        joint = (squares.mean(axis=1) ** 2).sum(axis=0)
+        squares = errors**2 if weight is None else w[:, None, None] * errors**2
+        square = (squares**2).sum(axis=0)
+        joint = square[0] if len(square) == 1 else (squares.mean(axis=1) ** 2).sum(axis=0)
         Y = aligned(Y)
         totals = product(w, Y), product(w, Y**2)
-        sums = squares.sum(axis=0), (squares**2).sum(axis=0), joint, *totals
+        sums = squares.sum(axis=0), square, joint, *totals
         return cls(int((w > 0).sum()), float(w.sum()), *sums, ())
 
     @classmethod
@@ -172,11 +180,11 @@ class LeftOutSums(Sum):
         d, total, at = len(model.coef), None, chunk.start
         for block, errors, leverage in model.errors(chunk):
             assert block.y is not None
-            alone = ((1.0 - leverage) < least).any(axis=1)
-            errors[alone] = 0.0
+            rows = [] if least == -np.inf else np.flatnonzero(((1.0 - leverage) < least).any(axis=1)).tolist()
+            errors[rows] = 0.0
             one = cls.of(errors, block.y - model.mean[d:], block.weight)
-            rows = np.flatnonzero(alone).tolist()
-            one = replace(one, alone=tuple((at + row, block.take(slice(row, row + 1))) for row in rows))
+            if rows:
+                one = replace(one, alone=tuple((at + row, block.take(slice(row, row + 1))) for row in rows))
             total, at = one if total is None else total.merge(one), at + len(block)
         assert total is not None, "a chunk has rows"
         return total
@@ -298,20 +306,19 @@ def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, 
     d, p = source.n_features, source.n_features + source.n_targets
     origin = run.origin() if fit_intercept else np.zeros(p)
     wide = source.is_sparse and d > SPARSE_GRAM_COLUMNS
-    gram: Gram | None = None
-    if wide or source.n_rows * d**2 > TINY_FACTOR:
-        gram = _gram(run, origin, wide)
-        if gram.is_finite():
-            if fit_intercept and not source.is_sparse and off_centre(gram):
-                gram = _gram(run, gram.mean, wide)
-            _check_enough(run, gram.count, fit_intercept)
-            with solving(d):
-                system = GramSystem.of(gram, d, fit_intercept)
-                if wide or system.accurate(float(alphas.min())):
-                    return system, gram.count, gram
-            origin = gram.mean if fit_intercept else origin
-        else:  # squares overflow, and orthogonal steps do not square
-            gram = None
+    limit = TINY_CONDITION if source.n_rows * d**2 <= TINY_FACTOR else ACCURATE
+    gram: Gram | None = _gram(run, origin, wide)
+    if gram.is_finite():
+        if fit_intercept and not source.is_sparse and off_centre(gram):
+            gram = _gram(run, gram.mean, wide)
+        _check_enough(run, gram.count, fit_intercept)
+        with solving(d):
+            system = GramSystem.of(gram, d, fit_intercept)
+            if wide or system.condition(float(alphas.min())) <= limit:
+                return system, gram.count, gram
+        origin = gram.mean if fit_intercept else origin
+    else:  # squares overflow, and orthogonal steps do not square
+        gram = None
     factor = run.sum(TriangularFactor, (origin, True), "triangular factor")
     _check_enough(run, factor.count, fit_intercept)
     with solving(d):
@@ -323,6 +330,8 @@ def _gram(run: Run, origin: Array, wide: bool) -> Gram:
     source = run.source
     if wide:
         return Gram.map(all_rows(run), origin)
+    if source.dtype == np.float64:
+        return run.sum(Gram, origin, "Gram matrix")
     return grams_of(run, [Batch.whole(source.n_rows)], origin)[1]
 
 

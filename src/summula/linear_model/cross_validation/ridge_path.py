@@ -18,15 +18,16 @@ singular values of F are taken; an alpha so far above a0 that this would show st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.numerics.statistics import Gram, triangle
-from summula.linear_model.least_squares.normal_equations import ScaledCholesky, live_columns, scaled_cholesky
+from summula.linear_model.least_squares.normal_equations import ScaledCholesky, among, live_columns, scaled_cholesky
 from summula.linear_model.least_squares.orthogonal import solve_factor
 from summula.linear_model.least_squares.problem import Problem
 
@@ -94,25 +95,33 @@ class GramSystem:
     S: Array
     s: Array
     loss: float
+    _factors: dict[float, ScaledCholesky | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, gram: Gram, d: int, fit_intercept: bool) -> GramSystem:
         """The system of the rows summed in `gram`."""
         S = gram.centred() if fit_intercept else gram.products
         alive = live_columns(gram, S, fit_intercept, d)
-        Sxx = S[:d, :d][np.ix_(alive, alive)]
+        Sxx = among(S[:d, :d], alive)
         # Centring multiplies the rounding of the products by this, as a larger condition number would.
-        loss = float((np.diag(gram.products)[:d][alive] / np.diag(Sxx)).max(initial=1.0))
+        loss = float((gram.products.diagonal()[:d][alive] / Sxx.diagonal()).max(initial=1.0))
         mean = gram.mean if fit_intercept else gram.origin
         return cls(mean, gram.weight, alive, Sxx, S[:d, d:][alive], loss)
 
     def accurate(self, alpha: float) -> bool:
         """Whether products have kept enough digits for this alpha and all larger ones."""
+        return self.condition(alpha) <= ACCURATE
+
+    def condition(self, alpha: float) -> float:
+        """Condition number of the scaled columns, times the loss of digits by centring; infinite without a factor."""
         factor = self._factor(alpha)
-        return factor is not None and factor.kappa * np.sqrt(self.loss) <= ACCURATE
+        return np.inf if factor is None else factor.kappa * math.sqrt(self.loss)
 
     def _factor(self, alpha: float) -> ScaledCholesky | None:
-        return scaled_cholesky(self.S, alpha) if len(self.S) else ScaledCholesky(np.eye(0), np.empty(0), 1.0)
+        if alpha not in self._factors:
+            none = ScaledCholesky(np.eye(0), np.empty(0), 1.0)
+            self._factors[alpha] = scaled_cholesky(self.S, alpha) if len(self.S) else none
+        return self._factors[alpha]
 
     def half_inverse(self, alpha: float) -> Array:
         """F from the Cholesky factor of the scaled matrix."""

@@ -181,6 +181,12 @@ class Objective:
         self.state = State()
         self.free: Any = slice(None)  # parameters included in the Hessian
 
+    def as_of_now(self) -> Objective:
+        """Return an objective with the results so far, which further evaluations of this one do not change."""
+        now = object.__new__(type(self))
+        vars(now).update(vars(self))
+        return now
+
     def theta(self, x: Array) -> Array:
         """The vector as a matrix of shape (p, K)."""
         return np.ascontiguousarray(x.reshape(self.problem.outputs, self.p).T)
@@ -211,7 +217,9 @@ class Objective:
         gradient = sums.slope.T.ravel() + problem.penalty * penalised
         hessian = sums.hessian
         if hessian is not None:
-            hessian = hessian + np.diag(problem.penalty * self.penalised(np.ones(len(x)))[self.free])
+            if problem.penalty:
+                hessian = hessian.copy()
+                hessian.flat[:: len(hessian) + 1] += problem.penalty * self.penalised(np.ones(len(x)))[self.free]
             if not np.isfinite(hessian).all():
                 return Local(np.inf, gradient, hessian, None if state.curved is None else state.curved.factor)
             largest = sums.largest if state.largest is None else state.largest

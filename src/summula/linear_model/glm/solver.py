@@ -11,7 +11,6 @@ Minimises J of `glm/objective.py`:
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from summula.linear_model.glm.lbfgs import minimise_by_lbfgs
 from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective, bounds_of, hessian_affordable
 from summula.linear_model.glm.sums import row_weights
 from summula.linear_model.least_squares.problem import solving
+from summula.losses import Logistic
 from summula.optimize.solvers.newton_method import Factor, Local, newton
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _LEVEL = 8  # ratio of the numbers of rows of consecutive initialisation levels
 _LEADING_VALUES = 2**23  # maximum number of values of leading rows, which are kept in memory
 _FEWEST = 2_048  # minimum number of rows of the lowest level
 _ROWS_PER_PARAMETER = 4
+_LEAST_REST = 1 / 8  # 1 - R^2 in the length of the first step
 _ROUGH = 1e-5  # tolerance of the levels below the last
 _ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # relative rounding error of the objective, by dtype of the products
 
@@ -68,8 +69,13 @@ def solve(
 
     def told(x: Array, here: Local, decrement: float) -> bool:
         if offer is not None and objective.state.sums is not None:
-            stopped, now = Solution(x, here.value, decrement, "stopped", False, 0), copy.copy(objective)
-            offer(lambda: _named(now, stopped, decrement, "local", None, exact=False))
+            now = objective.as_of_now()
+
+            def so_far() -> GlmFit:
+                stopped = Solution(x, here.value, decrement, "stopped", False, 0)
+                return _named(now, stopped, decrement, "local", None, exact=False)
+
+            offer(so_far)
         return objective.stop
 
     if objective.affordable():
@@ -81,6 +87,7 @@ def solve(
                 max_steps=problem.max_steps,
                 bounds=bounds_of(problem),
                 rounding=_ROUNDING[source.dtype.name],
+                lengthen=_lengthen(objective) if start is None and isinstance(problem.loss, Logistic) else None,
                 on_step=told,
             )
     else:
@@ -92,6 +99,24 @@ def solve(
     if problem.penalty == 0 and problem.low is None:
         solution = replace(solution, x=_shortest(objective, solution))
     return _finished(objective, solution)
+
+
+def _lengthen(objective: Objective) -> Callable[[Array, float], float]:
+    """Return the length of the first step of logistic regression from zero slopes: that to the linear discriminant.
+
+    The first step, of decrement D, is a least-squares fit with the coefficient of determination R^2 = 2 D / W. For
+    normal classes of equal covariance it is (1 - R^2) times the linear discriminant (Fisher), near which the optimum of
+    the loss is. So the curvature c = 2 D - r of the loss along the step counts (1 - R^2) times, that of the penalty, r,
+    in full.
+    """
+
+    def length(step: Array, decrement: float) -> float:
+        sums, _ = objective.state.last()
+        rest = max(1.0 - 2.0 * decrement / sums.weight, _LEAST_REST)
+        r = objective.problem.penalty * float(np.square(objective.penalised(step)).sum())
+        return 2.0 * decrement / (rest * max(2.0 * decrement - r, 0.0) + r)
+
+    return length
 
 
 def _shortest(objective: Objective, solution: Solution) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,10 +108,10 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
 
     def _check_finite(self, run: Run, fit: Fit) -> None:
         """Raise if a column is so small that its coefficient overflows."""
-        bad = np.flatnonzero(~np.isfinite(fit.coef).all(axis=1))
-        if len(bad):
+        if not (finite := np.isfinite(fit.coef)).all():
+            bad = int(np.flatnonzero(~finite.all(axis=1))[0])
             raise DataError(
-                f"{run.source.column(int(bad[0]))} has values so small, relative to the target, that its coefficient "
+                f"{run.source.column(bad)} has values so small, relative to the target, that its coefficient "
                 f"overflows {run.source.dtype.name}; rescale the column first."
             )
 
@@ -123,8 +122,8 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         self.coef_ = coef[0] if given.one_target else coef
         self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
         levels = getattr(self, "factor_levels_", None) or None
-        certificate = _certificate(fit, problem, given.dtype, known if problem.dtype == given.dtype else None)
-        self.certificate_ = replace(certificate, levels=levels)
+        known = known if problem.dtype == given.dtype else None
+        self.certificate_ = _certificate(fit, problem, given.dtype, known, levels)
         self._fit, self._given = fit, given
 
     # ------------------------------------------------------------------------------------------ adding and forgetting
@@ -331,7 +330,7 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _certificate(fit: Fit, problem: Problem, dtype: str, known: Any = None) -> LeastSquaresCertificate:
+def _certificate(fit: Fit, problem: Problem, dtype: str, known: Any, levels: Any) -> LeastSquaresCertificate:
     """Return the certificate of the returned point, whose intercept (`known`, if computed) may have lost digits."""
     intercept = np.zeros(len(fit.rss))
     if problem.fit_intercept:
@@ -350,4 +349,5 @@ def _certificate(fit: Fit, problem: Problem, dtype: str, known: Any = None) -> L
         positive=problem.positive,
         scale=float(fit.tss.sum()),
         unit=1e-11 if dtype == "float64" else 1e-4,
+        levels=levels,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ScaledCholesky",
+    "among",
     "from_gram",
     "from_sums",
     "live_columns",
@@ -44,7 +46,8 @@ def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
 
 def off_centre(gram: Gram) -> bool:
     """Whether the origin was so far from the mean that centring loses digits."""
-    about_mean, about_origin = np.diag(gram.centred()), np.diag(gram.products)
+    about_origin = gram.products.diagonal()
+    about_mean = about_origin - gram.total * (gram.total / gram.weight)
     return bool(((about_origin > _OFF_CENTRE * about_mean) & (about_origin > 0)).any())
 
 
@@ -54,38 +57,38 @@ def live_columns(gram: Gram, S: Array, fit_intercept: bool, d: int, squares: Arr
     `squares` are the largest sums of squares so far, if rows were subtracted.
     """
     if squares is None:
-        squares = np.diag(gram.products)[:d] if fit_intercept else np.zeros(d)
-    return np.asarray(np.diag(S)[:d] > 8 * _EPS * squares)
+        squares = gram.products.diagonal()[:d] if fit_intercept else np.zeros(d)
+    return np.asarray(S.diagonal()[:d] > 8 * _EPS * squares)
 
 
 def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None) -> tuple[Fit | None, float]:
     """Solve (3) and return the condition number; no fit if the scaled matrix is not numerically positive definite."""
     S = gram.centred() if problem.fit_intercept else gram.products
     alive = live_columns(gram, S, problem.fit_intercept, d, squares)
-    if ((np.diag(gram.products)[:d] == 0) & (gram.total[:d] != 0)).any():
+    about_origin = gram.products.diagonal()[:d]
+    if not about_origin.all() and ((about_origin == 0) & (gram.total[:d] != 0)).any():
         return None, np.inf  # squares underflow
     if not alive.any():
         return None, np.inf
-    Sxx, Sxy, Syy = S[:d, :d][np.ix_(alive, alive)], S[:d, d:][alive], np.diag(S)[d:]
-    coef, gap, kappa = np.empty_like(Sxy), np.empty(len(Syy)), 1.0
+    Sxx, Sxy, Syy = among(S[:d, :d], alive), S[:d, d:][alive], S.diagonal()[d:]
+    coef, excess, gap, kappa = np.empty_like(Sxy), np.empty_like(Sxy), np.empty(len(Syy)), 1.0
     # Centring amplifies the rounding errors of the products by this factor.
-    loss = float(((np.diag(gram.products)[:d] if squares is None else squares)[alive] / np.diag(Sxx)).max())
+    loss = float(((about_origin if squares is None else squares)[alive] / Sxx.diagonal()).max())
     factor = None
-    for alpha in np.unique(problem.alpha):
-        mine = problem.alpha == alpha
-        factor = scaled_cholesky(Sxx, float(alpha))
+    for alpha, mine in _penalties(problem):
+        factor = scaled_cholesky(Sxx, alpha)
         if factor is None:
             return None, np.inf
         kappa = max(kappa, factor.kappa)
         solve = factor.nonnegative if problem.positive else factor.solve
-        coef[:, mine] = problem.as_returned(solve(Sxy[:, mine]))
-        slope = Sxy[:, mine] - Sxx @ coef[:, mine] - alpha * coef[:, mine]
-        gap[mine] = quadratic_gap(slope, coef[:, mine], factor.solve, problem.positive)
-    rss = Syy - ((Sxy + (Sxy - Sxx @ coef)) * coef).sum(axis=0)
+        coef[:, mine] = at = problem.as_returned(solve(Sxy[:, mine]))
+        excess[:, mine] = Sxy[:, mine] - Sxx @ at
+        gap[mine] = quadratic_gap(excess[:, mine] - alpha * at, at, factor.solve, problem.positive)
+    rss = Syy - ((Sxy + excess) * coef).sum(axis=0)
     mean = gram.mean if problem.fit_intercept else np.zeros(len(gram.origin))
     plain = factor is not None and not problem.positive and not problem.alpha.any()
     constant = np.flatnonzero(~alive)
-    kappa *= np.sqrt(max(loss, 1.0))
+    kappa *= math.sqrt(max(loss, 1.0))
     fit = Fit(
         coef=_spread(coef, alive),
         mean_x=mean[:d],
@@ -97,16 +100,30 @@ def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None
         weight=gram.weight,
         log_weight=gram.log_weight,
         half_inverse=_spread(factor.half_inverse(), alive) if plain and factor is not None else None,
-        rank=int(alive.sum()),
+        rank=d - len(constant),
         dependent=constant,
         undetermined=constant,
         method="cholesky",
         intercept_free=bool(mean[constant].any()),
+        sums=gram,
         origin=gram.origin if problem.fit_intercept else np.zeros(len(gram.origin)),
         drift=gram.total / gram.weight if problem.fit_intercept else np.zeros(len(gram.origin)),
         noise=_noise(kappa, Syy, problem),
     )
     return fit, kappa
+
+
+def _penalties(problem: Problem) -> list[tuple[float, Any]]:
+    """Return each penalty and the targets that have it, as an index."""
+    different = sorted(set(problem.alpha.tolist()))
+    if len(different) == 1:
+        return [(different[0], slice(None))]
+    return [(alpha, problem.alpha == alpha) for alpha in different]
+
+
+def among(S: Array, alive: NDArray[np.bool_]) -> Array:
+    """Return a copy of the rows and columns of S that vary."""
+    return S.copy() if alive.all() else S[np.ix_(alive, alive)]
 
 
 def _noise(kappa: float, tss: Array, problem: Problem) -> float:
@@ -125,7 +142,8 @@ def from_sums(gram: Gram, problem: Problem, d: int, squares: Array) -> tuple[Fit
     few = _most_rank(gram, problem) < d and not problem.alpha.all()
     if fit is None or few or kappa > _SINGULAR:
         fit, kappa = _from_eigenvalues(gram, problem, d, squares)
-    return replace(fit, sums=gram), kappa
+        fit = replace(fit, sums=gram)
+    return fit, kappa
 
 
 def _most_rank(gram: Gram, problem: Problem) -> int:
@@ -174,13 +192,13 @@ class ScaledCholesky(NamedTuple):
 
     def solve(self, b: Array) -> Array:
         """(S + alpha I)^-1 b."""
-        z = linalg.cho_solve((self.U, False), b / self.scale[:, None], check_finite=False)
+        z, _ = linalg.lapack.dpotrs(self.U, b / self.scale[:, None])
         return np.asarray(z / self.scale[:, None])
 
     def half_inverse(self) -> Array:
         """F with F F' = (S + alpha I)^-1."""
-        inverse, _ = linalg.lapack.dtrtri(self.U)
-        return np.asarray(np.triu(inverse) / self.scale[:, None])
+        inverse, _ = linalg.lapack.dtrtri(self.U)  # the zeros below the diagonal of U stay
+        return np.asarray(inverse / self.scale[:, None])
 
     def nonnegative(self, b: Array) -> Array:
         """The minimum among v >= 0."""
@@ -191,9 +209,9 @@ class ScaledCholesky(NamedTuple):
 def scaled_cholesky(S: Array, alpha: float) -> ScaledCholesky | None:
     """Return the factor of S + alpha I; None if it is not numerically positive definite."""
     H = S.copy()
-    H[np.diag_indices_from(H)] += alpha
-    scale = np.sqrt(np.maximum(np.diag(H), 0.0))
-    if (scale == 0).any():
+    H.flat[:: len(H) + 1] += alpha
+    scale = np.sqrt(np.maximum(H.diagonal(), 0.0))
+    if not scale.all():
         return None
     H /= scale
     H /= scale[:, None]
@@ -202,7 +220,7 @@ def scaled_cholesky(S: Array, alpha: float) -> ScaledCholesky | None:
     if info != 0:
         return None
     rcond, _ = linalg.lapack.dpocon(U, norm)
-    return ScaledCholesky(U, scale, float(1.0 / np.sqrt(max(rcond, 1e-300))))
+    return ScaledCholesky(U, scale, 1.0 / math.sqrt(max(rcond, 1e-300)))
 
 
 def refined(run: Run, problem: Problem, gram: Gram, fit: Fit) -> Fit:

@@ -40,11 +40,11 @@ from summula.linear_model.least_squares.problem import Fit, Problem, solving
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
-__all__ = ["SPARSE_GRAM_COLUMNS", "TINY_FACTOR", "solve"]
+__all__ = ["SPARSE_GRAM_COLUMNS", "TINY_CONDITION", "TINY_FACTOR", "solve"]
 
 SPARSE_GRAM_COLUMNS = 2_048  # sparse data with more columns are solved by conjugate gradients
 TINY_FACTOR = 1e6  # rows x columns^2 up to which accuracy comes first: small tables get nearly all digits
-_TINY_CONDITION = 10.0  # condition number up to which the Gram matrix loses at most two digits
+TINY_CONDITION = 10.0  # condition number up to which the Gram matrix loses at most two digits
 _CHEAP_FACTOR = 2e8  # rows x columns^2 up to which a second, orthogonal pass is cheap
 
 
@@ -75,7 +75,10 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
         from summula.linear_model.least_squares.sparse_least_squares import solve_sparse
 
         return solve_sparse(run, problem, offer)
-    origin = run.origin() if problem.fit_intercept else np.zeros(source.n_features + source.n_targets)
+    if gram is not None:
+        origin = gram.origin
+    else:
+        origin = run.origin() if problem.fit_intercept else np.zeros(source.n_features + source.n_targets)
     if source.n_rows <= source.n_features:
         answer = solve_by_factor(run, problem, origin)
         kept = source.n_features <= SPARSE_GRAM_COLUMNS
@@ -88,19 +91,19 @@ def solve(run: Run, problem: Problem, offer: Callable[[Fit], None], gram: Gram |
     sums = gram if source.n_features <= SPARSE_GRAM_COLUMNS else None
     with solving(source.n_features):
         fit, kappa = from_gram(gram, problem, source.n_features)
+    if fit is not None and sums is None:
+        fit = replace(fit, sums=None)
     limits, work = _LIMITS[source.dtype], source.n_rows * source.n_features**2
     if work <= TINY_FACTOR:
         if fit is None or kappa > limits.refine or (fit.rss < limits.residual * fit.tss).any():
-            fit = solve_by_factor(run, problem, origin)
-        elif kappa > _TINY_CONDITION:
-            fit = refined(run, problem, gram, fit)
-        return replace(fit, sums=sums)
+            return replace(solve_by_factor(run, problem, origin), sums=sums)
+        return refined(run, problem, gram, fit) if kappa > TINY_CONDITION else fit
     if fit is None or kappa > limits.orthogonal or (work <= _CHEAP_FACTOR and kappa > limits.refine):
         if fit is not None:
-            offer(replace(fit, sums=sums))
+            offer(fit)
         fit = solve_by_factor(run, problem, gram.mean if problem.fit_intercept else origin)
         return replace(fit, sums=sums)
     if kappa > limits.refine or (fit.rss < limits.residual * fit.tss).any():
-        offer(replace(fit, sums=sums))
-        fit = refined(run, problem, gram, fit)
-    return replace(fit, sums=sums)
+        offer(fit)
+        return refined(run, problem, gram, fit)
+    return fit

@@ -14,6 +14,7 @@ of threads. Validation rows are also drawn by row number.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -153,10 +154,13 @@ class Visits:
     """The rows of a run, buffer by buffer, in the order (1)."""
 
     def __init__(self, run: Run, seed: int, *, shuffle: bool = True, held_out: HeldOut | None = None) -> None:
+        from summula.core.engine.random_kernels import shuffle as shuffled
+
         source = run.source
         self.source, self.seed, self.shuffle, self.held_out = source, seed, shuffle, held_out
+        self._shuffle = shuffled
         self.n_rows = source.n_rows
-        self.piece = int(2 ** np.clip(np.floor(np.log2(_PIECE_ELEMENTS / max(source.width, 1.0))), 4, 14))
+        self.piece = int(2 ** min(max(math.floor(math.log2(_PIECE_ELEMENTS / max(source.width, 1.0))), 4), 14))
         self.n_pieces = -(-self.n_rows // self.piece)
         # Rows in local memory are not sent to a cluster.
         self._reader = local_engine() if isinstance(source, MemorySource) else source.engine()
@@ -166,9 +170,13 @@ class Visits:
 
     def buffers(self, epoch: int) -> Iterator[Buffer]:
         """All buffers of an epoch."""
+        if self._here is not None and self.n_pieces <= _PIECES:
+            check_watch()
+            yield self._here._replace(order=self._places(epoch, 0, [(0, self.n_rows)]))
+            return
         pieces = np.arange(self.n_pieces)
         if self.shuffle and self.n_pieces > _PIECES:
-            np.random.default_rng([self.seed, epoch, 0]).shuffle(pieces)
+            self._shuffle(self.seed, epoch, 0, pieces)
         groups = [pieces[at : at + _PIECES] for at in range(0, self.n_pieces, _PIECES)]
         if self._here is not None:
             order = functools.partial(self._order, epoch)
@@ -193,14 +201,18 @@ class Visits:
         """The rows of a buffer in the order to see them in: their numbers, and their places in the buffer."""
         number, pieces = numbered
         ranges = [(k * self.piece, min((k + 1) * self.piece, self.n_rows)) for k in pieces.tolist()]
-        rows = np.concatenate([np.arange(a, b) for a, b in ranges])
-        places = np.arange(len(rows))
+        places = self._places(epoch, number, ranges)
+        return np.concatenate([np.arange(a, b) for a, b in ranges])[places], places
+
+    def _places(self, epoch: int, number: int, ranges: list[tuple[int, int]]) -> Array:
+        """The places in a buffer of the rows of these ranges, in the order to see them in."""
+        places = np.arange(sum(b - a for a, b in ranges))
         if self.shuffle:
-            np.random.default_rng([self.seed, epoch, number + 1]).shuffle(places)
+            self._shuffle(self.seed, epoch, number + 1, places)
         if self.held_out is not None:
             out = np.concatenate([self.held_out.among(a, b, self.piece) for a, b in ranges])
             places = places[~out[places]]
-        return rows[places], places
+        return places
 
     def _pieces(self, numbers: Array) -> Any:
         parts = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,4 +79,4 @@ class State(NamedTuple):
     @property
     def finite(self) -> bool:
         """Whether all weights are finite."""
-        return bool(np.isfinite(self.numbers[INTERCEPT]) and np.isfinite(self.v).all())
+        return math.isfinite(self.numbers[INTERCEPT]) and bool(np.isfinite(self.v).all())

@@ -69,12 +69,12 @@ class Factor:
     @classmethod
     def of(cls, H: Array) -> Factor:
         """Factor H; for a singular matrix the pseudo-inverse in scaled variables is used."""
-        diagonal = np.diag(H)
+        diagonal = H.diagonal()
         scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         C = H / scale / scale[:, None]
         try:
             L = np.asarray(np.linalg.cholesky(C), np.float64)
-            if len(L) == 0 or np.diag(L).min() ** 2 > _RANK:
+            if len(L) == 0 or L.diagonal().min() ** 2 > _RANK:
                 return cls(scale, L)
         except np.linalg.LinAlgError:
             pass
@@ -93,7 +93,7 @@ class Factor:
         if self.values is not None:
             return float(self.values[0]) if len(self.values) else 0.0
         assert self.cholesky is not None
-        inverse = linalg.solve_triangular(self.cholesky, np.eye(len(self.scale)), lower=True)
+        inverse, _ = linalg.lapack.dtrtri(self.cholesky, lower=True)
         return 1.0 / max(float(np.square(inverse).sum()), 1e-300)
 
     def solve(self, b: Array) -> Array:
@@ -144,6 +144,7 @@ def newton(
     bounds: Bounds | None = None,
     rounding: float = _ROUNDING,
     chord: float = _CHORD,
+    lengthen: Callable[[Array, float], float] | None = None,
     on_step: Callable[[Array, Local, float], bool] | None = None,
 ) -> Solution:
     """Minimise from x until the decrement (2) is `tolerance` times the value.
@@ -160,6 +161,8 @@ def newton(
         Relative differences of values below this are noise.
     chord : float
         Relative step below which the Hessian is not recomputed; 0 recomputes it in every step.
+    lengthen : callable, optional
+        (step, decrement) -> length of the first step, relative to Newton's; it is halved as others are.
     on_step : callable, optional
         Called with x, the objective there and the decrement before each step; True stops.
 
@@ -188,6 +191,8 @@ def newton(
         if steps == max_steps:
             break
         order = 2 if 2 * decrement > chord**2 * size else 1
+        if steps == 0 and lengthen is not None:
+            step = lengthen(step, decrement) * step
         found = _backtrack(evaluate, x, here, step, decrement, order, bounds, rounding)
         if found is None and here.hessian is None:  # the old Hessian is too inaccurate: recompute it
             here = evaluate(x, 2)

@@ -9,6 +9,7 @@ product is aligned by `product`.
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import threading
 from typing import Any
@@ -36,16 +37,15 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 _KEPT_BYTES = 2**23  # up to which a thread keeps a scratch block: what chunks of all but very wide data take
 _KERNELS = "summula.core.data.layout.column_kernels"
 _MANY = 2**24  # values
+_COPIED = 2**9  # values that are copied without looking, which takes as long
 _FEW = 2**13  # values below which a call of the kernel costs more than it saves
 
 
 def empty_block(rows: int, width: int, dtype: Any = np.float64) -> Array:
     """Return an uninitialised array of shape (rows, width) in C order whose first value is aligned."""
     dtype = np.dtype(dtype)
-    size = rows * width * dtype.itemsize
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    first = -memory.ctypes.data % ALIGNMENT
-    return np.asarray(memory[first : first + size].view(dtype).reshape(rows, width))
+    memory = np.empty(rows * width * dtype.itemsize + ALIGNMENT, np.uint8)
+    return np.ndarray((rows, width), dtype, memory, -memory.ctypes.data % ALIGNMENT)
 
 
 def is_canonical(array: Array, dtype: Any = None) -> bool:
@@ -58,7 +58,7 @@ def aligned(array: Array, dtype: Any = None) -> Array:
     """Return the same numbers as an array in C order that is aligned; the array itself where it is one."""
     if is_canonical(array, dtype):
         return array
-    width = int(np.prod(array.shape[1:]))
+    width = math.prod(array.shape[1:])
     copy = empty_block(len(array), width, array.dtype if dtype is None else dtype).reshape(array.shape)
     copy[...] = array
     return copy
@@ -71,13 +71,14 @@ class _Scratch(threading.local):
         self._memory: dict[str, Array] = {}
 
     def block(self, use: str, rows: int, width: int, dtype: Any) -> Array:
-        size = rows * width * np.dtype(dtype).itemsize
+        dtype = np.dtype(dtype)
+        size = rows * width * dtype.itemsize
         if size > _KEPT_BYTES:
             return empty_block(rows, width, dtype)
         memory = self._memory.get(use)
         if memory is None or len(memory) < size:
             memory = self._memory[use] = empty_block(1, size, np.uint8)[0]
-        return np.asarray(memory[:size].view(dtype).reshape(rows, width))
+        return np.ndarray((rows, width), dtype, memory)
 
 
 _scratch = _Scratch()
@@ -90,9 +91,11 @@ def scratch_block(use: str, rows: int, width: int, dtype: Any = np.float64) -> A
 
 def _factor(B: Array, use: str = "factor") -> Array:
     """The same numbers aligned, for the time of one product."""
-    if is_canonical(B):
+    if B.size > _COPIED and is_canonical(B):
         return B
-    copy = scratch_block(use, len(B), int(np.prod(B.shape[1:])), B.dtype.newbyteorder("=")).reshape(B.shape)
+    dtype = B.dtype if B.dtype.isnative else B.dtype.newbyteorder("=")
+    copy = scratch_block(use, len(B), math.prod(B.shape[1:]), dtype)
+    copy = copy if B.ndim == 2 else copy.reshape(B.shape)
     copy[...] = B
     return copy
 
