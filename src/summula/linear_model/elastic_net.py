@@ -18,6 +18,7 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.sources import Source
+from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run, Unnamed
@@ -247,7 +248,7 @@ class ElasticNet(MultiOutputMixin, L1Model):
         self
         """
         before = np.atleast_2d(self.coef_).astype(np.float64) if self.warm_start and hasattr(self, "coef_") else None
-        with self._fitting(X, y, sample_weight) as run:
+        with self._fitting(X, y, sample_weight) as run, blas_threads_for(run.source.n_rows * run.source.n_features):
             if self.alpha == 0:
                 warn(
                     "With alpha=0, this algorithm does not converge well. You are advised to use the "

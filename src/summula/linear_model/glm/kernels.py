@@ -28,37 +28,46 @@ Array = NDArray[Any]
 
 @kernel
 def add_products(indptr: Array, indices: Array, data: Array, V: Array, eta: Array) -> None:
-    """eta += X V."""
+    """eta += X V, four outputs at a time, which are one vector each."""
     outputs = V.shape[1]
+    fours = outputs // 4 * 4
     for i in range(len(indptr) - 1):
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        if outputs == 1:
-            total = eta[i, 0]
-            for k in range(first, last):
-                total += data[k] * V[np.uint64(indices[k]), 0]
-            eta[i, 0] = total
-        else:
+        for t in range(0, fours, 4):
+            a, b, c, d = eta[i, t], eta[i, t + 1], eta[i, t + 2], eta[i, t + 3]
             for k in range(first, last):
                 j, x = np.uint64(indices[k]), data[k]
-                for t in range(outputs):
-                    eta[i, t] += x * V[j, t]
+                a += x * V[j, t]
+                b += x * V[j, t + 1]
+                c += x * V[j, t + 2]
+                d += x * V[j, t + 3]
+            eta[i, t], eta[i, t + 1], eta[i, t + 2], eta[i, t + 3] = a, b, c, d
+        for t in range(fours, outputs):
+            a = eta[i, t]
+            for k in range(first, last):
+                a += data[k] * V[np.uint64(indices[k]), t]
+            eta[i, t] = a
 
 
 @kernel
 def add_transposed(indptr: Array, indices: Array, data: Array, S: Array, out: Array) -> None:
-    """out += X'S."""
+    """out += X'S, four outputs at a time."""
     outputs = S.shape[1]
+    fours = outputs // 4 * 4
     for i in range(len(indptr) - 1):
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        if outputs == 1:
-            s = S[i, 0]
-            for k in range(first, last):
-                out[np.uint64(indices[k]), 0] += data[k] * s
-        else:
+        for t in range(0, fours, 4):
+            a, b, c, d = S[i, t], S[i, t + 1], S[i, t + 2], S[i, t + 3]
             for k in range(first, last):
                 j, x = np.uint64(indices[k]), data[k]
-                for t in range(outputs):
-                    out[j, t] += x * S[i, t]
+                out[j, t] += x * a
+                out[j, t + 1] += x * b
+                out[j, t + 2] += x * c
+                out[j, t + 3] += x * d
+        for t in range(fours, outputs):
+            a = S[i, t]
+            for k in range(first, last):
+                out[np.uint64(indices[k]), t] += data[k] * a
 
 
 @kernel

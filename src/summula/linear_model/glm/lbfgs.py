@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.threads import one_blas_thread
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.objective import WIDE, Objective
 from summula.linear_model.glm.sums import At, Diagonal, Slopes
@@ -101,4 +102,5 @@ def minimise_by_lbfgs(objective: Objective, x: Array, rough: Factor | None, told
         stop = told is not None and told(x, Local(value, gradient), np.inf)  # no bound is known here
         return bool(stop or decrement <= problem.tolerance * abs(value))
 
-    return lbfgs(evaluate, x, M, enough=enough, max_steps=max(problem.max_steps, 1))
+    with one_blas_thread():  # the bits of long products may depend on the number of threads
+        return lbfgs(evaluate, x, M, enough=enough, max_steps=max(problem.max_steps, 1))

@@ -232,7 +232,10 @@ class Objective:
 
     def sum(self, x: Array, order: int) -> Slopes:
         """The sums over the rows at x."""
-        return self.run.sum(Slopes, self.at(x, order), "Newton step" if order == 2 else "gradient")
+        # A pass takes much longer than a plain sum: the chunks of a single part are worth several threads.
+        few = len(self.run.parts) == 1
+        task = "Newton step" if order == 2 else "gradient"
+        return self.run.sum(Slopes, self.at(x, order), task, by_chunk=few)
 
     def affordable(self) -> bool:
         """Whether a Hessian of all rows is affordable."""

@@ -247,11 +247,11 @@ def newton_on_face(G: Array, q: Array, v: Array, penalty: Penalty, crossings: in
         if not len(S):
             return True
         H = G[np.ix_(S, S)]
-        H[np.diag_indices(len(S))] += b
+        H.flat[:: len(S) + 1] += b
         here, signs = v[S], np.sign(v[S])
         L, k = _independent(H)
         if whole := k == len(S):
-            goal = linalg.cho_solve((L, True), q[S] - a * signs, check_finite=False)
+            goal, _ = linalg.lapack.dpotrs(L, q[S] - a * signs, lower=1)
             step = goal - here
         elif len(S) > _SMALL:  # too many to remove one by one; sweeps are faster
             return False
@@ -274,8 +274,8 @@ def _independent(H: Array) -> tuple[Array, int]:
     """Return a Cholesky factor and the number of leading columns that are independent, where the factor ends."""
     L, failed = linalg.lapack.dpotrf(H, lower=1)
     k = failed - 1 if failed else len(H)
-    dependent = np.flatnonzero(np.diag(L)[:k] ** 2 <= 1e-13 * np.diag(H)[:k])
-    return L, int(dependent[0]) if len(dependent) else k
+    dependent = L.diagonal()[:k] ** 2 <= 1e-13 * H.diagonal()[:k]
+    return L, int(dependent.argmax()) if dependent.any() else k
 
 
 def _free_direction(H: Array, L: Array, k: int) -> Array:

@@ -38,6 +38,7 @@ _KEPT_BYTES = 2**23  # up to which a thread keeps a scratch block: what chunks o
 _KERNELS = "summula.core.data.layout.column_kernels"
 _MANY = 2**24  # values
 _COPIED = 2**9  # values that are copied without looking, which takes as long
+_NARROW = 128  # columns
 _FEW = 2**13  # values below which a call of the kernel costs more than it saves
 
 
@@ -128,13 +129,29 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
     # The same bits either way, so a kernel is used only where it has been loaded (see `load_kernel`).
     compiled = out.size >= _FEW and out.dtype == np.float64 and _KERNELS in sys.modules
     addresses, step = _addresses(columns) if compiled else (None, 0)
-    if addresses is not None:
+    if compiled and _are_narrow_rows(columns) and out.strides[1] == out.itemsize:
+        from summula.core.data.layout.column_kernels import copy_rows
+
+        by = np.ascontiguousarray(shift, np.float64)
+        copy_rows(columns, by, np.uint64(out.ctypes.data), out.strides[0])
+    elif addresses is not None:
         write_addresses(addresses, step, shift, out)
     elif isinstance(columns, np.ndarray):
         np.subtract(columns, shift, out=out, casting="unsafe")
     else:
         for j, column in enumerate(columns):
             np.subtract(column, shift[j], out=out[:, j], casting="unsafe")
+
+
+def _are_narrow_rows(columns: Any) -> bool:
+    """Whether these are rows of a few doubles in C order, for each of which NumPy would start a loop of its own."""
+    return bool(
+        isinstance(columns, np.ndarray)
+        and columns.shape[1] <= _NARROW
+        and columns.dtype == np.float64
+        and columns.dtype.isnative
+        and columns.flags.carray  # in C order, aligned and writeable, which the kernel is compiled for
+    )
 
 
 def load_kernel(values: int) -> None:

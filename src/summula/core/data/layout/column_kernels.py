@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from summula.core.compilation.compile import internal_kernel, kernel
 
-__all__ = ["column_addresses", "copy_columns", "warmup"]
+__all__ = ["column_addresses", "copy_columns", "copy_rows", "warmup"]
 
 # The words of an ArrowArray, in Arrow's C data interface.
 _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
@@ -145,10 +145,20 @@ def copy_columns(addresses: Any, step: int, shift: Any, out: int, strides: Any, 
             _copy(addresses[k], step, shift[k], out + np.uint64(column_bytes * k), row_bytes, first, last)
 
 
+@kernel
+def copy_rows(rows: Any, shift: Any, out: int, row_bytes: int) -> None:
+    """Copy rows of doubles in C order, less `shift`, into a block at `out` with `row_bytes` between its rows."""
+    for i in range(rows.shape[0]):
+        target = out + np.uint64(row_bytes * i)
+        for j in range(rows.shape[1]):
+            store(target + np.uint64(8 * j), rows[i, j] - shift[j])
+
+
 def warmup() -> None:
     """Compile for the types people use."""
     column = np.zeros(1)
     addresses = np.array([column.ctypes.data], np.uint64)
     copy_columns(addresses, 8, np.zeros(1), np.uint64(column.ctypes.data), column[None].strides, 0)
+    copy_rows(column[None], np.zeros(1), np.uint64(column.ctypes.data), 8)
     nothing = np.zeros(10, np.uint64)  # a batch without columns
     column_addresses(np.uint64(nothing.ctypes.data), np.empty(0, np.int64), np.empty(0, np.uint64))
