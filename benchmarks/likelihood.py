@@ -11,6 +11,7 @@ from benchmarks.threads import pin_intelex
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 NONZEROS_PER_ROW = 50
+WORDS_PER_ROW = 4.7  # logarithm of the median number of words of a text
 BLOCK_ROWS = 65_536
 ALPHA = 1e-4  # of the GLMs: beside the mean of half the deviance
 
@@ -48,6 +49,26 @@ def sparse_classes(rows: int, columns: int) -> Rows:
     X.sum_duplicates()
     scores = X @ (3 * rng.standard_normal(columns))
     return Rows(X, (rng.random(rows) < special.expit(scores)).astype(np.int64))
+
+
+def texts(rows: int, columns: int, kinds: int) -> Rows:
+    """Word counts with Zipf's frequencies, an eighth of the words typical of each class, as tf-idf rows of length 1."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(kinds, size=rows)
+    lengths = np.maximum(rng.lognormal(WORDS_PER_ROW, 0.7, rows), 10).astype(np.int64)
+    words = np.empty(lengths.sum(), np.int64)
+    kind_of_word = np.repeat(y, lengths)
+    for kind in range(kinds):
+        frequency = 1.0 / np.arange(1, columns + 1)
+        frequency[rng.permutation(columns)[: columns // 8]] *= 3.0
+        mine = kind_of_word == kind
+        words[mine] = rng.choice(columns, size=mine.sum(), p=frequency / frequency.sum())
+    X = sparse.csr_array((np.ones(len(words)), words, np.append(0, np.cumsum(lengths))), shape=(rows, columns))
+    X.sum_duplicates()
+    documents = np.bincount(X.indices, minlength=columns)
+    X.data *= np.log((1 + rows) / (1 + documents))[X.indices] + 1.0
+    X.data /= np.sqrt(np.repeat(np.add.reduceat(X.data**2, X.indptr[:-1]), np.diff(X.indptr)))
+    return Rows(X, y)
 
 
 def counts(rows: int, columns: int) -> Rows:
@@ -192,6 +213,20 @@ WORKLOADS = (
         contenders=(
             _summula("LogisticRegression"),
             _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000),
+        ),
+        quality=Quality(log_loss, "objective", tolerance=1e-6),
+        rounds=3,
+    ),
+    FitWorkload(
+        name="logistic-text",
+        title="LogisticRegression, wide sparse text, four classes",
+        shape=(4_500, 19_188),
+        quick_shape=(500, 2_000),
+        make_data=partial(texts, kinds=4),
+        contenders=(
+            _summula("LogisticRegression"),
+            _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000),
+            _sklearn("LogisticRegression", " lbfgs, default tol"),
         ),
         quality=Quality(log_loss, "objective", tolerance=1e-6),
         rounds=3,
