@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
-from summula.core.engine.engine import local_engine
+from summula.core.engine.engine import SerialEngine, local_engine
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
@@ -46,6 +46,7 @@ __all__ = ["LogisticRegressionCV"]
 Array = NDArray[Any]
 
 
+_FEW_VALUES = 100_000  # of the rows, below which splits are fitted on one thread
 _NOT_HERE = ("C", "l1_ratio", "warm_start", "formula")
 _BY_CLASS = schema.Dict(schema.Plain(), schema.Array("float64", "...", finite=False))
 _FITTED = schema.schema_of(LogisticRegression).fields
@@ -347,8 +348,11 @@ class LogisticRegressionCV(LogisticRegression):
             steps = np.array([fit.n_iter for fit in ranked], np.int32)
             return Path(coef, intercept, steps, self._scored(run, splits[k], coef, intercept, known, to_scorer))
 
-        # Sums over files use all threads; splits of rows in memory use one thread each.
-        results = map(one, jobs) if run.source.streams else local_engine().map_ordered(one, jobs, n_jobs=self.n_jobs)
+        # Sums over files use all threads; splits of rows in memory use one thread each, unless the rows are so few that
+        # threads would mostly wait for the interpreter.
+        few = run.source.n_rows * run.source.n_features <= _FEW_VALUES
+        engine = SerialEngine() if few else local_engine()
+        results = map(one, jobs) if run.source.streams else engine.map_ordered(one, jobs, n_jobs=self.n_jobs)
         paths: list[list[Path]] = [[] for _ in grid.ratios]
         for (ratio, _), path in zip(jobs, results, strict=True):
             paths[ratio].append(path)

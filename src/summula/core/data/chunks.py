@@ -261,6 +261,11 @@ class Chunk:
         assert self.y is not None, "there is a target"
         return np.asarray(self.y[:, 0])
 
+    @functools.cached_property
+    def positive(self) -> Chunk:
+        """The rows of positive weight; the chunk itself if all are."""
+        return self if self.weight is None or self.weight.all() else self.take(np.flatnonzero(self.weight))
+
     @property
     def beside(self) -> dict[str, Any]:
         """The columns that rows have beside their features, by name."""

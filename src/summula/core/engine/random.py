@@ -61,8 +61,15 @@ def stream_key(seed: int, stream: int | Sequence[int] = ()) -> int:
     """
     key = 0
     for number in (seed, *((stream,) if isinstance(stream, int) else stream)):
-        key = int(mix64(np.array([(key + number + GOLDEN) & _MASK], np.uint64))[0])
+        key = _mix((key + int(number) + GOLDEN) & _MASK)
     return key & (_MASK >> 1)
+
+
+def _mix(z: int) -> int:
+    """`mix64` of a single number, without an array around it."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & _MASK
+    return z ^ (z >> 31)
 
 
 def draw_seed(random_state: Any) -> int:

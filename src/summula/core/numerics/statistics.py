@@ -118,7 +118,8 @@ def far_origin(chunk: Chunk) -> Array:
         return origin
     limit = _FAR_SPARSE if chunk.is_sparse else _FAR
     with np.errstate(invalid="ignore", over="ignore"):
-        mean, spread = _mean_or_constant(few, None), few.std(axis=0)
+        mean = _mean_or_constant(few, None)
+        spread = np.sqrt(_column_sums(np.square(few - mean)) / len(few))
         far = (few != 0).all(axis=0) & (np.abs(mean) > limit * spread) & ((spread > 0) | (np.abs(mean) > _FAR))
     origin[full[far]] = mean[far]
     return origin

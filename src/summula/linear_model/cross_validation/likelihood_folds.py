@@ -79,15 +79,19 @@ class FoldRun(Run):
         self.__dict__.update(vars(whole))
         self._whole, self._fold = copy.copy(whole), OnFold(None, split.batch, split.number)
         self._context = self._whole._context = None  # several splits run at a time
+        self._weighted: Chunk | None = None  # the rows with their weights, if they are one chunk in memory
 
     def use(self, source: Source) -> None:
         """Go on with another source of the same rows."""
         super().use(source)
-        self._whole = copy.copy(self._whole)
+        self._whole, self._weighted = copy.copy(self._whole), None
         self._whole.use(source)
 
     def sum(self, statistic: Any, params: Any, task: str = "pass over the rows", *, by_chunk: bool = False) -> Any:
         """The statistic of the rows of the split."""
+        if (chunk := self._whole._only_chunk()) is not None:
+            self._weighted = self._fold.weighted(chunk) if self._weighted is None else self._weighted
+            return self._whole._checked(self._whole._sum_here(statistic, params, task, self._weighted))
         return self._whole.sum(cast(Any, self._fold._replace(statistic=statistic)), params, task, by_chunk=by_chunk)
 
     def leading(self, rows: int) -> Run:

@@ -78,6 +78,8 @@ def row_weights(chunk: Chunk, class_weight: Array | None) -> Array | None:
 
 def weighted_rows(chunk: Chunk, class_weight: Array | None) -> tuple[Chunk, Array | None]:
     """Return the rows with positive weight and their weights; at others an infinite loss times 0 would be NaN."""
+    if class_weight is None:
+        return chunk.positive, chunk.positive.weight
     w = row_weights(chunk, class_weight)
     if w is None or w.all():
         return chunk, w
