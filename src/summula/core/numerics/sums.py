@@ -35,11 +35,13 @@ def merged_by(merge: Merge) -> dict[str, Merge]:
 
 def _fields(total: Any) -> tuple[tuple[str, Merge | None], ...]:
     """The fields of a sum, and the functions that merge them; None for those that are added."""
-    return _fields_of_class(type(total))
+    kind: Any = type(total)
+    found: tuple[tuple[str, Merge | None], ...] = _fields_of_class(kind)
+    return found
 
 
 @functools.cache
-def _fields_of_class(kind: type) -> tuple[tuple[str, Merge | None], ...]:
+def _fields_of_class(kind: Any) -> tuple[tuple[str, Merge | None], ...]:
     return tuple((one.name, one.metadata.get("merge")) for one in fields(kind))
 
 

@@ -307,8 +307,9 @@ def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, 
     origin = run.origin() if fit_intercept else np.zeros(p)
     wide = source.is_sparse and d > SPARSE_GRAM_COLUMNS
     limit = TINY_CONDITION if source.n_rows * d**2 <= TINY_FACTOR else ACCURATE
-    gram: Gram | None = _gram(run, origin, wide)
-    if gram.is_finite():
+    gram = _gram(run, origin, wide)
+    is_finite = gram.is_finite()  # if squares overflow: orthogonal steps do not square
+    if is_finite:
         if fit_intercept and not source.is_sparse and off_centre(gram):
             gram = _gram(run, gram.mean, wide)
         _check_enough(run, gram.count, fit_intercept)
@@ -317,12 +318,11 @@ def _system(run: Run, alphas: Array, fit_intercept: bool) -> tuple[RidgeSystem, 
             if wide or system.condition(float(alphas.min())) <= limit:
                 return system, gram.count, gram
         origin = gram.mean if fit_intercept else origin
-    else:  # squares overflow, and orthogonal steps do not square
-        gram = None
     factor = run.sum(TriangularFactor, (origin, True), "triangular factor")
     _check_enough(run, factor.count, fit_intercept)
     with solving(d):
-        return FactorSystem.of(factor.R, factor.count, origin, d, fit_intercept), factor.count, gram
+        system_of_factor = FactorSystem.of(factor.R, factor.count, origin, d, fit_intercept)
+    return system_of_factor, factor.count, gram if is_finite else None
 
 
 def _gram(run: Run, origin: Array, wide: bool) -> Gram:

@@ -122,8 +122,8 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
         self.coef_ = coef[0] if given.one_target else coef
         self.intercept_ = (intercept[0] if given.one_target else intercept) if problem.fit_intercept else 0.0
         levels = getattr(self, "factor_levels_", None) or None
-        known = known if problem.dtype == given.dtype else None
-        self.certificate_ = _certificate(fit, problem, given.dtype, known, levels)
+        is_known = problem.dtype == given.dtype
+        self.certificate_ = _certificate(fit, problem, given.dtype, known if is_known else None, levels)
         self._fit, self._given = fit, given
 
     # ------------------------------------------------------------------------------------------ adding and forgetting
