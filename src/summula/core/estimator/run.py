@@ -129,7 +129,7 @@ class Run:
             and isinstance(self.source, MemorySource)
             and type(self.engine) in (SerialEngine, ThreadEngine)
         ):
-            self._chunk = self.source.chunk(self.parts[0].start, self.parts[0].stop)
+            (self._chunk,) = self.parts[0].chunks()
         return self._chunk
 
     def _sum_here(self, statistic: Any, params: Any, task: str, chunk: Chunk) -> Any:
