@@ -48,7 +48,10 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
         ("x,y\n" + "1,a\n2,a\n" * 20, "The target 'y' is 'a' in every row; there is nothing to predict"),
         ("x,y\n" + "1,\n2,\n" * 20, "Every value of the target 'y' is missing"),
         ("x,y\n" + "1,a\n1,b\n" * 20, "All columns were dropped ('x': all values are the same)"),
-        ("x,y\n" + "".join(f'{i},"1,{i:03d}"\n' for i in range(40)), "write numbers without thousands separators"),
+        (
+            "x,y\n" + "".join(f'{i},"1,{i:03d}"\n{i},user-{i}\n' for i in range(40)),
+            "write numbers without thousands separators",
+        ),
         ("x,y\n" + "".join(f"{i},user-{i}\n" for i in range(40)), "40 different texts in 40 rows, such as 'user-0'"),
         (b"x,y\n" + b"1,a\n2,b\n" * 200_000 + b"1,\xfc\n", "name it with --encoding"),
         (bytes(range(256)) * 20, "is not a text file"),
@@ -68,7 +71,7 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
     assert "The metric 'squared' is not for a target of classes; choose from accuracy" in trained_on(
         table, tmp_path, "y", "--metric", "squared"
     )
-    assert "There is no candidate 'forest'" in trained_on(table, tmp_path, "y", "--models", "forest")
+    assert "There is no candidate 'oracle'" in trained_on(table, tmp_path, "y", "--models", "oracle")
     assert "it cannot be taken as numbers" in trained_on(table, tmp_path, "y", "--task", "numbers")
     assert "delta" in trained_on(table, tmp_path, "y", "--delta", "2", "--models", "baseline")
     assert "Costs are for classes, and the target holds numbers" in trained_on(table, tmp_path, "x", "--costs", "c.csv")
