@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from summula.core.data.chunks import Chunk
 from summula.core.data.layout import column_kernels  # noqa: F401  (loads the compiler: columns are copied by the kernel)
 from summula.core.data.layout.blocks import aligned, empty_block, inner, is_canonical, product, write_columns
 from summula.core.data.layout.fixed_order import (
@@ -87,8 +88,10 @@ def test_both_orders_have_the_bits_of_the_four_sums(shape, dtype):
     X, r = RNG.normal(size=shape).astype(dtype), RNG.normal(size=shape[0])
     expected = by_rows(X, r)
     strided = np.repeat(X, 2, axis=1)[:, ::2]
+    squares = by_rows(np.square(X.astype(np.float64)), r)
     for kept in (X, np.asfortranarray(X), in_one_order(strided)):
         assert np.array_equal(transposed_product(kept, r), expected)
+        assert np.array_equal(column_squares(kept, r), squares)
         assert np.array_equal(transposed_product(kept, r[:, None]), expected[:, None])
         assert np.array_equal(row_products(kept.T, r), expected)
         assert np.array_equal(_row_products(kept.T, r), expected)
@@ -105,6 +108,19 @@ def test_several_vectors_and_squares_have_the_same_bits_in_both_orders(dtype):
         first = function(X, given)
         assert np.array_equal(first, function(np.asfortranarray(X), given))
         np.testing.assert_allclose(first, expected, **rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [1, 3, 8, 50, 131])
+def test_long_products_of_a_chunk_have_the_bits_of_the_four_sums(d, dtype):
+    n = 2**18 // d + 3
+    X, v = RNG.normal(size=(n, d)).astype(dtype), RNG.normal(size=d)
+    below = np.asfortranarray(np.vstack([X, X]))[5 : 5 + n]
+    below[:] = X
+    for rows in (X, np.asfortranarray(X), below, tuple(X.T.copy()), np.repeat(X, 2, axis=1)[:, ::2]):
+        chunk = Chunk(rows, None, None, 0, n, np.dtype(dtype))
+        assert np.array_equal(chunk.times(v), by_rows(X.T, v))
+        assert np.array_equal(chunk.times(v[:, None]), by_rows(X.T, v)[:, None])
 
 
 def test_a_contiguous_matrix_is_not_copied():

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.layout.blocks import (
     aligned,
+    column_addresses,
     empty_block,
     is_canonical,
     is_plain,
@@ -27,7 +28,7 @@ from summula.core.data.layout.blocks import (
     write_addresses,
     write_columns,
 )
-from summula.core.data.layout.fixed_order import is_contiguous, row_products
+from summula.core.data.layout.fixed_order import column_products, is_contiguous, row_products
 
 if TYPE_CHECKING:
     from summula.core.data.sources import Source
@@ -48,6 +49,7 @@ Array = NDArray[Any]
 
 _CHUNK_ELEMENTS = 2**18  # about 2 MB of float64: a block and its copy stay in the second cache
 _PART_ELEMENTS = 2**21
+_COPIED_ELEMENTS = 2**16  # of rows that are copied and multiplied at once
 _LONG_ELEMENTS = 2**17  # from which products with a vector are not left to BLAS, which would need a copy of the rows
 
 
@@ -147,13 +149,18 @@ class BatchRows:
     def __len__(self) -> int:
         return len(self.addresses)
 
+    @property
+    def starts(self) -> NDArray[np.uint64]:
+        """Where the first of these rows lies in each column."""
+        return self.addresses + np.uint64(8 * self.begin)
+
     def write(self, out: Array, shift: Array) -> None:
         """Copy, less `shift`: all columns in one call, outside the GIL."""
         if out.dtype != np.float64:
             columns = self.columns[: len(self)]
             write_columns(tuple(column[self.begin : self.end] for column in columns), shift, out)
             return
-        write_addresses(self.addresses + np.uint64(8 * self.begin), 8, shift, out)
+        write_addresses(self.starts, 8, shift, out)
 
 
 @dataclass(frozen=True)
@@ -324,13 +331,52 @@ class Chunk:
         if self.is_sparse:
             return np.asarray(self.X @ B)
         dtype, rows = np.result_type(self.dtype, B), self.rows
-        if len(self) * self.n_features < _LONG_ELEMENTS or B.size != len(B):
+        if B.size != len(B):
+            return self._times_several(B.astype(dtype, copy=False))
+        if len(self) * self.n_features < _LONG_ELEMENTS:
             canonical = isinstance(rows, np.ndarray) and is_canonical(rows, dtype)
             return product(rows if canonical else self._scratch(dtype), B.astype(dtype, copy=False))
         # Rows in memory are read where they are: copying them would take longer than the product.
-        in_place = isinstance(rows, np.ndarray) and rows.dtype == self.dtype and is_contiguous(rows)
-        values = row_products(rows if in_place else self._scratch(self.dtype), B.reshape(-1))
+        addresses = self._column_addresses()
+        if addresses is not None:
+            values = column_products(addresses, B.reshape(-1), len(self))
+        else:
+            in_place = isinstance(rows, np.ndarray) and rows.dtype == self.dtype and is_contiguous(rows)
+            values = row_products(rows if in_place else self._scratch(self.dtype), B.reshape(-1))
         return np.asarray(values, dtype).reshape(len(self), *B.shape[1:])
+
+    def _times_several(self, B: Array) -> Array:
+        """Compute X B some rows at a time, so that their copy stays in the cache until it is multiplied."""
+        B, rows = aligned(B), self.rows
+        out = np.empty((len(self), *B.shape[1:]), B.dtype)
+        step = max(64, _COPIED_ELEMENTS // max(self.n_features, 1) // 16 * 16)  # which keeps slices aligned
+        whole = rows if isinstance(rows, np.ndarray) and is_canonical(rows, B.dtype) else None
+        if isinstance(rows, ColumnPieces | FactorRows):
+            whole = self._scratch(B.dtype)
+        for a in range(0, len(self), step):
+            b = min(a + step, len(self))
+            some = whole[a:b] if whole is not None else self._between(a, b)._scratch(B.dtype)
+            out[a:b] = product(some, B)
+        return out
+
+    def _between(self, a: int, b: int) -> Chunk:
+        """Some of these rows without what they have beside their features; columns stay where they are."""
+        rows = self.rows
+        if isinstance(rows, BatchRows):
+            some: Any = replace(rows, begin=rows.begin + a, end=rows.begin + b)
+        else:
+            some = tuple(column[a:b] for column in rows) if isinstance(rows, tuple) else rows[a:b]
+        return Chunk(some, None, None, self.start + a, self.start + b, self.dtype)
+
+    def _column_addresses(self) -> NDArray[np.uint64] | None:
+        """Where contiguous columns of doubles start, or None."""
+        if self.dtype != np.float64:
+            return None
+        if isinstance(self.rows, BatchRows):
+            return self.rows.starts
+        columns = self.rows if isinstance(self.rows, tuple | np.ndarray) else ()
+        addresses, step = column_addresses(columns) if len(columns) else (None, 0)
+        return addresses if step == 8 else None
 
     def _scratch(self, dtype: Any) -> Array:
         """All rows as a block that is valid until the next one."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 __all__ = [
     "ALIGNMENT",
     "aligned",
+    "column_addresses",
     "empty_block",
     "inner",
     "is_canonical",
@@ -128,7 +129,7 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
     """
     # The same bits either way, so a kernel is used only where it has been loaded (see `load_kernel`).
     compiled = out.size >= _FEW and out.dtype == np.float64 and _KERNELS in sys.modules
-    addresses, step = _addresses(columns) if compiled else (None, 0)
+    addresses, step = column_addresses(columns) if compiled else (None, 0)
     if compiled and _are_narrow_rows(columns) and out.strides[1] == out.itemsize:
         from summula.core.data.layout.column_kernels import copy_rows
 
@@ -169,8 +170,13 @@ def write_addresses(addresses: NDArray[np.uint64], step: int, shift: Array, out:
     copy_columns(addresses, step, by, np.uint64(out.ctypes.data), out.strides, len(out))
 
 
-def _addresses(columns: Any) -> tuple[NDArray[np.uint64] | None, int]:
-    """Where columns of doubles start, and how many bytes lie between their rows; None for other columns."""
+def column_addresses(columns: Any) -> tuple[NDArray[np.uint64] | None, int]:
+    """Where columns of doubles start, and how many bytes lie between their rows.
+
+    None for other columns, for rows in C order, and before the kernels that take addresses are loaded.
+    """
+    if _KERNELS not in sys.modules:
+        return None, 0
     if isinstance(columns, np.ndarray):
         down, across = columns.strides
         if columns.dtype != np.float64 or abs(down) >= abs(across):  # NumPy copies rows in C order fast enough

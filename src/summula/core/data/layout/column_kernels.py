@@ -1,4 +1,4 @@
-"""Columns that are kept apart, as the batches of a file give them, copied into one block outside the GIL."""
+"""Columns that are kept apart, as the batches of a file give them, copied or multiplied outside the GIL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from summula.core.compilation.compile import internal_kernel, kernel
 
-__all__ = ["column_addresses", "copy_columns", "copy_rows", "warmup"]
+__all__ = ["column_addresses", "copy_columns", "copy_rows", "sum_columns", "warmup"]
 
 # The words of an ArrowArray, in Arrow's C data interface.
 _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
@@ -39,33 +39,38 @@ def _store(typing: Any, address: Any, value: Any) -> Any:
     return types.void(types.uint64, types.float64), generate
 
 
-@intrinsic
-def _transpose(typing: Any, a: Any, b: Any, c: Any, d: Any, shift: Any, out: Any, row_bytes: Any) -> Any:
-    """Write four rows of four columns of doubles, given by addresses, less four shifts, as rows: a 4 x 4 transpose."""
+def _transposer(size: int) -> Any:
+    """Make the instruction that writes `size` rows of as many columns of doubles as rows: a transpose in registers."""
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        four = ir.VectorType(ir.DoubleType(), 4)
+    @intrinsic
+    def _transpose(typing: Any, columns: Any, begin: Any, shift: Any, out: Any, row_bytes: Any) -> Any:
+        """Take the columns whose addresses are at `columns`, each from byte `begin` on, less the shifts at `shift`."""
 
-        def pointer(address: Any) -> Any:
-            return builder.inttoptr(address, four.as_pointer())
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            vector, word = ir.VectorType(ir.DoubleType(), size), ir.IntType(64)
 
-        def load(address: Any) -> Any:
-            return builder.load(pointer(address), align=8)
+            def pointer(address: Any) -> Any:
+                return builder.inttoptr(address, vector.as_pointer())
 
-        def mix(x: Any, y: Any, places: tuple[int, ...]) -> Any:
-            return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), 4), places))
+            def mix(x: Any, y: Any, places: list[int]) -> Any:
+                return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), size), places))
 
-        columns, by = [load(address) for address in given[:4]], load(given[4])
-        even = [mix(columns[k], columns[k + 1], (0, 4, 2, 6)) for k in (0, 2)]
-        odd = [mix(columns[k], columns[k + 1], (1, 5, 3, 7)) for k in (0, 2)]
-        rows = [mix(pair[0], pair[1], places) for places in ((0, 1, 4, 5), (2, 3, 6, 7)) for pair in (even, odd)]
-        target = given[5]
-        for row in rows:
-            builder.store(builder.fsub(row, by), pointer(target), align=8)
-            target = builder.add(target, given[6])
-        return context.get_dummy_value()
+            first, lanes = builder.inttoptr(given[0], word.as_pointer()), range(size)
+            starts = [builder.load(builder.gep(first, [ir.Constant(word, k)])) for k in lanes]
+            v = [builder.load(pointer(builder.add(start, given[1])), align=8) for start in starts]
+            for s in [2**k for k in range(size.bit_length() - 1)]:  # exchange bit s of row and column numbers
+                low = [i if not i & s else size + i - s for i in lanes]
+                high = [i + s if not i & s else size + i for i in lanes]
+                v = [mix(v[k], v[k | s], low) if not k & s else mix(v[k - s], v[k], high) for k in lanes]
+            by, target = builder.load(pointer(given[2]), align=8), given[3]
+            for row in v:
+                builder.store(builder.fsub(row, by), pointer(target), align=8)
+                target = builder.add(target, given[4])
+            return context.get_dummy_value()
 
-    return types.void(*[types.uint64] * 6, types.int64), generate
+        return types.void(*[types.uint64] * 4, types.int64), generate
+
+    return _transpose
 
 
 @intrinsic
@@ -82,9 +87,12 @@ def _word(typing: Any, address: Any, index: Any) -> Any:
 read: Any = _read  # the typing context is Numba's to give
 word: Any = _word
 store: Any = _store
-transpose: Any = _transpose
+transpose4: Any = _transposer(4)
+transpose8: Any = _transposer(8)
 
 TILE_VALUES = 2**16  # of a tile that stays in the second-level cache
+_ROWS = 512  # whose four sums stay in the first-level cache
+PANEL = 64  # columns read at once: processors look up the addresses of about so many pages quickly
 
 
 @kernel
@@ -114,6 +122,29 @@ def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first
         target += np.uint64(row_bytes)
 
 
+@internal_kernel
+def _copy_tile(addresses: Any, shift: Any, out: int, row_bytes: int, first: int, last: int) -> None:
+    """Copy contiguous values of rows `first` to `last`, a multiple of 8 rows, into rows of contiguous values."""
+    d = len(addresses)
+    starts, shifts = np.uint64(addresses.ctypes.data), np.uint64(shift.ctypes.data)
+    for left in range(0, d, PANEL):
+        right = min(left + PANEL, d)
+        for i in range(first, last, 8):
+            begin, target = np.uint64(8 * i), out + np.uint64(row_bytes * i)
+            j = left
+            while j + 8 <= right:
+                by = np.uint64(8 * j)
+                transpose8(starts + by, begin, shifts + by, target + by, row_bytes)
+                j += 8
+            if j + 4 <= right:
+                by = np.uint64(8 * j)
+                transpose4(starts + by, begin, shifts + by, target + by, row_bytes)
+                below = target + np.uint64(4 * row_bytes) + by
+                transpose4(starts + by, begin + np.uint64(32), shifts + by, below, row_bytes)
+    for k in range(d // 4 * 4, d):
+        _copy(addresses[k], 8, shift[k], out + np.uint64(8 * k), row_bytes, first, last)
+
+
 @kernel
 def copy_columns(addresses: Any, step: int, shift: Any, out: int, strides: Any, n: int) -> None:
     """Copy n rows of columns of doubles, less `shift`, side by side into a block.
@@ -124,25 +155,45 @@ def copy_columns(addresses: Any, step: int, shift: Any, out: int, strides: Any, 
     """
     row_bytes, column_bytes = strides
     d = len(addresses)
-    tile = max(16, TILE_VALUES // max(d, 1) // 4 * 4)  # rows of all columns at once: neither side leaves the cache
-    shifts = shift.ctypes.data
+    tile = max(16, TILE_VALUES // max(d, 1) // 8 * 8)  # rows of all columns at once: neither side leaves the cache
     for first in range(0, n, tile):
         last = min(first + tile, n)
-        whole = first + (last - first) // 4 * 4 if step == 8 and column_bytes == 8 else first
-        j = 0
-        while j + 4 <= d:
-            begin, target = np.uint64(8 * first), out + np.uint64(row_bytes * first + 8 * j)
-            a, b = addresses[j] + begin, addresses[j + 1] + begin
-            c, e = addresses[j + 2] + begin, addresses[j + 3] + begin
-            for i in range(0, whole - first, 4):
-                by = np.uint64(8 * i)
-                rows = target + np.uint64(row_bytes * i)
-                transpose(a + by, b + by, c + by, e + by, np.uint64(shifts + 8 * j), rows, row_bytes)
-            for k in range(j, j + 4):
-                _copy(addresses[k], step, shift[k], out + np.uint64(column_bytes * k), row_bytes, whole, last)
-            j += 4
-        for k in range(j, d):
-            _copy(addresses[k], step, shift[k], out + np.uint64(column_bytes * k), row_bytes, first, last)
+        whole = first
+        if step == 8 and column_bytes == 8:
+            whole += (last - first) // 8 * 8
+            _copy_tile(addresses, shift, out, row_bytes, first, whole)
+        for k in range(d):
+            _copy(addresses[k], step, shift[k], out + np.uint64(column_bytes * k), row_bytes, whole, last)
+
+
+@kernel
+def sum_columns(addresses: Any, v: Any, n: int, out: Any) -> None:
+    """Write the n sums of (1) of `fixed_order.py` over columns of contiguous doubles times `v` into `out`."""
+    d = len(addresses)
+    sums = np.empty((4, _ROWS))
+    for first in range(0, n, _ROWS):
+        m = min(_ROWS, n - first)
+        sums[:, :m] = 0.0
+        s0, s1, s2, s3 = sums[0, :m], sums[1, :m], sums[2, :m], sums[3, :m]
+        begin = np.uint64(8 * first)
+        k = 0
+        while k + 4 <= d:
+            a, b = addresses[k] + begin, addresses[k + 1] + begin
+            c, e = addresses[k + 2] + begin, addresses[k + 3] + begin
+            v0, v1, v2, v3 = v[k], v[k + 1], v[k + 2], v[k + 3]
+            for i in range(m):
+                s0[i] += read(a, i) * v0
+                s1[i] += read(b, i) * v1
+                s2[i] += read(c, i) * v2
+                s3[i] += read(e, i) * v3
+            k += 4
+        while k < d:
+            s, a, v0 = sums[k % 4, :m], addresses[k] + begin, v[k]
+            for i in range(m):
+                s[i] += read(a, i) * v0
+            k += 1
+        for i in range(m):
+            out[first + i] = (s0[i] + s1[i]) + (s2[i] + s3[i])
 
 
 @kernel
@@ -160,5 +211,6 @@ def warmup() -> None:
     addresses = np.array([column.ctypes.data], np.uint64)
     copy_columns(addresses, 8, np.zeros(1), np.uint64(column.ctypes.data), column[None].strides, 0)
     copy_rows(column[None], np.zeros(1), np.uint64(column.ctypes.data), 8)
+    sum_columns(addresses, np.zeros(1), 0, np.empty(0))
     nothing = np.zeros(10, np.uint64)  # a batch without columns
     column_addresses(np.uint64(nothing.ctypes.data), np.empty(0, np.int64), np.empty(0, np.uint64))

@@ -22,7 +22,7 @@ from summula.core.data.layout.blocks import empty_block, product, write_columns
 from summula.core.engine.engine import local_engine
 from summula.core.engine.threads import thread_count
 
-__all__ = ["column_squares", "in_one_order", "is_contiguous", "row_products", "transposed_product"]
+__all__ = ["column_products", "column_squares", "in_one_order", "is_contiguous", "row_products", "transposed_product"]
 
 Array = NDArray[Any]
 
@@ -50,6 +50,15 @@ def row_products(X: Array, v: Array) -> NDArray[np.float64]:
     return out
 
 
+def column_products(addresses: NDArray[np.uint64], v: Array, n: int) -> NDArray[np.float64]:
+    """Compute X v with the same bits for n rows of columns of contiguous doubles that start at these addresses."""
+    from summula.core.data.layout.column_kernels import sum_columns
+
+    out = np.empty(n)
+    sum_columns(addresses, np.ascontiguousarray(v, np.float64), n, out)
+    return out
+
+
 def _row_products(X: Array, v: Array) -> NDArray[np.float64]:
     """The same bits without the compiler, which takes longer to load than this takes."""
     out = np.empty(len(X))
@@ -62,14 +71,24 @@ def _row_products(X: Array, v: Array) -> NDArray[np.float64]:
     return out
 
 
-def _sum(X: Array, r: Array, begin: int, end: int, out: Array) -> None:
-    """Write X'r for some of the columns of X into `out`."""
+def _sum(X: Array, r: Array, begin: int, end: int, out: Array, squared: bool = False) -> None:
+    """Write X'r, or the sums of x_ij^2 r_i, for some of the columns of X into `out`."""
     from summula.core.data.layout.fixed_order_kernels import sum_across, sum_along
 
     if X.flags.c_contiguous:
-        sum_across(X, r, begin, end, out)
+        sum_across(X, r, begin, end, squared, out)
     else:
-        sum_along(X.T, r, begin, end, out)
+        sum_along(X.T, r, begin, end, squared, out)
+
+
+def _sum_columns(X: Array, r: Array, squared: bool = False) -> NDArray[np.float64]:
+    """Compute X'r, or the sums of x_ij^2 r_i, on the threads of the engine."""
+    out, r, engine = np.empty(X.shape[1]), np.ascontiguousarray(r, np.float64), local_engine()
+    count = thread_count(getattr(engine, "n_jobs", None)) if X.size >= _SHARED_ELEMENTS else 1
+    ranges = list(pairwise(np.linspace(0, X.shape[1], count + 1).astype(int).tolist()))
+    for _ in engine.map_ordered(lambda part: _sum(X, r, *part, out, squared), ranges):
+        pass
+    return out
 
 
 def transposed_product(X: Array, R: Array) -> NDArray[np.float64]:
@@ -85,21 +104,12 @@ def transposed_product(X: Array, R: Array) -> NDArray[np.float64]:
         for a, block in _blocks(X):
             several += product(block.T, R[a : a + len(block)].astype(X.dtype, copy=False))
         return several
-    out, r, engine = np.empty(X.shape[1]), np.ascontiguousarray(R.reshape(-1), np.float64), local_engine()
-    count = thread_count(getattr(engine, "n_jobs", None)) if X.size >= _SHARED_ELEMENTS else 1
-    ranges = list(pairwise(np.linspace(0, X.shape[1], count + 1).astype(int).tolist()))
-    for _ in engine.map_ordered(lambda part: _sum(X, r, *part, out), ranges):
-        pass
-    return out.reshape(X.shape[1:] + R.shape[1:])
+    return _sum_columns(X, R.reshape(-1)).reshape(X.shape[1:] + R.shape[1:])
 
 
 def column_squares(X: Array, w: Array) -> NDArray[np.float64]:
-    """Compute sum_i w_i x_ij^2 for every column."""
-    out = np.zeros(X.shape[1])
-    for a, block in _blocks(X):
-        np.multiply(block, block, out=block)
-        out += product(block.T, w[a : a + len(block)].astype(X.dtype, copy=False))
-    return out
+    """Compute sum_i w_i x_ij^2 for every column, in double precision, on the threads of the engine."""
+    return _sum_columns(X, w, squared=True)
 
 
 def _blocks(X: Array) -> Iterator[tuple[int, Array]]:

@@ -1,20 +1,26 @@
-"""The compiled loops of `fixed_order.py`: equation (1), for X in C order and for its transpose in C order."""
+"""The compiled loops of `fixed_order.py`: equation (1), for X in C order and for its transpose in C order.
+
+With `squared` they sum x_ij^2 r_i instead of x_ij r_i.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
 
 from summula.core.compilation.compile import kernel
 
 __all__ = ["sum_across", "sum_along", "warmup"]
 
-_COLUMNS = 512  # whose four sums stay in the first-level cache
+_COLUMNS = 4_096  # whose four sums stay in the second-level cache
 
 
 @kernel
-def sum_across(X: Any, r: Any, begin: int, end: int, out: Any) -> None:
+def sum_across(X: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> None:
     """Write the sums of columns `begin` to `end` of X, of shape (n, d) in C order, into `out`."""
     n = len(r)
     sums = np.empty((4, _COLUMNS))
@@ -27,58 +33,105 @@ def sum_across(X: Any, r: Any, begin: int, end: int, out: Any) -> None:
         while i + 4 <= n:
             x0, x1, x2, x3 = X[i, first:last], X[i + 1, first:last], X[i + 2, first:last], X[i + 3, first:last]
             r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
-            for j in range(m):
-                s0[j] += x0[j] * r0
-                s1[j] += x1[j] * r1
-                s2[j] += x2[j] * r2
-                s3[j] += x3[j] * r3
+            if squared:
+                for j in range(m):
+                    s0[j] += np.float64(x0[j]) * x0[j] * r0
+                    s1[j] += np.float64(x1[j]) * x1[j] * r1
+                    s2[j] += np.float64(x2[j]) * x2[j] * r2
+                    s3[j] += np.float64(x3[j]) * x3[j] * r3
+            else:
+                for j in range(m):
+                    s0[j] += x0[j] * r0
+                    s1[j] += x1[j] * r1
+                    s2[j] += x2[j] * r2
+                    s3[j] += x3[j] * r3
             i += 4
         while i < n:
             s, x0, r0 = sums[i % 4, :m], X[i, first:last], r[i]
             for j in range(m):
-                s[j] += x0[j] * r0
+                s[j] += (np.float64(x0[j]) * x0[j] if squared else np.float64(x0[j])) * r0
             i += 1
         for j in range(m):
             out[first + j] = (s0[j] + s1[j]) + (s2[j] + s3[j])
 
 
+def _summing(squared: bool) -> Any:
+    """Make the loop that takes four rows of Z times r, four terms of each sum at a time, in registers."""
+
+    @intrinsic
+    def _four_sums(typing: Any, Z: Any, a: Any, b: Any, c: Any, e: Any, r: Any, count: Any, out: Any) -> Any:
+        """Write s_0 to s_3 of (1) for the rows at the addresses a to e, each of `count` values, a multiple of 4."""
+
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            size = signature.args[0].dtype.bitwidth // 8
+            stored = ir.VectorType(ir.DoubleType() if size == 8 else ir.FloatType(), 4)
+            four, word = ir.VectorType(ir.DoubleType(), 4), ir.IntType(64)
+
+            def load(kind: Any, address: Any, place: Any, step: int) -> Any:
+                at = builder.add(address, builder.mul(place, ir.Constant(word, step)))
+                return builder.load(builder.inttoptr(at, kind.as_pointer()), align=step)
+
+            def term(address: Any) -> Any:
+                x = load(stored, address, i, size)
+                x = x if size == 8 else builder.fpext(x, four)
+                return builder.fmul(builder.fmul(x, x) if squared else x, by)
+
+            entry, zero = builder.block, ir.Constant(four, [0.0] * 4)
+            loop, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
+            builder.cbranch(builder.icmp_unsigned(">", given[6], ir.Constant(word, 0)), loop, after)
+            builder.position_at_end(loop)
+            i, sums = builder.phi(word), [builder.phi(four) for _ in range(4)]
+            by = load(four, given[5], i, 8)
+            following = [builder.fadd(s, term(address)) for s, address in zip(sums, given[1:5], strict=True)]
+            further = builder.add(i, ir.Constant(word, 4))
+            for phi, start, again in zip([i, *sums], [ir.Constant(word, 0), *[zero] * 4], [further, *following],
+                                         strict=True):  # fmt: skip
+                phi.add_incoming(start, entry)
+                phi.add_incoming(again, loop)
+            builder.cbranch(builder.icmp_unsigned("<", further, given[6]), loop, after)
+            builder.position_at_end(after)
+            totals = [builder.phi(four) for _ in range(4)]
+            for total, summed in zip(totals, following, strict=True):
+                total.add_incoming(zero, entry)
+                total.add_incoming(summed, loop)
+            for k, total in enumerate(totals):
+                place = builder.add(given[7], ir.Constant(word, 32 * k))
+                builder.store(total, builder.inttoptr(place, four.as_pointer()), align=8)
+            return context.get_dummy_value()
+
+        return types.void(Z, *[types.uint64] * 7), generate
+
+    return _four_sums
+
+
+_four_products: Any = _summing(squared=False)
+_four_squares: Any = _summing(squared=True)
+
+
 @kernel
-def sum_along(Z: Any, r: Any, begin: int, end: int, out: Any) -> None:
+def sum_along(Z: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> None:
     """Write the sums of rows `begin` to `end` of Z, the transpose of X, of shape (d, n) in C order, into `out`."""
     n = len(r)
     even = n - n % 4
-    j = begin
-    while j < end:
-        two = j + 1 < end
-        a, b = Z[j], Z[j + 1 if two else j]
-        a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
-        for i in range(0, even, 4):
-            r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
-            a0 += a[i] * r0
-            a1 += a[i + 1] * r1
-            a2 += a[i + 2] * r2
-            a3 += a[i + 3] * r3
-            b0 += b[i] * r0
-            b1 += b[i + 1] * r1
-            b2 += b[i + 2] * r2
-            b3 += b[i + 3] * r3
-        if even < n:
-            a0 += a[even] * r[even]
-            b0 += b[even] * r[even]
-        if even + 1 < n:
-            a1 += a[even + 1] * r[even + 1]
-            b1 += b[even + 1] * r[even + 1]
-        if even + 2 < n:
-            a2 += a[even + 2] * r[even + 2]
-            b2 += b[even + 2] * r[even + 2]
-        out[j] = (a0 + a1) + (a2 + a3)
-        if two:
-            out[j + 1] = (b0 + b1) + (b2 + b3)
-        j += 2
+    sums, last = np.empty((4, 4)), end - 1
+    to, by, count = np.uint64(sums.ctypes.data), np.uint64(r.ctypes.data), np.uint64(even)
+    first, step = np.uint64(Z.ctypes.data), np.uint64(Z.itemsize * n)
+    for j in range(begin, end, 4):
+        a, b = first + step * np.uint64(j), first + step * np.uint64(min(j + 1, last))
+        c, e = first + step * np.uint64(min(j + 2, last)), first + step * np.uint64(min(j + 3, last))
+        if squared:
+            _four_squares(Z, a, b, c, e, by, count, to)
+        else:
+            _four_products(Z, a, b, c, e, by, count, to)
+        for k in range(min(4, end - j)):
+            z, s = Z[j + k], sums[k]
+            for i in range(even, n):
+                s[i - even] += (np.float64(z[i]) * z[i] if squared else np.float64(z[i])) * r[i]
+            out[j + k] = (s[0] + s[1]) + (s[2] + s[3])
 
 
 def warmup() -> None:
     """Compile for both precisions."""
     for dtype in (np.float64, np.float32):
-        sum_across(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, np.zeros(1))
-        sum_along(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, np.zeros(1))
+        sum_across(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
+        sum_along(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
