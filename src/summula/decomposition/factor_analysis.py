@@ -283,7 +283,7 @@ class FactorAnalysis(LatentVariables):
             loadings = rotated(loadings, self.rotation)
         deviation = np.where(varies, np.sqrt(spread.variance), 1.0)
         loadings = oriented(loadings / deviation) * deviation  # signs that do not depend on units
-        primal, gain = judged(spread, Factors(loadings, psi), self._lower)
+        primal, gain = judged(data.about, Factors(loadings, psi), self._lower)
         size = spread.weight * len(psi)
         self.certificate_ = FactorCertificate(
             "stationary", primal, gain, data.mean, loadings, psi, self._lower, _UNIT[dtype], size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,11 +24,17 @@ KEPT_COLUMNS = 512  # up to which the covariance matrix is formed also where the
 _MOST_COLUMNS = 16_384
 
 
-class Data:
-    """Mean and spread of the rows of a run, and the sums they came from, where these were formed."""
+class Data(NamedTuple):
+    """Mean and spread of the rows of a run, and the sums they came from, where these were formed.
 
-    def __init__(self, mean: Array, spread: Spread, count: int, sums: Gram | None) -> None:
-        self.mean, self.spread, self.count, self.sums = mean, spread, count, sums
+    `about` is the spread about the mean as it is rounded, the one that is part of the model.
+    """
+
+    mean: Array
+    spread: Spread
+    about: Spread
+    count: int
+    sums: Gram | None
 
 
 def read(run: Run) -> Data:
@@ -43,16 +51,18 @@ def read(run: Run) -> Data:
         run.raise_if_not_finite()
     W = float(weight.sum())
     drift = product(rows.T, weight[:, None])[:, 0] / W
-    A = (rows - drift) * np.sqrt(weight)[:, None]
-    mean = origin + drift
-    return Data(mean, of_rows(A, W, _nothing(mean, unit)), len(rows), None)
+    mean, root = origin + drift, np.sqrt(weight)[:, None]
+    spread, about = (of_rows((rows - centre) * root, W, _nothing(mean, unit)) for centre in (drift, mean - origin))
+    return Data(mean, spread, about, len(rows), None)
 
 
 def spread_of(gram: Gram, unit: float) -> Data:
     """Mean and spread of the rows in the sums."""
-    return Data(
-        gram.mean, of_matrix(gram.centred() / gram.weight, gram.weight, _nothing(gram.mean, unit)), gram.count, gram
+    mean, W = gram.mean, gram.weight
+    spread, about = (
+        of_matrix(products / W, W, _nothing(mean, unit)) for products in (gram.centred(), gram.recentre(mean).products)
     )
+    return Data(mean, spread, about, gram.count, gram)
 
 
 def _nothing(mean: Array, unit: float) -> Array:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.threads import one_blas_thread
 
-__all__ = ["Axes", "Problem", "column_scale", "oriented", "shortened", "solving"]
+__all__ = ["Axes", "Problem", "column_scale", "oriented", "rounded_mean", "shortened", "solving"]
 
 Array = NDArray[np.float64]
 
@@ -64,6 +64,8 @@ class Axes:
         Frobenius norm of S V' - V' (V S V').
     n_iter : int
         Passes of an iterative solver; 1 for others.
+    drift : ndarray of shape (n_features,), optional
+        The mean of the rows less m, its rounding. S is about the mean where this is given, about m where it is None.
     """
 
     mean: Array
@@ -77,12 +79,26 @@ class Axes:
     following: float = 0.0
     residual: float = 0.0
     n_iter: int = 1
+    drift: Array | None = None
+
+    def of_rounding(self) -> float:
+        """What the rounding of m adds to the distortion: W ||(I - V'V) D^-1 drift||^2."""
+        if self.drift is None:
+            return 0.0
+        a = self.drift / self.scale
+        return self.weight * float(np.square(a - (self.vectors @ a) @ self.vectors).sum())
 
     def distortion(self, kept: int) -> float:
         """What is lost when only some axes are kept: the sum of the other eigenvalues."""
         if len(self.values) >= min(self.count, len(self.mean)):
             return float(self.values[kept:].sum())
         return max(self.total - float(self.values[:kept].sum()), 0.0)
+
+
+def rounded_mean(origin: Array, total: Array) -> tuple[Array, Array]:
+    """The sum of an origin and a small distance from it, and how far it was rounded."""
+    mean = origin + total
+    return mean, (origin - mean) + total
 
 
 def shortened(axes: Axes, kept: int) -> Axes:

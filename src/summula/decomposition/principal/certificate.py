@@ -92,12 +92,13 @@ class SubspaceCertificate(SummedCertificate):
     def of(cls, axes: Axes, center: bool, dtype: str) -> Self:
         """The certificate of axes as they were found."""
         r = len(axes.vectors)
-        primal = axes.distortion(r)
+        off = axes.of_rounding()
+        primal = axes.distortion(r) + off
         least = float(axes.values[r - 1]) if r else 0.0
         gap = subspace_gap(axes.residual, least, axes.following, r)
         rounding = 64 * float(np.finfo(np.float64 if axes.solver != "covariance" else dtype).eps) * axes.total
         kind = "local" if axes.solver == "krylov" else "exact"
-        V, gap = axes.vectors, gap + rounding
+        V, gap = axes.vectors, gap + off + rounding
         return cls(kind, primal, gap, axes.mean, axes.scale, V, axes.following, center, _UNIT[dtype], axes.total)
 
     def objective(self, run: Run) -> tuple[float, float]:

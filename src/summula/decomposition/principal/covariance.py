@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.numerics.statistics import Gram
-from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, solving
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, rounded_mean, solving
 
 __all__ = ["from_gram", "leading_eigenvectors", "scatter"]
 
@@ -33,7 +33,9 @@ def scatter(gram: Gram, problem: Problem) -> Array:
 def from_gram(gram: Gram, problem: Problem, wanted: int | None, unit: float) -> Axes:
     """The axes of the rows in the sums; `wanted` of them, or all."""
     raw = scatter(gram, problem)
-    mean = gram.mean if problem.center else np.zeros(len(raw))
+    mean, drift = np.zeros(len(raw)), None
+    if problem.center:
+        mean, drift = rounded_mean(gram.origin, gram.total / gram.weight)
     scale = column_scale(problem, np.diag(raw) / gram.weight, mean, unit)
     S = raw / scale / scale[:, None]
     with solving(len(S)):
@@ -43,7 +45,8 @@ def from_gram(gram: Gram, problem: Problem, wanted: int | None, unit: float) -> 
         V = oriented(vectors[:kept])
         residual = _residual(S, V)
     following = float(values[kept]) if kept < len(values) else 0.0
-    return Axes(mean, scale, gram.count, gram.weight, float(np.trace(S)), values, V, "covariance", following, residual)
+    solved = gram.count, gram.weight, float(np.trace(S)), values, V, "covariance", following, residual
+    return Axes(mean, scale, *solved, drift=drift)
 
 
 def leading_eigenvectors(S: Array, wanted: int | None) -> tuple[Array, Array]:

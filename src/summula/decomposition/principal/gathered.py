@@ -22,7 +22,7 @@ from summula.core.data.chunks import Part
 from summula.core.data.layout.blocks import aligned, empty_block, product
 from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import TriangularFactor, triangle
-from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, solving
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, rounded_mean, solving
 
 __all__ = ["from_factor", "from_rows", "gather"]
 
@@ -69,10 +69,10 @@ def from_rows(rows: Array, weight: Array, origin: Array, problem: Problem, wante
         found = None if n * n * d <= _SMALL else _by_products(A, most if wanted is None else min(wanted, most))
         values, V = _by_singular_values(A) if found is None else found
     kept = len(V) if wanted is None else min(wanted, len(V))
-    mean = origin + drift if problem.center else np.zeros(d)
+    mean, rounding = rounded_mean(origin, drift) if problem.center else (np.zeros(d), None)
     solver = "svd" if found is None else "gram"
     total = float(np.square(A).sum())
-    return _finish(Axes(mean, scale, n, W, total, values, V, solver), kept, A)
+    return _finish(Axes(mean, scale, n, W, total, values, V, solver, drift=rounding), kept, A)
 
 
 def _by_products(A: Array, wanted: int) -> tuple[Array, Array] | None:
@@ -99,8 +99,8 @@ def from_factor(run: Run, problem: Problem, near: Axes, wanted: int | None) -> A
         R = triangle(factor.R)
         A = aligned(R[first:, first:] / near.scale)
         values, V = _by_singular_values(A)
-    mean = near.mean + R[0, 1:] / R[0, 0] if problem.center else near.mean
-    axes = Axes(mean, near.scale, factor.count, factor.weight, float(values.sum()), values, V, "qr")
+    mean, drift = rounded_mean(near.mean, R[0, 1:] / R[0, 0]) if problem.center else (near.mean, None)
+    axes = Axes(mean, near.scale, factor.count, factor.weight, float(values.sum()), values, V, "qr", drift=drift)
     return _finish(axes, len(V) if wanted is None else min(wanted, len(V)), A)
 
 

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from summula import em
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.run import Run
+from summula.core.estimator.validation import raise_if_overflowing
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.statistics import Gram
 from summula.decomposition.principal import missing
@@ -59,6 +60,8 @@ def sum_products(run: Run, problem: Problem) -> Gram:
     d = run.source.n_features
     origin = run.origin()[:d] if problem.center else np.zeros(d)
     gram = run.sum(Gram, origin, "products of columns")
+    if not np.isnan(gram.total).any():
+        raise_if_overflowing(run.source, np.diagonal(gram.products))
     if problem.center and not run.source.is_sparse and np.isfinite(gram.total).all() and off_centre(gram):
         return run.sum(Gram, gram.mean, "products of columns, re-centred")
     return gram

@@ -91,6 +91,7 @@ class LinearMachine(Estimator):
 
             fits.append(solver(run, problem, offer))
         self._name(fits, problems, run)
+        self.certificate_ = self.certificate_.rounded_outward(run.source)
         if not all(fit.converged for fit in fits):
             warn(
                 f"{type(self).__name__} failed to converge, increase the number of iterations: after {self.n_iter_} "
