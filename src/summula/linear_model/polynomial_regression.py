@@ -180,7 +180,7 @@ class PolynomialRegression(LeastSquaresModel):
         t = len(self._fit.rss)
         # The other t is (our t - c) / h; the matrix of (1) for these c and h converts its monomials to ours.
         shift, stretch = (self._centre - other._centre) / other._scale, self._scale / other._scale
-        M = _expansion(self.powers_, shift, stretch, self.degree).T
+        M = _expansion(self.powers_, shift, stretch).T
         offset = np.concatenate([M[1:, 0], np.zeros(t)]).astype(np.float64)
         return mine, theirs.transformed(_with_targets(M[1:, 1:].astype(np.float64), t), offset)
 
@@ -220,7 +220,7 @@ class PolynomialRegression(LeastSquaresModel):
 
     def _basis(self) -> Array:
         """Return the matrix of (1), which maps (intercept, coefficients) in t to those in x."""
-        return _expansion(self.powers_, self._centre, self._scale, self.degree)
+        return _expansion(self.powers_, self._centre, self._scale)
 
     def _column_label(self, run: Run, j: int) -> str:
         return repr(self._names().terms[j])
@@ -252,9 +252,10 @@ def _values(lift: Any, coef: Array, intercept: Array, dtype: Any, one: bool, chu
     return np.asarray(result[:, 0] if one else result)
 
 
-def _expansion(powers: NDArray[np.int64], centre: Array, scale: Array, degree: int) -> Array:
+def _expansion(powers: NDArray[np.int64], centre: Array, scale: Array) -> Array:
     """Return the coefficients of (1): entry (k, a) is that of x^k in t^a, the constant first."""
     powers = np.vstack([np.zeros((1, powers.shape[1]), np.int64), powers])
+    degree = int(powers.max())  # of a single feature
     number = np.longdouble if len(powers) <= _EXTENDED_TERMS else np.float64
     matrix = np.ones((len(powers), len(powers)), number)
     for a, c, h in zip(powers.T, centre.astype(number), scale.astype(number), strict=True):
