@@ -40,6 +40,7 @@ __all__ = ["k_means_parallel", "k_means_plus_plus", "random_rows"]
 Array = NDArray[Any]
 
 _UNITS = 62  # bits of a sum of potentials
+_MOST_UNITS = 1_000  # of a potential of 1, as a power of 2: with weights so small that more would overflow
 _ROUNDS = 5  # of k-means||
 _TRIALS, _FIRST, _SAMPLES, _RANDOM = range(4)  # streams of random numbers
 
@@ -80,6 +81,11 @@ def _state_of(chunk: Chunk, given: SeedPass) -> SeedState:
     if given.state is None:
         return SeedState.blank(len(chunk))
     return SeedState(*(values[chunk.start : chunk.stop] for values in given.state))
+
+
+def _scale(n: int, largest: float) -> float:
+    """How many units a potential of 1 has, so that n potentials of at most `largest` add up to fewer than 2**_UNITS."""
+    return float(2.0 ** min(_UNITS - 1 - n.bit_length() - int(np.ceil(np.log2(largest))), _MOST_UNITS))
 
 
 def _potential(chunk: Chunk, given: SeedPass) -> tuple[SeedState, ChunkPotential]:
@@ -189,7 +195,7 @@ def k_means_plus_plus(run: Run, n_clusters: int, seed: int, n_trials: int | None
     chunks = _sums(run, SeedPass(centres, 0, none, scale, state))
     largest = max(chunk.largest for chunk in chunks)
     if largest > 0 and np.isfinite(largest):
-        scale = 2.0 ** (_UNITS - 1 - n.bit_length() - int(np.ceil(np.log2(largest))))
+        scale = _scale(n, largest)
     column = 0
     chunks = _sums(run, SeedPass(centres, 1, none, scale, state))
     for k in range(1, n_clusters):
@@ -253,7 +259,7 @@ def k_means_parallel(run: Run, n_clusters: int, seed: int, origin: Array) -> Arr
         largest = max(chunk.largest for chunk in chunks)
         if not (largest > 0 and np.isfinite(largest)):
             break
-        scale, first = 2.0 ** (_UNITS - 1 - n.bit_length() - int(np.ceil(np.log2(largest)))), len(centres)
+        scale, first = _scale(n, largest), len(centres)
         given = SeedPass(centres, first, none, scale, state)
         total = sum(int(chunk.units[0]) for chunk in _sums(run, given)) / scale
         key = stream_key(seed, (_SAMPLES, k))

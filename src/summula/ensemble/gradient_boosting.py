@@ -27,7 +27,7 @@ from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.dummy import DummyClassifier, DummyRegressor
-from summula.ensemble.histogram.boosting_rows import survey
+from summula.ensemble.histogram.boosting_rows import check_squares, survey
 from summula.ensemble.histogram.stopping import held_out_rows
 from summula.ensemble.stagewise.boosting import History, Patience, Rows, Stages
 from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
@@ -203,6 +203,7 @@ class GradientBoosting(RowwiseEstimator):
                 )
             found = survey(run, np.zeros(run.source.n_features, bool), 0)
             self._check_rows(found.y, found.weight)
+            check_squares(found.y, found.weight)
             seed = self._seed if warm else draw_seed(self.random_state)
             chunk = run.source.chunk(0, run.source.n_rows)
             rows = np.ascontiguousarray(chunk.dense()) if self.estimator is None else chunk.X

@@ -111,7 +111,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         return self
 
     def _grow(self, run: Run) -> ExactTree:
-        from summula.ensemble.histogram.boosting_rows import survey
+        from summula.ensemble.histogram.boosting_rows import check_squares, survey
 
         d = run.source.n_features
         categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
@@ -124,6 +124,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         found = survey(run, categorical, 0)
         self._check_targets(found.y)
         weight = self._row_weights(found.y, found.weight)
+        check_squares(found.y, weight)
         self._bins = learn_bins(found.rows[:0], None, found.categories, 255)
         rows = run.source.chunk(0, run.source.n_rows).dense()
         parameters = self._exact_parameters(len(rows), d, len(rows) if weight is None else float(weight.sum()))

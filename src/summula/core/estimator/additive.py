@@ -21,6 +21,7 @@ from summula.core.data.labels import union_of_labels
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import Classifier, classes_of_parts
 from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.finiteness import raise_if_overflowing
 from summula.core.estimator.run import Run
 from summula.core.estimator.tracked_rows import RowHashes, label_keys, without_rows
 from summula.core.model_files import schema
@@ -318,7 +319,13 @@ def sums_by_class(run: Run, statistic: Any, n_classes: int) -> Any:
     chunk = run.first_chunk()
     if hasattr(statistic, "map_groups"):  # these sums are always in double precision
         chunk = replace(chunk, dtype=np.dtype(np.float64))
-    return run.sum(Grouped(statistic, n_classes), pilot_origins(chunk, n_classes))
+    sums = run.sum(Grouped(statistic, n_classes), pilot_origins(chunk, n_classes))
+    squares = getattr(getattr(sums, "moments", sums), "square", None)
+    if squares is None and hasattr(sums, "products"):
+        squares = np.diagonal(sums.products, axis1=-2, axis2=-1)
+    if squares is not None and squares.shape[-1] == run.source.n_features:
+        raise_if_overflowing(run.source, squares.max(axis=0))
+    return sums
 
 
 def _check_alike(one: Any, other: Any) -> None:

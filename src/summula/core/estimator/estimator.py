@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -77,7 +78,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             check_parameters(self, self._parameters)
             max_time = getattr(self, "max_time", None)
             deadline = None if max_time is None else time.monotonic() + max_time
-            with watched(functools.partial(check_clock, deadline)):
+            # Overflow shows in sums, losses and gaps, which are checked: it is refused there, or harmless.
+            with watched(functools.partial(check_clock, deadline)), np.errstate(over="ignore"):
                 source = self._source(X, y, sample_weight, needs_y=needs_y, reset=reset, **options)
                 self._note_columns(y, sample_weight, reset)
                 run = Run(self, source, X, y, deadline=deadline)

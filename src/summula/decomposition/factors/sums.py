@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,8 @@ KEPT_COLUMNS = 512  # up to which the covariance matrix is formed also where the
 _MOST_COLUMNS = 16_384
 
 
-class Data(NamedTuple):
+@dataclass(frozen=True)
+class Data:
     """Mean and spread of the rows of a run, and the sums they came from, where these were formed.
 
     `about` is the spread about the mean as it is rounded, the one that is part of the model.

@@ -24,7 +24,7 @@ from summula.ensemble.forest.bootstrap import Bootstrap
 from summula.ensemble.forest.growing import ForestRows, bin_centres, grow_trees
 from summula.ensemble.forest.out_of_bag import OutOfBagImportances, oob_means, permutation_importances
 from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
-from summula.ensemble.histogram.boosting_rows import Survey, binned, survey
+from summula.ensemble.histogram.boosting_rows import Survey, binned, check_squares, survey
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.records import BinnedTable
 from summula.tree.columns.binning import BinMap, learn_bins
@@ -210,6 +210,7 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         found = survey(run, is_categorical, seed)
         self._check_targets(found.y)
         weight = self._row_weights(found.y, found.weight)
+        check_squares(found.y, None if self.bootstrap else weight)
         bins = self._bins if self._goes_on else self._learn_bins(found, weight)
         bootstrap = Bootstrap(run.source.n_rows, self._sample_size(run.source.n_rows, weight), weight, seed)
         shared: dict[str, Any] = {"y": found.y, "n_classes": self._n_classes(), "is_categorical": is_categorical}

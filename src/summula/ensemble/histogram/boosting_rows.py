@@ -17,12 +17,13 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.tree.columns.binning import SAMPLE_ROWS, BinMap, counted
 
-__all__ = ["MANY_ROWS", "Survey", "binned", "check_weights", "survey"]
+__all__ = ["MANY_ROWS", "Survey", "binned", "check_squares", "check_weights", "survey"]
 
 Array = NDArray[Any]
 
 MANY_ROWS = 2**22  # above this targets and scores are stored in single precision
 _LARGEST_GRADIENT = 1e38
+_LARGEST_SQUARED = 1e90  # of targets, and of weights
 
 
 class Survey(NamedTuple):
@@ -118,6 +119,18 @@ def check_weights(y: Array, weight: Array | None, *, labelled: bool) -> None:
             f"sample_weight has values as large as {heaviest:.2g}, whose gradients overflow single precision; divide "
             "the weights by their mean."
         )
+
+
+def check_squares(y: Array, weight: Array | None) -> None:
+    """Raise if squares of targets, times weights, would overflow, or be lost as zeros."""
+    for what, values in (("The target y", y), ("sample_weight", weight)):
+        largest = 0.0 if values is None else float(np.abs(values).max())
+        if largest > _LARGEST_SQUARED or 0.0 < largest < 1 / _LARGEST_SQUARED:
+            large = largest > 1.0
+            raise DataError(
+                f"{what} has {'values as large as' if large else 'no value above'} {largest:.2g}, and squares "
+                f"{'over' if large else 'under'}flow; rescale {'y' if values is y else 'the weights'} first."
+            )
 
 
 def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array, Array]:

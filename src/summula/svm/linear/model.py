@@ -63,6 +63,7 @@ class LinearMachine(Estimator):
     penalize_intercept: bool
     random_state: Any
     max_iter: int
+    certificate_: LinearCertificate
 
     def _column(self) -> float:
         """The constant that stands for the intercept; 0 without one."""

@@ -27,6 +27,12 @@ __all__ = ["PackedTrees", "Walk"]
 Array = NDArray[Any]
 
 
+def _in_single(values: Array) -> Array:
+    """Return values from 0 on in single precision, which takes half the memory, unless it has no such numbers."""
+    largest = float(values.max(initial=0.0))
+    return values.astype(np.float32 if largest == 0.0 or 1e-20 <= largest <= 1e37 else np.float64)
+
+
 def _trees_are_sound(trees: PackedTrees, sizes: schema.Sizes) -> str | None:
     """Rule of saved models: every tree is a binary tree numbered level by level.
 
@@ -59,12 +65,12 @@ def _trees_are_sound(trees: PackedTrees, sizes: schema.Sizes) -> str | None:
     bin=schema.Array("uint8", "n_inner"),
     flags=schema.Array("uint8", "n_inner", high=3),
     threshold=schema.Array("float64", "n_thresholds", finite=False),
-    gain=schema.Array("float32", "n_inner", low=0.0),
+    gain=schema.Array("float", "n_inner", low=0.0),
     sets=schema.Array("uint8", "n_sets", 32, row_major=True),
     values=schema.Array("float", "n_leaves", "n_values", row_major=True),
     rows=schema.Array("uint32", "n_leaves", low=1),
-    weight=schema.Array("float32", "n_weights", low=0.0),
-    impurity=schema.Array("float32", "n_weights", low=0.0),
+    weight=schema.Array("float", "n_weights", low=0.0),
+    impurity=schema.Array("float", "n_weights", low=0.0),
 )
 @dataclass(frozen=True, eq=False)
 class PackedTrees:
@@ -105,7 +111,7 @@ class PackedTrees:
         inner, leaves = order[is_inner], order[~is_inner]
         is_set = tree.is_set[inner]
         numbers = np.cumsum(tree.is_set) - 1  # of nodes that ask for a category
-        values = tree.values[leaves].astype(np.float32 if has_classes else np.float64)
+        values = _in_single(tree.values[leaves]) if has_classes else tree.values[leaves].astype(np.float64)
         beside = leaves[:0] if has_classes else leaves
         return cls(
             roots=np.array([0, len(order)]),
@@ -114,12 +120,12 @@ class PackedTrees:
             bin=tree.bin[inner].astype(np.uint8),
             flags=(tree.missing_left[inner] + IS_SET * is_set).astype(np.uint8),
             threshold=tree.threshold[inner] if is_exact else np.empty(0),
-            gain=tree.gain[inner].astype(np.float32),
+            gain=_in_single(tree.gain[inner]),
             sets=np.packbits(tree.goes_left[numbers[inner[is_set]]], axis=1),
             values=np.ascontiguousarray(values),
             rows=tree.rows[leaves].astype(np.uint32),
-            weight=tree.weight[beside].astype(np.float32),
-            impurity=tree.impurity[beside].astype(np.float32),
+            weight=_in_single(tree.weight[beside]),
+            impurity=_in_single(tree.impurity[beside]),
         )
 
     @classmethod

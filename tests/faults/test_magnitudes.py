@@ -1,0 +1,107 @@
+"""Targets and weights of any size: the same model in other units, or one sentence; never garbage or a warning."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from summula.cluster import KMeans
+from summula.core.errors import DataError
+from summula.decomposition import PCA, FactorAnalysis
+from summula.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from summula.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from summula.linear_model import LogisticRegression, PoissonRegressor
+from summula.mixture import GaussianMixture
+from summula.naive_bayes import GaussianNB, MixedNB
+from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 3))
+Y = X[:, 0] + RNG.normal(size=150)
+LABELS = (Y > 0).astype(int)
+
+FORESTS = [RandomForestRegressor(3, max_depth=3, random_state=0), ExtraTreesRegressor(3, max_depth=3, random_state=0)]
+TREES = [DecisionTreeRegressor(max_depth=3), DecisionTreeClassifier(max_depth=3)]
+EXTRA = ExtraTreesClassifier(3, max_depth=3, random_state=0)
+
+
+def name(model: Any) -> str:
+    return type(model).__name__
+
+
+@pytest.mark.parametrize("power", [70, -80])
+@pytest.mark.parametrize("model", FORESTS, ids=name)
+def test_importances_do_not_depend_on_the_unit_of_the_target(model: Any, power: int) -> None:
+    """Squares of 2^70 overflow single precision, in which forests keep what they do not need more exactly."""
+    plain, other = clone(model).fit(X, Y), clone(model).fit(X, Y * 2.0**power)
+    np.testing.assert_allclose(other.feature_importances_, plain.feature_importances_, rtol=1e-5)
+    np.testing.assert_array_equal(other.predict(X), plain.predict(X) * 2.0**power)
+
+
+@pytest.mark.parametrize("power", [130, -140])
+@pytest.mark.parametrize("model", [EXTRA, TREES[1]], ids=name)
+def test_probabilities_do_not_depend_on_the_unit_of_the_weights(model: Any, power: int) -> None:
+    weight = RNG.integers(1, 4, 150).astype(float)
+    plain, other = clone(model).fit(X, LABELS, weight), clone(model).fit(X, LABELS, weight * 2.0**power)
+    np.testing.assert_allclose(other.predict_proba(X), plain.predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+@pytest.mark.parametrize("model", [*FORESTS, TREES[0], GradientBoostingRegressor(n_estimators=2)], ids=name)
+def test_targets_whose_squares_are_lost_are_refused(model: Any, size: float) -> None:
+    with pytest.raises(DataError, match=r"The target y has (values as large as|no value above) .* rescale y first\."):
+        clone(model).fit(X, Y * size)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+@pytest.mark.parametrize("model", [*TREES, EXTRA], ids=name)
+def test_weights_whose_squares_are_lost_are_refused(model: Any, size: float) -> None:
+    with pytest.raises(DataError, match=r"sample_weight has .* rescale the weights first\."):
+        clone(model).fit(X, LABELS, np.full(150, size))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PCA(2),
+        FactorAnalysis(1),
+        GaussianNB(),
+        MixedNB(),
+        LinearDiscriminantAnalysis(),
+        QuadraticDiscriminantAnalysis(),
+        GaussianMixture(2),
+        KMeans(2),
+    ],
+    ids=name,
+)
+def test_columns_whose_squares_overflow_are_named(model: Any) -> None:
+    with pytest.raises(DataError, match="Column 1 contains values so large that their squares overflow"):
+        clone(model).fit(X * [1.0, 1e300, 1.0], LABELS)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "k-means||"])
+def test_clusters_do_not_depend_on_the_unit_of_the_weights(init: str) -> None:
+    plain, other = (
+        KMeans(3, init=init, random_state=0).fit(X, sample_weight=np.full(150, unit)) for unit in (1.0, 2.0**-990)
+    )
+    np.testing.assert_allclose(other.inertia_ * 2.0**990, plain.inertia_, rtol=0.2)
+    assert np.isfinite(other.cluster_centers_).all()
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), PoissonRegressor()], ids=str)
+def test_huge_weights_leak_no_warning_about_overflow(model: Any) -> None:
+    weight = np.full(150, 1e300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        fitted = clone(model).fit(X, LABELS, weight)
+        assert np.isfinite(fitted.coef_).all()
+        assert fitted.certificate_.verify(X, LABELS, weight)
