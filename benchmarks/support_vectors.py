@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.likelihood import NONZEROS_PER_ROW, Rows, _of, classes, sparse_classes
+from benchmarks.threads import pin_intelex
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 
@@ -59,12 +60,17 @@ def residual(data: Rows, model: Any) -> float:
     return float(np.abs(model.predict(data.X[some]) - wanted).max())
 
 
+LIBRARIES = {"summula.svm": "summula", "sklearn.svm": "scikit-learn", "sklearnex.svm": "scikit-learn-intelex"}
+
+
 def _prediction(module: str, gamma: float) -> Contender:
     """100,000 rows by a machine that was fitted before the clock starts."""
 
     def load() -> Any:
         from importlib import import_module
 
+        if module.startswith("sklearnex"):
+            pin_intelex()
         fitted: dict[str, Any] = {}
 
         def work(data: Rows) -> Any:
@@ -74,7 +80,7 @@ def _prediction(module: str, gamma: float) -> Contender:
 
         return work
 
-    return Contender("summula" if module.startswith("summula") else "scikit-learn", load)
+    return Contender(LIBRARIES[module], load)
 
 
 def _margin_error(data: Rows, scores: Any) -> float:
@@ -92,6 +98,7 @@ def _svc(name: str, title: str, shape: tuple[int, int], rounds: int, **settings:
         contenders=(
             _of("summula", "summula.svm", "SVC", **settings),
             _of("scikit-learn", "sklearn.svm", "SVC", **settings),
+            _of("scikit-learn-intelex", "sklearnex.svm", "SVC", **settings),
         ),
         quality=Quality(dual_objective, "objective", tolerance=1e-4),
         rounds=rounds,
@@ -139,7 +146,7 @@ WORKLOADS = (
         shape=(100_000, 30),
         quick_shape=(2_000, 5),
         make_data=clusters,
-        contenders=(_prediction("summula.svm", 1 / 30), _prediction("sklearn.svm", 1 / 30)),
+        contenders=tuple(_prediction(module, 1 / 30) for module in LIBRARIES),
         quality=Quality(_margin_error, "objective", tolerance=1e-3),
         rounds=3,
     ),

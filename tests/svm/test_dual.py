@@ -79,6 +79,42 @@ def test_the_whole_dual_by_an_interior_point(kernel: Any, intercept: bool) -> No
     assert model.certificate_.gap <= 1e-5 * model.certificate_.primal
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Polynomial(2)], ids=repr)
+def test_regression_and_one_class_by_an_interior_point(kernel: Any) -> None:
+    X, _ = two_classes(50)
+    y, K = np.sin(2 * X[:, 0]) + X[:, 1], kernel(X)
+    w = np.random.default_rng(1).uniform(0.5, 2.0, 50)
+    # SVR: beta = a - b with a, b from 0 to C w, and the dual value of 1/2 beta'K beta + eps sum (a + b) - y'beta.
+    P = np.block([[K, -K], [-K, K]]) + 1e-10 * np.eye(100)
+    box, bounds = np.vstack([np.eye(100), -np.eye(100)]), np.append(np.tile(2.0 * w, 2), np.zeros(100))
+    balance = np.append(np.ones(50), -np.ones(50))[None, :]
+    best = quadratic_program(P, np.append(0.1 - y, 0.1 + y), G=box, h=bounds, A=balance, b=np.zeros(1))
+    model = SVR(C=2.0, kernel=kernel, tol=1e-8).fit(X, y, w)
+    assert model.certificate_.dual == pytest.approx(-best.value, rel=1e-6)
+    # One class: 1/2 a'K a with a from 0 to w and the sum nu sum w.
+    box, bounds = np.vstack([np.eye(50), -np.eye(50)]), np.append(w, np.zeros(50))
+    total = np.array([0.3 * w.sum()])
+    best = quadratic_program(K + 1e-10 * np.eye(50), np.zeros(50), G=box, h=bounds, A=np.ones((1, 50)), b=total)
+    region = OneClassSVM(nu=0.3, kernel=kernel, tol=1e-8).fit(X, sample_weight=w)
+    beta = region.dual_coef_[0]
+    assert beta.sum() == pytest.approx(float(total[0]))
+    assert 0.5 * beta @ K[np.ix_(region.support_, region.support_)] @ beta == pytest.approx(best.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e6])
+def test_very_small_and_very_large_prices_end_with_a_true_certificate(C: float) -> None:
+    X, y = two_classes(100)
+    model = SVC(C=C, gamma=0.5).fit(X, y)
+    assert model.fit_status_ == 0
+    assert model.certificate_.verify(X, y)
+    sign, f = np.where(y > 0, 1.0, -1.0), model.decision_function(X)
+    beta = np.zeros(100)
+    beta[model.support_] = model.dual_coef_[0]
+    # Rows at the price are within the margin, rows at 0 outside of it, up to tol.
+    assert (sign * f)[np.abs(beta) >= C * (1 - 1e-12)].max(initial=-np.inf) <= 1 + 2e-3
+    assert (sign * f)[beta == 0].min(initial=np.inf) >= 1 - 2e-3
+
+
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_the_dual_objective_and_support_of_libsvm(kernel: str, C: float) -> None:
