@@ -588,7 +588,7 @@ CASES = [
     ),
     Case(KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), "transformer", **BINS),
     Case(KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"), "transformer", **BINS),
-    Case(SVC(tol=1e-8), "classifier", **KERNEL_MACHINE, target="two classes", idle=("break_ties",)),
+    Case(SVC(tol=1e-8), "classifier", **KERNEL_MACHINE, target="two classes", idle=("break_ties", "probability")),
     Case(
         SVC(kernel="poly", C=0.5, degree=2, coef0=1.0, class_weight="balanced", break_ties=True, tol=1e-8),
         "classifier",
