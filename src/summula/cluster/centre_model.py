@@ -17,7 +17,6 @@ from summula.cluster.selection import silhouette_samples
 from summula.core.data.chunks import Chunk
 from summula.core.engine.random import stream_key
 from summula.core.estimator.clusterer import Clusterer
-from summula.core.estimator.run import Run
 
 __all__ = ["CentreModel"]
 
@@ -92,14 +91,10 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         float
         """
         check_is_fitted(self)
-        source = self._source(X, None, sample_weight, needs_y=False)
-        try:
-            run = Run(self, source, quiet=True)
+        with self._evaluating(X, None, sample_weight, needs_y=False) as run:
             inertia = run.sum(ClusterSums, LloydPass(self._centres()), "score").inertia
             if not np.isfinite(inertia):
                 run.raise_if_not_finite()
-        finally:
-            source.release()
         return -inertia
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
@@ -137,12 +132,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         float
         """
         check_is_fitted(self)
-        source = self._source(X, None, sample_weight, needs_y=False)
-        try:
-            run = Run(self, source, quiet=True)
+        with self._evaluating(X, None, sample_weight, needs_y=False) as run:
+            source = run.source
             rows = random_rows(run, min(sample_size, source.n_rows), stream_key(seed), distinct=True)
-        finally:
-            source.release()
         chunk = Chunk(rows.astype(source.dtype), None, None, 0, len(rows), source.dtype)
         labels = _labels(_nearest(self._centres(), chunk))
         return float(silhouette_samples(rows, labels).mean())

@@ -293,14 +293,11 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
 
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> TrainingVotes:
         """Return error, bound and margins on some rows."""
-        source = self._source(X, y, sample_weight)
-        try:
-            found = survey(Run(self, source, quiet=True), np.zeros(source.n_features, bool), 0)
-            chunk = source.chunk(0, source.n_rows)
+        with self._evaluating(X, y, sample_weight) as run:
+            found = survey(run, np.zeros(run.source.n_features, bool), 0)
+            chunk = run.source.chunk(0, run.source.n_rows)
             rows = chunk.X if self._nodes is None else chunk.dense()
             return TrainingVotes.of(self._votes_of(rows), found.y.astype(np.intp), found.weight)
-        finally:
-            source.release()
 
     @property
     def feature_importances_(self) -> Array:

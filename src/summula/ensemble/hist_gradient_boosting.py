@@ -297,15 +297,11 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
 
     def _validation_rows(self, loss: Loss, bins: BinMap, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return the validation rows passed by the user, binned."""
-        source = self._source(X, y, sample_weight, reset=False)
-        try:
-            run = Run(self, source, quiet=True)
-            found = survey(run, np.zeros(source.n_features, bool), 0)
+        with self._evaluating(X, y, sample_weight) as run:
+            found = survey(run, np.zeros(run.source.n_features, bool), 0)
             self._check_targets(loss, found.y)
             check_weights(found.y, found.weight, labelled=self._labelled)
             return binned(run, bins)[0], found.y, found.weight
-        finally:
-            source.release()
 
     # ------------------------------------------------------------------------------------------------------ predicting
 

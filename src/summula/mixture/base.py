@@ -186,11 +186,8 @@ class Mixture(ProbabilityWriter, Density):
 
     def _log_likelihood(self, X: Any, sample_weight: Any) -> LogDensity:
         check_is_fitted(self)
-        source = self._source(X, None, sample_weight, needs_y=False)
-        try:
-            return Run(self, source, quiet=True).sum(LogDensity, self._log_density, "score")
-        finally:
-            source.release()
+        with self._evaluating(X, None, sample_weight, needs_y=False) as run:
+            return run.sum(LogDensity, self._log_density, "score")
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """The Bayesian information criterion, -2 log-likelihood + (free parameters) log n: smaller is better.

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEstimator
-from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Clusterer", "Density", "LogDensityScores"]
@@ -97,11 +96,8 @@ class LogDensityScores(RowwiseEstimator):
         float
         """
         check_is_fitted(self)
-        source = self._source(X, None, sample_weight, needs_y=False)
-        try:
-            sums = Run(self, source, quiet=True).sum(LogDensity, self._log_density, "score")
-        finally:
-            source.release()
+        with self._evaluating(X, None, sample_weight, needs_y=False) as run:
+            sums = run.sum(LogDensity, self._log_density, "score")
         return sums.total / sums.weight
 
 

@@ -148,6 +148,15 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             self.classes_ = labels.classes
         return source
 
+    @contextmanager
+    def _evaluating(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Iterator[Run]:
+        """Run a block over rows that the fitted model is evaluated on; options are those of `_source`."""
+        source = self._source(X, y, sample_weight, **options)
+        try:
+            yield Run(self, source, quiet=True)
+        finally:
+            source.release()
+
     def _reading(self, X: Any) -> Source:
         """Return the rows to predict or transform as a source, with features checked against those of the fit."""
         check_fitted(self)

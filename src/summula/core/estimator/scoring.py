@@ -154,8 +154,5 @@ def _scored(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Run]:
     check_is_fitted(model)
     if not isinstance(X, Scan | TransformedScan):
         X = _without(X, getattr(model, "_not_features", ()), y, sample_weight)
-    source = model._source(X, y, sample_weight, unknown=-1)
-    try:
-        yield Run(model, source, quiet=True)
-    finally:
-        source.release()
+    with model._evaluating(X, y, sample_weight, unknown=-1) as run:
+        yield run

@@ -7,17 +7,27 @@ of compressed files and other encodings, are written once to a scratch file (`ro
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from summula.core.data.readers.table import column_kinds, spells_number
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
 
-__all__ = ["ColumnTypes", "Dialect", "column_types", "convert_options", "dialect_of", "parse_options", "rows_of_text"]
+__all__ = [
+    "ColumnTypes",
+    "Dialect",
+    "batches_of",
+    "column_types",
+    "convert_options",
+    "dialect_of",
+    "parse_options",
+    "rows_of_text",
+]
 
 _BLOCK = 1 << 23
 _DELIMITERS = (",", ";", "\t", "|")
@@ -220,7 +230,10 @@ def rows_of_text(file: TextFile, dialect: Dialect) -> Any:
         rows = arrow.open_csv(file.stream(), options, parse_options(dialect), convert_options(dialect, types))
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise _located(error, file.path) from None
-    return pa.RecordBatchReader.from_batches(rows.schema, _batches(rows, file.path))
+    faults = (pa.ArrowInvalid, UnicodeDecodeError, OSError)
+    return pa.RecordBatchReader.from_batches(
+        rows.schema, batches_of(rows, faults, functools.partial(_located, path=file.path))
+    )
 
 
 def whole_rows(file: TextFile) -> bytes:
@@ -237,25 +250,24 @@ def whole_rows(file: TextFile) -> bytes:
     return head[: place + 1]
 
 
-def _batches(reader: Any, path: str) -> Iterator[Any]:
-    import pyarrow as pa
-
+def batches_of(reader: Any, faults: Any, located: Callable[[BaseException], DataError]) -> Iterator[Any]:
+    """Yield the batches of a reader; `located` turns errors of the types `faults` into one that names the place."""
     while True:
         try:
             batch = reader.read_next_batch()
         except StopIteration:
             return
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            raise _located(error, path) from None
-        except OSError as error:
-            raise DataError(
-                f"The file {path} cannot be read to its end ({error}); it is damaged or cut short."
-            ) from None
+        except faults as error:
+            raise located(error) from None
         yield batch
 
 
 def _located(error: BaseException, path: str) -> DataError:
-    """What pyarrow says of a row."""
+    """Return pyarrow's error as one that names the row, or the file if it cannot be read to its end."""
+    import pyarrow as pa
+
+    if isinstance(error, OSError) and not isinstance(error, pa.ArrowInvalid):
+        return DataError(f"The file {path} cannot be read to its end ({error}); it is damaged or cut short.")
     said = " ".join(str(error).split())
     row = re.search(r"Row #(\d+): ", said)
     where = f"Row {row.group(1)} of {path} (the header is row 1)" if row else path

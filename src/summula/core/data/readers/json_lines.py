@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
 from typing import Any
 
-from summula.core.data.readers.dialects import whole_rows
+from summula.core.data.readers.dialects import batches_of, whole_rows
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
 
@@ -33,7 +33,9 @@ def rows_of_json(file: TextFile) -> Any:
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _located(error, file.path) from None
-    return pa.RecordBatchReader.from_batches(rows.schema, _batches(rows, file.path))
+    return pa.RecordBatchReader.from_batches(
+        rows.schema, batches_of(rows, pa.ArrowInvalid, functools.partial(_located, path=file.path))
+    )
 
 
 def _type(dtype: Any) -> Any:
@@ -41,19 +43,6 @@ def _type(dtype: Any) -> Any:
     import pyarrow as pa
 
     return pa.float64() if pa.types.is_integer(dtype) or pa.types.is_null(dtype) else dtype
-
-
-def _batches(reader: Any, path: str) -> Iterator[Any]:
-    import pyarrow as pa
-
-    while True:
-        try:
-            batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        except pa.ArrowInvalid as error:
-            raise _located(error, path) from None
-        yield batch
 
 
 def _located(error: BaseException, path: str) -> DataError:
