@@ -107,9 +107,9 @@ class LeftOutModel(NamedTuple):
     def errors(self, chunk: Chunk) -> Iterator[tuple[Chunk, Array, Array]]:
         """Rows in blocks, with their e and h of equations (2) and (1)."""
         whole = replace(chunk, dtype=np.dtype(np.float64))
-        if not (whole.is_sparse or isinstance(whole.rows, tuple)):
-            whole = replace(whole, rows=whole.block())
         step = max(1, _BLOCK_ELEMENTS // max(len(self.coef), self.coef[0].size))
+        if step < len(chunk) and not (whole.is_sparse or isinstance(whole.rows, tuple)):
+            whole = replace(whole, rows=whole.block())
         for start in range(0, len(chunk), step):
             block = whole if step >= len(chunk) else whole.take(slice(start, start + step))
             yield block, *self._errors(block)
