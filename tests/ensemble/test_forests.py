@@ -279,3 +279,14 @@ def test_one_class_constant_targets_and_columns_without_values() -> None:
     model = ExtraTreesRegressor(3, random_state=0).fit(X, X[:, 0])
     assert model.feature_importances_.tolist() == [1.0, 0.0]
     np.testing.assert_array_equal(model.predict(X), X[:, 0])
+
+
+def test_a_forest_is_a_sequence_of_its_trees() -> None:
+    X, z, _ = _data()
+    model = RandomForestRegressor(3, random_state=0).fit(X, z)
+    assert len(model) == 3
+    values = [tree.predict(X) for tree in model]
+    np.testing.assert_array_equal(values[-1], model[-1].predict(X))
+    np.testing.assert_allclose(np.mean(values, axis=0), model.predict(X), rtol=1e-12)
+    with pytest.raises(IndexError):
+        model[3]

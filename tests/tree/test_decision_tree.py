@@ -390,3 +390,14 @@ def test_rows_are_kept_in_the_order_of_each_column():
     out = np.zeros((4, keep.sum()), np.uint32)
     keep_rows(orders, keep, out)
     np.testing.assert_array_equal(out[:3], [order[keep[order]] for order in orders])
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0, 1e-9, 1e9])
+def test_nodes_of_equal_targets_are_leaves(factor: float) -> None:
+    # The mean of these targets has no exact binary form, so that impurities of pure nodes are not exactly 0.
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 4))
+    y = factor * np.where(rng.random(100) < 0.46, -1.0, 1.0)
+    tree = DecisionTreeRegressor(max_depth=4).fit(X, y).tree_
+    assert (tree.impurity[tree.children_left >= 0] > 0.1 * factor**2 / 100).all()
+    assert (tree.impurity[np.abs(tree.value.reshape(-1)) > factor * (1 - 1e-9)] == 0.0).all()

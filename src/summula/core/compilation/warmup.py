@@ -39,6 +39,7 @@ _KERNELS = (
     "summula.svm.linear.coordinate_kernels",
     "summula.svm.dual.smo_kernels",
     "summula.tree.binned.grower",
+    "summula.tree.binned.level_grower",
     "summula.tree.binned.walk_kernels",
     "summula.tree.columns.binning_kernels",
     "summula.tree.exact.grower",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +24,7 @@ from summula.core.model_files import schema
 from summula.ensemble.forest.bootstrap import Bootstrap
 from summula.ensemble.forest.growing import ForestRows, bin_centres, grow_trees
 from summula.ensemble.forest.out_of_bag import OutOfBagImportances, oob_means, permutation_importances
+from summula.ensemble.forest.streaming import bins_by_column, grow_trees_of_stream
 from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
 from summula.ensemble.histogram.boosting_rows import Survey, binned, check_squares, survey
 from summula.tree.binned.packed import PackedTrees
@@ -174,11 +176,11 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         trees = [self._trees] if warm else []
 
         def assign() -> None:
-            self._bins, self._seed, self._n_rows = bins, seed, len(data.rows)
+            self._bins, self._seed, self._n_rows = bins, seed, data.bootstrap.n
             self._draws_by_weight = data.bootstrap.weight is not None
             self._trees = PackedTrees.joined(trees)
 
-        with closing(grow_trees(self, data, first, int(self.n_estimators))) as grown:
+        with closing(self._grown_trees(run, data, bins, range(first, int(self.n_estimators)))) as grown:
             for one in grown:
                 trees.append(one)
                 run.offer(assign)
@@ -186,7 +188,7 @@ class Forest(CategoricalColumns, RowwiseEstimator):
                     break
         assign()
         if self.oob_score:
-            means, counts = oob_means(self._trees, bins, data, self.n_jobs)
+            means, counts = oob_means(self._trees, bins, data.bootstrap, run)
             if (counts == 0).any():
                 warn(
                     "Some inputs do not have OOB scores. This probably means too few trees were used to compute any "
@@ -194,6 +196,12 @@ class Forest(CategoricalColumns, RowwiseEstimator):
                     UserWarning,
                 )
             self._set_out_of_bag(means, data.y)
+
+    def _grown_trees(self, run: Run, data: ForestRows, bins: BinMap, numbers: range) -> Any:
+        """Return an iterator over the trees with some numbers."""
+        if data.table is not None and data.table.bins.shape[1] < data.bootstrap.n:
+            return grow_trees_of_stream(self, data, numbers, run, bins)
+        return grow_trees(self, data, numbers.start, numbers.stop)
 
     def _rows_of(self, run: Run, seed: int) -> tuple[ForestRows, BinMap]:
         """Read the rows: targets, weights and bin edges in one pass, bins in another."""
@@ -213,17 +221,18 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         check_squares(found.y, None if self.bootstrap else weight)
         bins = self._bins if self._goes_on else self._learn_bins(found, weight)
         bootstrap = Bootstrap(run.source.n_rows, self._sample_size(run.source.n_rows, weight), weight, seed)
-        shared: dict[str, Any] = {"y": found.y, "n_classes": self._n_classes(), "is_categorical": is_categorical}
         if self._is_exact:
-            rows = bins.with_bins(dense_rows(run.source.chunk(0, run.source.n_rows)))
-            return ForestRows(rows=rows, table=None, **shared, bootstrap=bootstrap), bins
+            values = bins.with_bins(dense_rows(run.source.chunk(0, run.source.n_rows)))
+            return ForestRows(values, None, found.y, self._n_classes(), is_categorical, bootstrap), bins
+        # Sums of squares about the mean lose no digits.
+        shift = float(np.average(found.y, weights=weight)) if self.criterion == "squared_error" else 0.0
         some = None if weight is None else weight[found.numbers]
         centres = bin_centres(found.rows, some, bins) if self._random_threshold else bins.edges
+        y = found.y
         del found
-        rows = binned(run, bins)[0]
-        by_column = np.ascontiguousarray(rows.T)
-        table = BinnedTable(by_column, bins.edges, centres, is_categorical.astype(np.uint8), monotone)
-        return ForestRows(rows=rows, table=table, **shared, bootstrap=bootstrap), bins
+        kinds = is_categorical.astype(np.uint8)
+        table = BinnedTable(bins_by_column(run, bins), bins.edges, centres, kinds, monotone)
+        return ForestRows(None, table, y, self._n_classes(), is_categorical, bootstrap, shift), bins
 
     def _learn_bins(self, found: Survey, weight: Array | None) -> BinMap:
         if self._is_exact:
@@ -277,6 +286,19 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         check_is_fitted(self, "_trees")
         return [self._view_of(tree) for tree in range(self._trees.n_trees)]
 
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        check_is_fitted(self, "_trees")
+        return self._trees.n_trees
+
+    def __getitem__(self, index: int) -> Any:
+        """Return one of the trees as a decision tree."""
+        return self._view_of(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the trees."""
+        return (self._view_of(tree) for tree in range(len(self)))
+
     @property
     def estimators_samples_(self) -> list[Array]:
         """The rows drawn for each tree; not known to a forest whose rows were drawn by their weights."""
@@ -285,7 +307,8 @@ class Forest(CategoricalColumns, RowwiseEstimator):
             raise AttributeError("The rows of the trees were drawn by weights, which the forest does not keep.")
         size = self._sample_size(self._n_rows, None)
         bootstrap = Bootstrap(self._n_rows, size, None, self._seed)
-        return [bootstrap.draws(tree) for tree in range(self._trees.n_trees)]
+        kind = np.int32 if self._n_rows < 2**31 else np.int64
+        return [bootstrap.sample(tree).draws().astype(kind) for tree in range(self._trees.n_trees)]
 
     @property
     def feature_importances_(self) -> Array:

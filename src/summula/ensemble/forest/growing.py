@@ -12,17 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.engine.engine import check_watch, local_engine
-from summula.ensemble.forest.bootstrap import Bootstrap
+from summula.ensemble.forest.bootstrap import Bootstrap, Sample
 from summula.tree.binned.grower import GrownTree, grow_binned
 from summula.tree.binned.packed import PackedTrees
-from summula.tree.binned.records import BINS, BinnedTable
+from summula.tree.binned.records import BINS, BinnedTable, TreeRows
 from summula.tree.columns.binning import BinMap
-from summula.tree.exact.grower import ExactGrower
+from summula.tree.exact.grower import ExactGrower, ExactParameters
 from summula.tree.growing.limits import tree_limits
 
-__all__ = ["ForestRows", "bin_centres", "grow_trees"]
+__all__ = ["ForestRows", "TreeSample", "bin_centres", "grow_trees", "packed_tree"]
 
 Array = NDArray[Any]
+
+_SLAB = 2**20  # rows whose weights are looked at together
+_NO_LIMITS = ExactParameters("")
 
 
 class _Cancelled(Exception):
@@ -35,24 +38,27 @@ class ForestRows:
 
     Attributes
     ----------
-    rows : ndarray of shape (n, d)
-        Bins as bytes; where thresholds are exact, values, categories replaced by their bins.
+    values : ndarray of shape (n, d), or None
+        The rows, categories replaced by their bins, where thresholds are exact.
     table : BinnedTable or None
-        The bins by column; None where thresholds are exact.
+        The bins by column, without rows if these come in blocks; None where thresholds are exact.
     y : ndarray of shape (n,)
         Targets, or codes of classes.
     n_classes : int
         0 for regression.
     is_categorical : ndarray of shape (d,), bool
     bootstrap : Bootstrap
+    shift : float
+        What is subtracted from the targets while trees are grown.
     """
 
-    rows: Array
+    values: Array | None
     table: BinnedTable | None
     y: Array
     n_classes: int
     is_categorical: Array
     bootstrap: Bootstrap
+    shift: float = 0.0
     is_cancelled: list[bool] = field(default_factory=lambda: [False])
 
     def check(self) -> None:
@@ -61,22 +67,63 @@ class ForestRows:
             raise _Cancelled
         check_watch()
 
-    def weights(self, tree: int, *, balanced: bool) -> Array:
-        """Return the weights of the rows of a tree; `balanced` makes the classes of its sample equally heavy."""
-        bootstrap = self.bootstrap
-        if bootstrap.size is None:
-            return np.ones(bootstrap.n) if bootstrap.weight is None else bootstrap.weight
-        counts = bootstrap.counts(tree).astype(np.float64)
-        if not balanced:
+    def targets(self, rows: Any) -> Array:
+        """Return the targets of some rows, shifted."""
+        return np.asarray(self.y[rows].astype(np.float64) - self.shift)
+
+
+@dataclass(frozen=True)
+class TreeSample:
+    """The rows of a tree, and its limits.
+
+    Attributes
+    ----------
+    data : ForestRows
+    sample : Sample
+    of_class : ndarray of shape (n_classes,), or None
+        Factors of the weights of rows, by class.
+    n_rows : int
+        Number of rows, each counted once.
+    limits : ExactParameters
+    """
+
+    data: ForestRows
+    sample: Sample
+    of_class: Array | None
+    n_rows: int
+    limits: ExactParameters
+
+    @classmethod
+    def of(cls, model: Any, data: ForestRows, tree: int) -> TreeSample:
+        """Draw the rows of a tree of a forest."""
+        bootstrap, n, d = data.bootstrap, data.bootstrap.n, len(data.is_categorical)
+        sample, n_rows, by_class = bootstrap.sample(tree), 0, np.zeros(data.n_classes)
+        balanced = getattr(model, "class_weight", None) == "balanced_subsample" and bootstrap.size is not None
+        for start in range(0, n, _SLAB):
+            part = cls(data, sample, None, 0, _NO_LIMITS).weights(start, min(start + _SLAB, n))
+            n_rows += np.count_nonzero(part)
+            if balanced:
+                by_class += np.bincount(data.y[start : start + _SLAB].astype(np.intp), part, data.n_classes)
+        total = float(n if bootstrap.weight is None else bootstrap.weight.sum())
+        total = total if bootstrap.size is None else float(bootstrap.size)
+        of_class = total / (np.count_nonzero(by_class) * np.maximum(by_class, 1.0)) if balanced else None
+        key = bootstrap.split_key(tree)
+        limits = tree_limits(model, n, d, total, key, random_threshold=model._random_threshold)
+        return cls(data, sample, of_class, n_rows, limits)
+
+    def weights(self, start: int, stop: int) -> Array:
+        """Return the weights of the rows from `start` up to `stop`; 0 for those that the tree does not have."""
+        if self.sample.first is None:
+            weight = self.data.bootstrap.weight
+            return np.ones(stop - start) if weight is None else weight[start:stop]
+        counts = self.sample.counts(start, stop).astype(np.float64)
+        if self.of_class is None:
             return counts
-        codes = self.y.astype(np.intp)
-        by_class = np.bincount(codes, counts, self.n_classes)
-        share = counts.sum() / (np.count_nonzero(by_class) * np.maximum(by_class, 1.0))
-        return np.asarray(counts * share[codes])
+        return np.asarray(counts * self.of_class[self.data.y[start:stop].astype(np.intp)])
 
 
 def grow_trees(model: Any, data: ForestRows, first: int, last: int) -> Generator[PackedTrees, None, None]:
-    """Yield the trees with the numbers from `first` up to `last`."""
+    """Yield the trees with the numbers from `first` up to `last`, of rows in memory."""
     grow = functools.partial(_grow_tree, model, data)
     engine = local_engine()
     with closing(engine.map_ordered(grow, range(first, last), n_jobs=model.n_jobs)) as trees:
@@ -89,19 +136,24 @@ def grow_trees(model: Any, data: ForestRows, first: int, last: int) -> Generator
 
 def _grow_tree(model: Any, data: ForestRows, tree: int) -> PackedTrees:
     data.check()
-    weight = data.weights(tree, balanced=getattr(model, "class_weight", None) == "balanced_subsample")
-    which, (n, d) = np.flatnonzero(weight), data.rows.shape
-    key = data.bootstrap.split_key(tree)
-    limits = tree_limits(model, n, d, float(weight.sum()), key, random_threshold=model._random_threshold)
-    y = data.y[which].astype(np.float64)
+    sample = TreeSample.of(model, data, tree)
+    weight = sample.weights(0, data.bootstrap.n)
+    which = np.flatnonzero(weight)
     if data.table is None:
-        grower = ExactGrower(data.rows[which], data.is_categorical, data.check)
-        found = grower.grow(y, weight[which], data.n_classes, limits)
+        assert data.values is not None
+        grower = ExactGrower(data.values[which], data.is_categorical, data.check)
+        found = grower.grow(data.y[which].astype(np.float64), weight[which], data.n_classes, sample.limits)
         grown = GrownTree.of_exact(found)
         if data.n_classes:
             grown = grown._replace(values=grown.values * grown.weight[:, None])
     else:
-        grown = grow_binned(data.table, which, y, weight[which], data.n_classes, limits, data.check)
+        rows = TreeRows(which.astype(np.uint32), data.targets(which), weight[which].astype(np.float64))
+        grown = grow_binned(data.table, rows, data.n_classes, data.shift, sample.limits, data.check)
+    return packed_tree(model, data, grown)
+
+
+def packed_tree(model: Any, data: ForestRows, grown: GrownTree) -> PackedTrees:
+    """Return a tree as the forest keeps it."""
     if model.ccp_alpha > 0.0:
         grown = grown.pruned(float(model.ccp_alpha))
     return PackedTrees.of(grown, is_exact=data.table is None, has_classes=data.n_classes > 0)

@@ -15,11 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.data.chunks import Part
 from summula.core.engine.engine import local_engine
 from summula.core.engine.random import permutation, stream_key
+from summula.core.estimator.run import Run
+from summula.ensemble.forest.bootstrap import Bootstrap, Sample
 from summula.ensemble.forest.growing import ForestRows
-from summula.ensemble.forest.walking import find_leaf_numbers
+from summula.ensemble.forest.walking import dense_rows, find_leaf_numbers, prepared_rows
 from summula.tree.binned.packed import PackedTrees
+from summula.tree.binned.walk_kernels import add_leaf_values
 from summula.tree.columns.binning import BinMap
 
 __all__ = ["OutOfBagImportances", "oob_means", "permutation_importances"]
@@ -47,20 +51,26 @@ class OutOfBagImportances(NamedTuple):
     importances: Array
 
 
-def oob_means(trees: PackedTrees, bins: BinMap, data: ForestRows, n_jobs: int | None) -> tuple[Array, Array]:
+def oob_means(trees: PackedTrees, bins: BinMap, bootstrap: Bootstrap, run: Run) -> tuple[Array, Array]:
     """Return the mean value of each row over the trees that do not have it, and how many these are."""
-    sums, counts = np.zeros((len(data.rows), trees.values.shape[1])), np.zeros(len(data.rows), np.int64)
-    of_tree = functools.partial(_values_of_tree, trees, bins, data)
-    with closing(local_engine().map_ordered(of_tree, range(trees.n_trees), n_jobs=n_jobs)) as found:
-        for rows, values in found:
-            sums[rows] += values
-            counts[rows] += 1
+    means, counts, at = np.zeros((bootstrap.n, trees.values.shape[1])), np.zeros(bootstrap.n, np.int64), 0
+    samples = [bootstrap.sample(tree) for tree in range(trees.n_trees)]
+    for mean, count in run.each(functools.partial(_means_of_part, trees, bins, samples), "rows out of bag"):
+        means[at : at + len(mean)], counts[at : at + len(mean)] = mean, count
+        at += len(mean)
+    return means, counts
+
+
+def _means_of_part(trees: PackedTrees, bins: BinMap, samples: list[Sample], part: Part) -> tuple[Array, Array]:
+    sums, counts = np.zeros((len(part), trees.values.shape[1])), np.zeros(len(part), np.int64)
+    for chunk in part.chunks():
+        leaves = find_leaf_numbers(trees, bins, prepared_rows(trees, bins, dense_rows(chunk)))
+        for tree, sample in enumerate(samples):
+            leaves[sample.counts(chunk.start, chunk.stop) > 0, tree] = -1
+        here = slice(chunk.start - part.start, chunk.stop - part.start)
+        add_leaf_values(leaves, trees.leaf_values, sums[here])
+        counts[here] = (leaves >= 0).sum(axis=1)
     return sums / np.maximum(counts, 1)[:, None], counts
-
-
-def _values_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> tuple[Array, Array]:
-    one, rows = trees.only(tree), data.bootstrap.out_of_bag(tree)
-    return rows, one.leaf_values[find_leaf_numbers(one, bins, data.rows[rows])[:, 0]]
 
 
 def permutation_importances(
@@ -80,10 +90,11 @@ def permutation_importances(
 def _rises_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> Array:
     """Return the rise of the loss of one tree by shuffling each column; columns it does not ask for have none."""
     one, which = trees.only(tree), data.bootstrap.out_of_bag(tree)
-    d = data.rows.shape[1]
+    assert data.values is not None
+    d = data.values.shape[1]
     if not len(which):
         return np.full(d, np.nan)
-    rows, y, rises = np.ascontiguousarray(data.rows[which]), data.y[which], np.zeros(d)
+    rows, y, rises = np.ascontiguousarray(data.values[which]), data.y[which], np.zeros(d)
 
     def loss() -> float:
         values = one.leaf_values[find_leaf_numbers(one, bins, rows)[:, 0]]

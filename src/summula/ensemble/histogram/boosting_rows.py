@@ -17,7 +17,7 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.tree.columns.binning import SAMPLE_ROWS, BinMap, counted
 
-__all__ = ["MANY_ROWS", "Survey", "binned", "check_squares", "check_weights", "survey"]
+__all__ = ["MANY_ROWS", "Survey", "binned", "binned_part", "check_squares", "check_weights", "survey"]
 
 Array = NDArray[Any]
 
@@ -139,7 +139,7 @@ def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array
     held = 0 if held_out is None else int(held_out.sum())
     kept, other = np.empty((n - held, d), np.uint8), np.empty((held, d), np.uint8)
     at = row = 0
-    for block in run.each(functools.partial(_binned, bins), "bins"):
+    for block in run.each(functools.partial(binned_part, bins), "bins"):
         if held_out is None:
             kept[row : row + len(block)] = block
         else:
@@ -153,7 +153,8 @@ def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array
     return kept, other
 
 
-def _binned(bins: BinMap, part: Part) -> Array:
+def binned_part(bins: BinMap, part: Part) -> Array:
+    """Return the bins of the rows of a part."""
     out: Array | None = None
     for chunk in part.chunks():
         X = chunk.dense(chunk.dtype)

@@ -19,9 +19,18 @@ from summula.tree.exact.records import ENTROPY
 from summula.tree.growing.node_sums import add_row, impurity
 from summula.tree.growing.open_nodes import next_open
 
-__all__ = ["grow"]
+__all__ = [
+    "EPSILON",
+    "draw_column",
+    "grow",
+    "is_large_enough",
+    "is_worth_it",
+    "measure",
+    "send_missing",
+    "set_children",
+]
 
-_EPSILON = 2.0**-52
+EPSILON = 2.0**-52
 _CHILD = 1 << 40  # counters of the keys of children
 
 
@@ -29,12 +38,23 @@ _CHILD = 1 << 40  # counters of the keys of children
 def _is_pure(tree: Any, node: Any, criterion: int) -> bool:
     """Whether a node needs no split: its impurity is 0, or its targets are equal."""
     if criterion <= ENTROPY:
-        return node.impurity <= _EPSILON  # type: ignore[no-any-return]
+        return node.impurity <= EPSILON  # type: ignore[no-any-return]
     for i in range(node.start + 1, node.stop):
         if tree.y[i] != tree.y[node.start]:
             return False
     node.impurity = 0.0
     return True
+
+
+@internal_kernel
+def draw_column(features: Any, visited: int, key: int, parameters: Any) -> int:
+    """Return the next column a node looks at: drawn from those not visited yet, if not all are tried."""
+    d = len(features)
+    if parameters.max_features < d or parameters.random_threshold:
+        random = random_bits(key, 2 * visited) >> np.uint64(11)
+        other = visited + np.int64(np.float64(random) * 2.0**-53 * (d - visited))
+        features[visited], features[other] = features[other], features[visited]
+    return features[visited]  # type: ignore[no-any-return]
 
 
 @internal_kernel
@@ -45,13 +65,33 @@ def _search(table: Any, tree: Any, node: Any, total: Any, parameters: Any, goes_
         features[f] = f
     node.score, node.feature = -np.inf, -1
     while visited < d and (visited < parameters.max_features or useful == 0):
-        if parameters.max_features < d or parameters.random_threshold:
-            random = random_bits(node.key, 2 * visited) >> np.uint64(11)
-            other = visited + np.int64(np.float64(random) * 2.0**-53 * (d - visited))
-            features[visited], features[other] = features[other], features[visited]
-        f = features[visited]
+        f = draw_column(features, visited, node.key, parameters)
         useful += find_split(table, f, tree, 2 * visited + 1, node, total, parameters, goes_left, scratch)
         visited += 1
+
+
+@internal_kernel
+def is_large_enough(node: Any, parameters: Any) -> bool:
+    """Whether a node has the rows and the weight that a split needs, and is not at the maximum depth."""
+    n = node.stop - node.start
+    return bool(
+        node.depth < parameters.max_depth
+        and n >= parameters.min_samples_split
+        and n >= 2 * parameters.min_samples_leaf
+        and node.weight >= 2 * parameters.min_weight_leaf
+    )
+
+
+@internal_kernel
+def is_worth_it(node: Any, total: Any, parameters: Any) -> bool:
+    """Set the improvement by the split found, if there is one; return whether it may be made."""
+    if node.feature < 0:
+        return False
+    gained = node.score - score_sides(total, total, parameters.criterion)
+    if parameters.criterion == ENTROPY:
+        gained /= np.log(2.0)
+    node.improvement = max(gained, 0.0) / parameters.weight
+    return bool(node.improvement + EPSILON >= parameters.min_improvement)
 
 
 @internal_kernel
@@ -60,24 +100,18 @@ def _open_node(
 ) -> bool:
     """Return whether a new node may be split, after searching for its best split."""
     node, total = nodes[number], sums[number]
-    n = node.stop - node.start
-    if (
-        node.depth >= parameters.max_depth
-        or n < parameters.min_samples_split
-        or n < 2 * parameters.min_samples_leaf
-        or node.weight < 2 * parameters.min_weight_leaf
-        or _is_pure(tree, node, parameters.criterion)
-    ):
+    if not is_large_enough(node, parameters) or _is_pure(tree, node, parameters.criterion):
         return False
     goes_left = flags[number if len(flags) > 1 else 0]
     _search(table, tree, node, total, parameters, goes_left, scratch)
-    if node.feature < 0:
-        return False
-    gained = node.score - score_sides(total, total, parameters.criterion)
-    if parameters.criterion == ENTROPY:
-        gained /= np.log(2.0)
-    node.improvement = max(gained, 0.0) / parameters.weight
-    return bool(node.improvement + _EPSILON >= parameters.min_improvement)
+    return bool(is_worth_it(node, total, parameters))
+
+
+@internal_kernel
+def measure(node: Any, total: Any, criterion: int) -> None:
+    """Set weight and impurity of a new node from its sums."""
+    node.weight, node.left_child, node.improvement = total[len(total) - 1], 0, 0.0
+    node.impurity = impurity(total, criterion)
 
 
 @internal_kernel
@@ -87,8 +121,7 @@ def _start_node(tree: Any, number: int, nodes: Any, sums: Any, parameters: Any) 
     total[:] = 0.0
     for i in range(node.start, node.stop):
         add_row(total, tree.y[i], tree.weight[i], criterion)
-    node.weight, node.left_child, node.improvement = total[len(total) - 1], 0, 0.0
-    node.impurity = impurity(total, criterion)
+    measure(node, total, criterion)
 
 
 @internal_kernel
@@ -113,20 +146,23 @@ def _partition(column: Any, tree: Any, node: Any, goes_left: Any, scratch: Any) 
 
 
 @internal_kernel
-def _divide(table: Any, tree: Any, number: int, child: int, nodes: Any, flags: Any, scratch: Any) -> None:
-    """Split a node: set where the rows of its children are, their keys and bounds."""
-    node = nodes[number]
-    middle = _partition(table.bins[node.feature], tree, node, flags[number if len(flags) > 1 else 0], scratch)
-    if node.missing_left < 0:  # missing values of later rows go with most of these
-        node.missing_left = 2 * (middle - node.start) > node.stop - node.start
+def send_missing(node: Any, n_left: int, goes_left: Any) -> None:
+    """Send missing values of later rows with most rows of a node, if none of its own are missing."""
+    if node.missing_left < 0:
+        node.missing_left = 2 * n_left > node.stop - node.start
         if node.is_categorical:
-            flags[number, MISSING] = node.missing_left
+            goes_left[MISSING] = node.missing_left
+
+
+@internal_kernel
+def set_children(nodes: Any, number: int, child: int, middle: int, sign: int) -> None:
+    """Set where the rows of the children of a node are, their depth, keys and bounds."""
+    node = nodes[number]
     node.left_child = child
-    sign = table.monotone[node.feature]
     for side in range(2):
         to = nodes[child + side]
         to.start, to.stop = (node.start, middle) if side == 0 else (middle, node.stop)
-        to.depth = node.depth + 1
+        to.depth, to.left_child = node.depth + 1, 0
         to.key = np.int64(random_bits(node.key, _CHILD + side) >> np.uint64(1))
         to.lower, to.upper = node.lower, node.upper
         if sign != 0:
@@ -137,13 +173,23 @@ def _divide(table: Any, tree: Any, number: int, child: int, nodes: Any, flags: A
 
 
 @internal_kernel
+def _divide(table: Any, tree: Any, number: int, child: int, nodes: Any, flags: Any, scratch: Any) -> None:
+    """Split a node."""
+    node, goes_left = nodes[number], flags[number if len(flags) > 1 else 0]
+    middle = _partition(table.bins[node.feature], tree, node, goes_left, scratch)
+    send_missing(node, middle - node.start, goes_left)
+    set_children(nodes, number, child, middle, table.monotone[node.feature])
+
+
+@internal_kernel
 def _plant(table: Any, tree: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: Any, scratch: Any) -> None:
-    """Make the root."""
+    """Make the root, whose depth, key and bounds are set; the weight of the tree is its own if that is not known."""
     parameters, root = state[0], nodes[0]
-    root.start, root.stop, root.depth, root.key = 0, len(tree.rows), 0, parameters.key
-    root.lower, root.upper = -np.inf, np.inf
+    root.start, root.stop = 0, len(tree.rows)
     _start_node(tree, 0, nodes, sums, parameters)
-    parameters.n_nodes, parameters.n_leaves, parameters.n_open, parameters.weight = 1, 1, 0, root.weight
+    parameters.n_nodes, parameters.n_leaves, parameters.n_open = 1, 1, 0
+    if parameters.weight == 0.0:
+        parameters.weight = root.weight
     if _open_node(table, tree, 0, nodes, sums, parameters, flags, scratch):
         open_nodes[0], parameters.n_open = 0, 1
 

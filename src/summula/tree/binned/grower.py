@@ -12,10 +12,9 @@ from summula.tree.binned.grow_kernels import grow
 from summula.tree.binned.records import BINS, NODE, BinnedTable, Scratch, TreeRows
 from summula.tree.exact.grower import ExactParameters, ExactTree, parameter_record
 from summula.tree.exact.pruning import prune
-from summula.tree.exact.records import CRITERIA, SQUARED
 from summula.tree.prediction.predictor import Nodes
 
-__all__ = ["GrownTree", "grow_binned", "warmup"]
+__all__ = ["GrownNodes", "GrownTree", "as_tree", "grow_binned", "grow_nodes", "new_root", "warmup"]
 
 Array = NDArray[Any]
 
@@ -90,12 +89,57 @@ class GrownTree(NamedTuple):
         return GrownTree.of_exact(prune(ExactTree(nodes, self.impurity, self.values), ccp_alpha))
 
 
+class GrownNodes(NamedTuple):
+    """Nodes as kernels grow them, and their sums; `flags` as in `grow_kernels.grow`."""
+
+    nodes: Array
+    sums: Array
+    flags: Array
+
+
+def new_root(parameters: ExactParameters) -> Array:
+    """Return the record of the root of a tree."""
+    root = np.zeros((), NODE)
+    root["key"], root["lower"], root["upper"] = parameters.key, -np.inf, np.inf
+    return root
+
+
+def grow_nodes(
+    table: BinnedTable, rows: TreeRows, n_classes: int, state: Array, root: Array, check: Callable[[], None]
+) -> GrownNodes:
+    """Grow the tree below a node from its rows.
+
+    Parameters
+    ----------
+    table : BinnedTable
+    rows : TreeRows
+        The rows of the node.
+    n_classes : int
+        0 for regression.
+    state : ndarray
+        Limits, from `parameter_record`; its `weight` is that of the whole tree, or 0 if the node is its root.
+    root : ndarray
+        Record of the node; its depth, key and bounds are used.
+    check : callable
+        Called about every 0.1 s; may raise.
+    """
+    n, d = len(rows.rows), len(table.bins)
+    most = 2 * min(int(state["max_leaves"][0]), max(n // int(state["min_samples_leaf"][0]), 1)) - 1
+    nodes, sums = np.empty(most, NODE), np.empty((most, n_classes + 1 if n_classes else 3))
+    nodes[0] = root
+    flags = np.zeros((most if table.is_categorical.any() else 1, BINS), np.uint8)
+    open_nodes, scratch = np.empty(most, np.int64), Scratch.of(n, d, n_classes)
+    while not grow(table, rows, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
+        check()
+    found = int(state["n_nodes"][0])
+    return GrownNodes(nodes[:found], sums[:found], flags[:found])
+
+
 def grow_binned(
     table: BinnedTable,
-    which: Array,
-    y: Array,
-    weight: Array,
+    rows: TreeRows,
     n_classes: int,
+    shift: float,
     parameters: ExactParameters,
     check: Callable[[], None],
 ) -> GrownTree:
@@ -104,30 +148,24 @@ def grow_binned(
     Parameters
     ----------
     table : BinnedTable
-    which : ndarray of int
-        The rows, ascending.
-    y, weight : ndarray
-        Their targets, or codes of classes, and positive weights.
+    rows : TreeRows
+        The rows, ascending, their targets or codes of classes, and positive weights.
     n_classes : int
         0 for regression.
+    shift : float
+        What was subtracted from the targets.
     parameters : ExactParameters
         Criterion and limits of the tree.
     check : callable
         Called about every 0.1 s; may raise.
     """
-    n, d = len(which), len(table.bins)
-    # Sums of squares about the mean lose no digits.
-    shift = float(np.average(y, weights=weight)) if CRITERIA[parameters.criterion] == SQUARED else 0.0
-    rows = TreeRows(which.astype(np.uint32), y.astype(np.float64) - shift, weight.astype(np.float64))
-    most = 2 * min(parameters.max_leaf_nodes or n, max(n // parameters.min_samples_leaf, 1)) - 1
-    nodes, sums = np.empty(most, NODE), np.empty((most, n_classes + 1 if n_classes else 3))
-    flags = np.zeros((most if table.is_categorical.any() else 1, BINS), np.uint8)
-    open_nodes, scratch = np.empty(most, np.int64), Scratch.of(n, d, n_classes)
-    state = parameter_record(parameters, d)
-    while not grow(table, rows, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
-        check()
-    found = int(state[0]["n_nodes"])
-    return _read(table, nodes[:found], _values(nodes[:found], sums[:found], n_classes, shift), flags)
+    state = parameter_record(parameters, len(table.bins))
+    return as_tree(table, grow_nodes(table, rows, n_classes, state, new_root(parameters), check), n_classes, shift)
+
+
+def as_tree(table: BinnedTable, grown: GrownNodes, n_classes: int, shift: float) -> GrownTree:
+    """Return a tree from its nodes."""
+    return _read(table, grown.nodes, _values(grown.nodes, grown.sums, n_classes, shift), grown.flags)
 
 
 def _read(table: BinnedTable, nodes: Array, values: Array, flags: Array) -> GrownTree:
@@ -173,4 +211,5 @@ def warmup() -> None:
         np.zeros(1, np.uint8),
         np.zeros(1, np.int64),
     )
-    grow_binned(table, np.arange(2), np.zeros(2), np.ones(2), 0, ExactParameters("squared_error"), lambda: None)
+    rows = TreeRows(np.arange(2, dtype=np.uint32), np.zeros(2), np.ones(2))
+    grow_binned(table, rows, 0, 0.0, ExactParameters("squared_error"), lambda: None)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "MISSING", "NODE", "BinnedTable", "Scratch", "TreeRows"]
+__all__ = ["BINS", "MISSING", "NODE", "SLOT", "BinnedTable", "LevelWork", "Scratch", "TreeRows"]
 
 Array = NDArray[Any]
 
@@ -85,3 +85,34 @@ class Scratch(NamedTuple):
             np.empty(n),
             np.empty(n),
         )
+
+
+SLOT = np.dtype(
+    [
+        ("node", _INT),
+        ("is_gathered", _INT),  # 1: its rows are copied; 0: its columns are summed
+        ("first_column", _INT),  # its columns are those of `LevelWork` from here on
+        ("n_columns", _INT),
+        ("first_row", _INT),  # its rows are those of `LevelWork` from here on
+        ("n_rows", _INT),  # added so far
+        ("first_y", _FLOAT),
+        ("differs", _INT),  # whether there are other targets than the first
+        ("visited", _INT),  # columns looked at, of which some vary
+        ("useful", _INT),
+        ("n_left", _INT),  # rows on the left of the best split
+    ]
+)
+
+
+class LevelWork(NamedTuple):
+    """What a pass over the rows looks at in a tree."""
+
+    slots: Any  # (nodes,): the place of a node in `records`, or -1
+    records: Any  # of SLOT
+    totals: Any  # (slots, sums): sums over all rows of a node
+    columns: Any  # (columns,): those summed
+    cells: Any  # (columns, 256 * width): sums by bin, as in `Scratch`
+    bins: Any  # (features, rows): rows copied
+    y: Any
+    weight: Any
+    scratch: Any

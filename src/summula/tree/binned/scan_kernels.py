@@ -17,8 +17,9 @@ from summula.core.engine.random_kernels import random_bits
 from summula.tree.binned.records import BINS, MISSING
 from summula.tree.exact.records import ENTROPY, GINI, SQUARED
 
-__all__ = ["find_split", "score_sides"]
+__all__ = ["find_split", "find_split_of_cells", "score_sides"]
 
+_BELOW = 0.5 - 1e-6  # share of the lower of two edges in what is called their middle
 _FEW = 256  # rows, below which only the bins that occur are looked at
 
 
@@ -219,8 +220,9 @@ def _split_numbers(table: Any, f: int, n_bins: int, u: float, node: Any, total: 
         node.bin = MISSING - 1
         return
     low_bin, high_bin = order[at], order[at + 1]
-    middle = edges[low_bin] / 2 + edges[high_bin - 1] / 2 if drawn < 0 else threshold
-    while low_bin + 1 < high_bin and edges[low_bin + 1] <= middle:  # of edges between the same rows, near the middle
+    if drawn < 0:  # an edge in the middle up to rounding is one
+        threshold = edges[low_bin] * _BELOW + edges[high_bin - 1] * (1.0 - _BELOW)
+    while low_bin + 1 < high_bin and edges[low_bin + 1] <= threshold:  # of edges between the same rows
         low_bin += 1
     node.bin = low_bin
 
@@ -264,6 +266,26 @@ def _split_categories(
 
 
 @internal_kernel
+def _split_column(
+    table: Any, f: int, n_bins: int, counter: int, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any
+) -> bool:
+    """Find the best split of a column from the sums of the bins listed, which are then cleared.
+
+    Returns whether the column varies.
+    """
+    width = len(scratch.cells) // BINS
+    varies = n_bins > 1 or (n_bins == 1 and scratch.cells[MISSING * width + width - 1] > 0.0)
+    if varies:
+        u = _uniform(node.key, counter) if parameters.random_threshold else -1.0
+        if table.is_categorical[f]:
+            _split_categories(f, n_bins, u, node, total, parameters, goes_left, scratch)
+        else:
+            _split_numbers(table, f, n_bins, u, node, total, parameters, scratch)
+    _clear(n_bins, width, scratch)
+    return bool(varies)
+
+
+@internal_kernel
 def find_split(
     table: Any, f: int, tree: Any, counter: int, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any
 ) -> bool:
@@ -275,12 +297,20 @@ def find_split(
     else:
         _add_numbers(column, tree, start, stop, scratch)
     n_bins = _list_bins(column, tree, start, stop, width, scratch)
-    varies = n_bins > 1 or (n_bins == 1 and scratch.cells[MISSING * width + width - 1] > 0.0)
-    if varies:
-        u = _uniform(node.key, counter) if parameters.random_threshold else -1.0
-        if table.is_categorical[f]:
-            _split_categories(f, n_bins, u, node, total, parameters, goes_left, scratch)
-        else:
-            _split_numbers(table, f, n_bins, u, node, total, parameters, scratch)
-    _clear(n_bins, width, scratch)
-    return bool(varies)
+    return _split_column(table, f, n_bins, counter, node, total, parameters, goes_left, scratch)  # type: ignore[no-any-return]
+
+
+@internal_kernel
+def find_split_of_cells(
+    table: Any, f: int, cells: Any, counter: int, node: Any, total: Any, parameters: Any, goes_left: Any, scratch: Any
+) -> bool:
+    """Do the same from the sums of all bins of the column."""
+    width, n_bins = len(scratch.cells) // BINS, 0
+    for b in range(BINS):
+        if cells[b * width + width - 1] > 0.0:
+            for k in range(width):
+                scratch.cells[b * width + k] = cells[b * width + k]
+            if b < MISSING:
+                scratch.order[n_bins] = b
+                n_bins += 1
+    return _split_column(table, f, n_bins, counter, node, total, parameters, goes_left, scratch)  # type: ignore[no-any-return]

@@ -205,6 +205,19 @@ def _partition(order: Any, start: int, stop: int, flags: Any, scratch: Any) -> N
 
 
 @internal_kernel
+def _is_pure(data: Any, node: Any, criterion: int) -> bool:
+    """Whether a node needs no split: its impurity is 0, or its targets are equal."""
+    if criterion <= ENTROPY:
+        return node.impurity <= _EPSILON  # type: ignore[no-any-return]
+    order = data.orders[len(data.orders) - 1]
+    for i in range(node.start + 1, node.stop):
+        if data.y[order[i]] != data.y[order[node.start]]:
+            return False
+    node.impurity = 0.0  # up to rounding it was
+    return True
+
+
+@internal_kernel
 def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any) -> bool:
     """Return whether a new node may be split, after searching for its best split; `flags` get its categories."""
     node, total = nodes[number], sums[number]
@@ -214,7 +227,7 @@ def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, f
         or n < parameters.min_samples_split
         or n < 2 * parameters.min_samples_leaf
         or node.weight < 2 * parameters.min_weight_leaf
-        or node.impurity <= _EPSILON
+        or _is_pure(data, node, parameters.criterion)
     ):
         return False
     scratch.goes_left[:] = 0

@@ -68,9 +68,9 @@ def tree_limits(model: Any, n: int, d: int, weight: float, key: int, *, random_t
 
 
 def check_regression_targets(y: Any, criterion: str) -> None:
-    """Raise DataError for targets that the Poisson criterion is not defined for."""
-    if criterion == "poisson" and ((y < 0).any() or not y.any()):
-        raise DataError(
-            "Some value(s) of y are negative which is not allowed for Poisson regression, or all are 0; use "
-            "criterion='squared_error'."
-        )
+    """Raise an error for targets that the Poisson criterion cannot have."""
+    cure = "use criterion='squared_error'."
+    if criterion == "poisson" and (y < 0).any():
+        raise DataError(f"Some value(s) of y are negative which is not allowed for Poisson regression; {cure}")
+    if criterion == "poisson" and not y.any():
+        raise DataError(f"Sum of y is not strictly positive which is necessary for Poisson regression; {cure}")

@@ -1,0 +1,265 @@
+"""Growing a tree on bins from rows that come in blocks, several passes over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.tree.binned.grower import GrownNodes, grow_nodes, new_root
+from summula.tree.binned.level_kernels import (
+    LEAF,
+    SPLITTABLE,
+    UNDECIDED,
+    add_rows,
+    divide,
+    draw_columns,
+    replay,
+    settle,
+)
+from summula.tree.binned.records import BINS, NODE, SLOT, BinnedTable, LevelWork, Scratch, TreeRows
+from summula.tree.exact.grower import ExactParameters, parameter_record
+
+__all__ = ["LevelTree", "warmup"]
+
+Array = NDArray[Any]
+
+_DEEPEST = 40  # splits on a path, beyond which the number of nodes below is not estimated
+
+
+@dataclass
+class LevelTree:
+    """A tree that is being grown.
+
+    Attributes
+    ----------
+    table : BinnedTable
+        Edges and kinds of columns; its `bins` have no rows.
+    n_classes : int
+        0 for regression.
+    state : ndarray
+        Limits, as in `grow_kernels`.
+    nodes, sums, flags : ndarray
+        As in `grow_kernels`; `stop` is the number of rows of a node.
+    kinds : ndarray
+        What is known of the nodes without children: UNDECIDED, LEAF or SPLITTABLE.
+    left_rows : ndarray
+        Rows on the left of the split of a node.
+    waiting : dict of int to int
+        The undecided nodes, and how many of their columns have been looked at.
+    """
+
+    table: BinnedTable
+    n_classes: int
+    state: Array
+    nodes: Array
+    sums: Array
+    flags: Array
+    kinds: Array
+    left_rows: Array
+    n_nodes: int = 1
+    waiting: dict[int, int] = field(default_factory=lambda: {0: 0})
+    work: LevelWork | None = None
+
+    @classmethod
+    def planted(cls, table: BinnedTable, n_rows: int, n_classes: int, parameters: ExactParameters) -> LevelTree:
+        """Return a tree that is its root, with some number of rows."""
+        nodes = np.zeros(1, NODE)
+        nodes[0] = new_root(parameters)
+        nodes["stop"] = n_rows
+        return cls(
+            table,
+            n_classes,
+            parameter_record(parameters, len(table.bins)),
+            nodes,
+            np.zeros((1, n_classes + 1 if n_classes else 3)),
+            np.zeros((1, BINS), np.uint8),
+            np.zeros(1, np.uint8),
+            np.zeros(1, np.int64),
+        )
+
+    @property
+    def _width(self) -> int:
+        return self.n_classes + 1 if self.n_classes else 4
+
+    # -------------------------------------------------------------------------------------------- what a pass looks at
+
+    def plan(self, memory: int, most: int) -> int:
+        """Choose the nodes that the next pass looks at; return the bytes that they take.
+
+        Parameters
+        ----------
+        memory : int
+            Bytes to be taken at most; if nothing fits, nothing is chosen.
+        most : int
+            Bytes that a node may take whose rows are copied.
+        """
+        chosen, used = [], 0
+        for number, visited in self.waiting.items():
+            columns, copies, cost = self._needs(number, visited, most)
+            if used + cost <= memory:
+                chosen.append((number, visited, columns, copies))
+                used += cost
+        self.work = self._work_for(chosen) if chosen else None
+        return used
+
+    def cheapest(self) -> int:
+        """Return the bytes that a pass over the rows takes for one of the nodes."""
+        return min(self._needs(number, visited, 0)[2] for number, visited in self.waiting.items())
+
+    def _needs(self, number: int, visited: int, most: int) -> tuple[int, int, int]:
+        """Return the number of columns to be summed, that of rows to be copied, and the bytes for these."""
+        node, limits = self.nodes[number], self.state[0]
+        rows, depth, leaf = int(node["stop"]), int(node["depth"]), int(limits["min_samples_leaf"])
+        if depth >= limits["max_depth"] or rows < max(limits["min_samples_split"], 2 * leaf):
+            return 0, 0, SLOT.itemsize
+        d = len(self.table.bins)
+        columns = min(int(limits["max_features"]), d) if visited == 0 else d - visited
+        summing = columns * BINS * self._width * 8
+        per_node = NODE.itemsize + 8 * (self._width + 2) + (BINS if self.table.is_categorical.any() else 0)
+        copying = rows * (d + 48) + 2 * (rows // leaf) * per_node
+        levels = min(int(limits["max_depth"]) - depth, _DEEPEST)
+        below = min(2**levels, rows // leaf, int(limits["max_leaves"]))  # splits there may be
+        return (0, rows, copying) if copying <= min(most, below * summing) else (columns, 0, summing)
+
+    def _work_for(self, chosen: list[tuple[int, int, int, int]]) -> LevelWork:
+        d, width = len(self.table.bins), self._width
+        records, slots = np.zeros(len(chosen), SLOT), np.full(self.n_nodes, -1, np.int64)
+        columns, order = [np.empty(0, np.int64)], np.empty(d, np.int64)
+        n_rows = n_columns = 0
+        for s, (number, visited, summed, copied) in enumerate(chosen):
+            slots[number] = s
+            records[s]["node"], records[s]["visited"] = number, visited
+            records[s]["is_gathered"], records[s]["first_row"] = copied > 0, n_rows
+            records[s]["first_column"], records[s]["n_columns"] = n_columns, summed
+            n_rows, n_columns = n_rows + copied, n_columns + summed
+            if summed:
+                draw_columns(int(self.nodes[number]["key"]), self.state, order)
+                columns.append(order[visited : visited + summed].copy())
+        return LevelWork(
+            slots,
+            records,
+            np.zeros((len(chosen), self.sums.shape[1])),
+            np.concatenate(columns),
+            np.zeros((n_columns, BINS * width)),
+            np.empty((d, n_rows), np.uint8),
+            np.empty(n_rows),
+            np.empty(n_rows),
+            Scratch.of(0, d, self.n_classes),
+        )
+
+    def add(self, bins: Array, y: Array, weight: Array) -> None:
+        """Add a block of rows; those of weight 0 are not the tree's."""
+        add_rows(bins, y, weight, self.nodes, self.flags, self.state, self.work)
+
+    # --------------------------------------------------------------------------------------------------- after a pass
+
+    def settle(self, check: Callable[[], None]) -> None:
+        """Divide the nodes that the pass has looked at, or finish what is below them."""
+        work = self.work
+        assert work is not None
+        settle(self.table, self.nodes, self.sums, self.flags, self.kinds, self.left_rows, self.state, work)
+        for slot in work.records:
+            number = int(slot["node"])
+            if slot["is_gathered"]:
+                self._finish(number, slice(int(slot["first_row"]), int(slot["first_row"] + slot["n_rows"])), check)
+            if self.kinds[number] == UNDECIDED:
+                self.waiting[number] = int(slot["visited"])
+            else:
+                del self.waiting[number]
+        self.work = None
+        if not self.state[0]["best_first"]:
+            self._divide(self._splittable())
+        elif self.kinds[0] != UNDECIDED:
+            wanted, _ = self._replayed()
+            if wanted < 0:
+                self.waiting.clear()  # the others were looked at in vain
+            elif self.nodes[wanted]["left_child"] == 0:
+                self._divide(self._promising(wanted))
+
+    def _splittable(self) -> Array:
+        return np.flatnonzero((self.kinds == SPLITTABLE) & (self.nodes["left_child"] == 0))
+
+    def _finish(self, number: int, rows: slice, check: Callable[[], None]) -> None:
+        """Grow the tree below a node from the copy of its rows."""
+        work = self.work
+        assert work is not None
+        copied = TreeRows(np.arange(rows.stop - rows.start, dtype=np.uint32), work.y[rows], work.weight[rows])
+        state = self.state.copy()
+        state["n_nodes"] = 0
+        table = self.table._replace(bins=np.ascontiguousarray(work.bins[:, rows]))
+        grown = grow_nodes(table, copied, self.n_classes, state, self.nodes[number], check)
+        if number == 0:
+            self.state["weight"] = state["weight"]
+        first = self._extend(len(grown.nodes) - 1)
+        child = grown.nodes["left_child"]
+        child[child > 0] += first - 1
+        is_inner = child > 0
+        places = np.concatenate([[number], np.arange(first, self.n_nodes)])
+        self.nodes[places], self.sums[places] = grown.nodes, grown.sums
+        self.nodes["start"][places], self.nodes["stop"][places] = 0, grown.nodes["stop"] - grown.nodes["start"]
+        if self.table.is_categorical.any():
+            self.flags[places] = grown.flags
+        self.kinds[places] = np.where(is_inner, SPLITTABLE, LEAF)
+
+    def _extend(self, more: int) -> int:
+        """Make room for more nodes; return the number of the first."""
+        first, self.n_nodes = self.n_nodes, self.n_nodes + more
+        if self.n_nodes > len(self.nodes):
+            room = 2 * self.n_nodes
+            for name in ("nodes", "sums", "kinds", "left_rows"):
+                setattr(self, name, _enlarged(getattr(self, name), room))
+            if self.table.is_categorical.any():
+                self.flags = _enlarged(self.flags, room)
+        return first
+
+    def _divide(self, numbers: Array) -> None:
+        first = self._extend(2 * len(numbers))
+        divide(self.table, self.nodes, numbers, first, self.left_rows)
+        self.waiting.update(dict.fromkeys(range(first, self.n_nodes), 0))
+
+    def _replayed(self) -> tuple[int, GrownNodes]:
+        """Return a node that is to be divided next, or -1, and the nodes up to there in the order of `grow_kernels`."""
+        target, state = np.empty(self.n_nodes, NODE), self.state.copy()
+        origin, open_nodes = np.empty(self.n_nodes, np.int64), np.empty(self.n_nodes, np.int64)
+        wanted = int(replay(self.nodes, self.kinds, target, origin, open_nodes, state))
+        n = int(state["n_nodes"][0])
+        flags = self.flags[origin[:n]] if self.table.is_categorical.any() else self.flags
+        return wanted, GrownNodes(target[:n], self.sums[origin[:n]], flags)
+
+    def _promising(self, wanted: int) -> Array:
+        """Return nodes to be divided: the one that has to be, and as many of large improvement as there may be."""
+        others = self._splittable()
+        others = others[others != wanted]
+        order = np.argsort(-self.nodes["improvement"][others], kind="stable")
+        return np.append(others[order[: int(self.state[0]["max_leaves"]) - 2]], wanted)
+
+    def finished(self) -> GrownNodes | None:
+        """Return the nodes, in the order of `grow_kernels`; None if further passes are needed."""
+        return None if self.waiting else self._replayed()[1]
+
+
+def _enlarged(array: Array, room: int) -> Array:
+    out = np.zeros((room, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+def warmup() -> None:
+    """Compile for the types people use."""
+    table = BinnedTable(
+        np.zeros((1, 0), np.uint8),
+        np.full((1, BINS), np.inf),
+        np.zeros((1, BINS)),
+        np.zeros(1, np.uint8),
+        np.zeros(1, np.int64),
+    )
+    tree = LevelTree.planted(table, 4, 0, ExactParameters("squared_error"))
+    while (grown := tree.finished()) is None:
+        tree.plan(2**20, 0)
+        tree.add(np.array([[0], [0], [1], [1]], np.uint8), np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
+        tree.settle(lambda: None)
+    assert len(grown.nodes) == 3
