@@ -101,7 +101,7 @@ class TreeSample:
         balanced = getattr(model, "class_weight", None) == "balanced_subsample" and bootstrap.size is not None
         for start in range(0, n, _SLAB):
             part = cls(data, sample, None, 0, _NO_LIMITS).weights(start, min(start + _SLAB, n))
-            n_rows += np.count_nonzero(part)
+            n_rows += int(np.count_nonzero(part))
             if balanced:
                 by_class += np.bincount(data.y[start : start + _SLAB].astype(np.intp), part, data.n_classes)
         total = float(n if bootstrap.weight is None else bootstrap.weight.sum())

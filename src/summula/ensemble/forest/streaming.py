@@ -87,7 +87,8 @@ def grow_trees_of_stream(
 
 def _plan(model: Any, data: ForestRows, growing: list[_Growing], waiting: list[int]) -> list[_Growing]:
     """Choose what the next pass looks at; take up further trees while there is memory."""
-    memory, chosen, at = memory_limit(), [], 0
+    chosen: list[_Growing] = []
+    memory, at = memory_limit(), 0
     left = memory
     while at < len(growing) or waiting:
         if at == len(growing):

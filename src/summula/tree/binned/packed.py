@@ -18,7 +18,14 @@ from scipy import special
 
 from summula.core.model_files import schema
 from summula.tree.binned.grower import GrownTree
-from summula.tree.binned.walk_kernels import IS_LEAF, IS_SET, WALK_NODE, add_up
+from summula.tree.binned.walk_kernels import (
+    IS_LEAF,
+    IS_SET,
+    LEFT_IS_LEAF,
+    RIGHT_IS_LEAF,
+    add_up,
+    packed_nodes,
+)
 from summula.tree.columns.binning import BinMap
 from summula.tree.prediction.predictor import Nodes
 
@@ -282,12 +289,17 @@ class Walk(NamedTuple):
     def of(cls, trees: PackedTrees) -> Walk:
         """Return the trees in this form."""
         is_inner = trees.is_inner > 0
-        nodes, inner = np.zeros(len(is_inner), WALK_NODE), np.flatnonzero(is_inner)
-        nodes["child"] = trees.children()
-        nodes["child"][~is_inner] = np.arange(len(is_inner) - len(inner))
-        nodes["column"][inner], nodes["bin"][inner] = trees.column, trees.bin
-        nodes["flags"] = IS_LEAF
-        nodes["flags"][inner] = trees.flags
-        is_set = trees.flags & IS_SET > 0
-        numbers = _at(len(is_inner), inner[is_set], np.arange(is_set.sum()), np.int32, -1) if is_set.any() else None
-        return cls(nodes, np.unpackbits(trees.sets, axis=1), np.empty(0, np.int32) if numbers is None else numbers)
+        n, inner, child = len(is_inner), np.flatnonzero(is_inner), trees.children()
+        below, is_set = child[inner], trees.flags & IS_SET > 0
+        flags = trees.flags + LEFT_IS_LEAF * ~is_inner[below] + RIGHT_IS_LEAF * ~is_inner[below + 1]
+        child[~is_inner] = np.arange(n - len(inner))
+        nodes = packed_nodes(
+            child,
+            _at(n, inner, trees.column, np.uint16, 0),
+            _at(n, inner, trees.bin, np.uint8, 0),
+            _at(n, inner, flags, np.uint8, IS_LEAF),
+        )
+        numbers = (
+            _at(n, below[is_set], np.arange(is_set.sum()), np.int32, -1) if is_set.any() else np.empty(0, np.int32)
+        )
+        return cls(nodes, np.unpackbits(trees.sets, axis=1), numbers)

@@ -1,7 +1,7 @@
 """Rows of bins go down the trees of a forest.
 
-A node is eight bytes, so that a tree of thousands of leaves stays in the second cache. Rows go down side by side, a
-level at a time: a processor fetches for one what another waits for.
+A node is one number of eight bytes, so that a tree of thousands of leaves stays in the second cache. Rows go down side
+by side, a level at a time: a processor fetches for one what another waits for.
 """
 
 from __future__ import annotations
@@ -15,43 +15,62 @@ from summula.core.compilation.compile import internal_kernel, kernel
 __all__ = [
     "IS_LEAF",
     "IS_SET",
+    "LEFT_IS_LEAF",
     "MISSING_LEFT",
-    "WALK_NODE",
+    "RIGHT_IS_LEAF",
     "add_leaf_values",
     "add_up",
     "add_values_of_bins",
     "find_leaves_of_bins",
+    "packed_nodes",
     "warmup",
 ]
 
-MISSING_LEFT, IS_SET, IS_LEAF = 1, 2, 4  # flags of a node
+MISSING_LEFT, IS_SET, IS_LEAF, LEFT_IS_LEAF, RIGHT_IS_LEAF = 1, 2, 4, 8, 16  # flags of a node
 
-WALK_NODE = np.dtype([("child", np.int32), ("column", np.uint16), ("bin", np.uint8), ("flags", np.uint8)])
+_TOGETHER = 256  # rows that go down a tree side by side
 
-_TOGETHER = 128  # rows that go down a tree side by side
+# Bits of a node: the left child (of a leaf: its number), the column, the last bin that goes left, and flags.
+_COLUMN, _BIN, _FLAGS = np.uint64(32), np.uint64(48), np.uint64(56)
+_CHILD_BITS, _COLUMN_BITS, _BYTE = np.uint64(2**32 - 1), np.uint64(2**16 - 1), np.uint64(255)
+_PLACE = np.uint64(48)  # bits of a row on its way: where its bins begin, and its place
+_ROW_BITS = np.uint64(2**48 - 1)
+_ONE, _LEAF, _SET, _LEFT = np.uint64(1), np.uint64(IS_LEAF), np.uint64(IS_SET), np.uint64(3)  # LEFT_IS_LEAF is bit 3
+
+
+def packed_nodes(child: Any, column: Any, last_bin: Any, flags: Any) -> Any:
+    """Return nodes as numbers."""
+    parts = (child, np.uint64(0)), (column, _COLUMN), (last_bin, _BIN), (flags, _FLAGS)
+    return np.bitwise_or.reduce([np.asarray(part).astype(np.uint64) << by for part, by in parts])
 
 
 @internal_kernel
-def _descend(bins: Any, start: int, stop: int, walk: Any, root: int, at: Any, going: Any) -> None:
-    """Write the nodes that some rows end in to `at`; `going` is memory for the rows that are on their way."""
+def _descend(bins: Any, width: int, start: int, stop: int, walk: Any, root: int, at: Any, going: Any) -> None:
+    """Write the leaves that some rows end in to `at`; `going` is memory for the rows that are on their way.
+
+    bins : those of all rows, `width` of each, one after the other.
+    """
     nodes, sets, set_number = walk
-    n_going = np.uint64(0 if nodes[root].flags & IS_LEAF else stop - start)
+    first = nodes[root]
+    n_going = np.uint64(0 if (first >> _FLAGS) & _LEAF else stop - start)
     for i in range(stop - start):
-        at[i], going[i] = root, i
+        at[i], going[i] = first, np.uint64((start + i) * width) | (np.uint64(i) << _PLACE)
     while n_going > 0:
         left = np.uint64(0)
         for k in range(n_going):
-            i = going[k]
-            node = nodes[at[i]]
-            b = bins[np.uint64(start + i), np.uint64(node.column)]
-            if node.flags & IS_SET:
-                right = sets[set_number[at[i]], b] == 0
-            else:
-                right = (b > node.bin) & ((b != 255) | (node.flags & MISSING_LEFT == 0))
-            to = node.child + np.int32(right)
-            at[i] = to
-            going[left] = i  # overwritten by the next one if this one has arrived
-            left += np.uint64(nodes[to].flags & IS_LEAF == 0)
+            row = going[k]
+            i = row >> _PLACE
+            node = at[i]
+            child, flags = node & _CHILD_BITS, node >> _FLAGS
+            b = np.uint64(bins[(row & _ROW_BITS) + ((node >> _COLUMN) & _COLUMN_BITS)])
+            if flags & _SET:
+                right = np.uint64(sets[set_number[child], b] == 0)
+            else:  # one more makes the bin of missing values the first
+                more = flags & _ONE
+                right = np.uint64(((b + more) & _BYTE) > ((node >> _BIN) & _BYTE) + more)
+            at[i] = nodes[child + right]
+            going[left] = row  # overwritten by the next one if this one has arrived
+            left += ((flags >> (_LEFT + right)) & _ONE) ^ _ONE
         n_going = left
 
 
@@ -59,30 +78,30 @@ def _descend(bins: Any, start: int, stop: int, walk: Any, root: int, at: Any, go
 def find_leaves_of_bins(bins: Any, walk: Any, roots: Any, first: int, last: int, out: Any) -> None:
     """Write the number, among all leaves, of the leaf that each row ends in; shape (rows, trees).
 
-    walk : nodes of dtype WALK_NODE, whose `child` is the number of the leaf where they are one; for nodes that ask for
-        a category, flags of the bins that go left; and which row of those flags a node has.
+    walk : nodes from `packed_nodes`; for nodes that ask for a category, flags of the bins that go left; and which row
+        of those flags the parent of a left child has.
     """
-    n, nodes = len(bins), walk[0]
-    at, going = np.empty(_TOGETHER, np.int32), np.empty(_TOGETHER, np.int32)
+    n, flat = len(bins), bins.reshape(-1)
+    at, going = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
     for tree in range(first, last):
         for start in range(0, n, _TOGETHER):
             stop = min(start + _TOGETHER, n)
-            _descend(bins, start, stop, walk, roots[tree], at, going)
+            _descend(flat, bins.shape[1], start, stop, walk, roots[tree], at, going)
             for i in range(stop - start):
-                out[start + i, tree - first] = nodes[at[i]].child
+                out[start + i, tree - first] = at[i] & _CHILD_BITS
 
 
 @kernel
 def add_values_of_bins(bins: Any, walk: Any, roots: Any, values: Any, out: Any) -> None:
     """Add the values of the leaves that rows end in, of all trees, to `out`, shape (rows, values per leaf)."""
-    n, nodes, width = len(bins), walk[0], out.shape[1]
-    at, going = np.empty(_TOGETHER, np.int32), np.empty(_TOGETHER, np.int32)
+    n, width, flat = len(bins), out.shape[1], bins.reshape(-1)
+    at, going = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
     for tree in range(len(roots) - 1):
         for start in range(0, n, _TOGETHER):
             stop = min(start + _TOGETHER, n)
-            _descend(bins, start, stop, walk, roots[tree], at, going)
+            _descend(flat, bins.shape[1], start, stop, walk, roots[tree], at, going)
             for i in range(stop - start):
-                leaf = nodes[at[i]].child
+                leaf = at[i] & _CHILD_BITS
                 for k in range(width):
                     out[start + i, k] += values[leaf, k]
 
@@ -110,8 +129,7 @@ def add_up(child: Any, sums: Any) -> None:
 
 def warmup() -> None:
     """Compile for the types people use."""
-    nodes = np.zeros(1, WALK_NODE)
-    nodes["flags"] = IS_LEAF
+    nodes = packed_nodes([0], [0], [0], [IS_LEAF])
     leaves, walk = np.zeros((1, 1), np.int32), (nodes, np.zeros((0, 256), np.uint8), np.zeros(0, np.int32))
     find_leaves_of_bins(np.zeros((1, 1), np.uint8), walk, np.zeros(2, np.int64), 0, 1, leaves)
     add_values_of_bins(np.zeros((1, 1), np.uint8), walk, np.zeros(2, np.int64), np.zeros((1, 1)), np.zeros((1, 1)))
