@@ -311,7 +311,7 @@ def _summed(problem: DecisionProblem, decide: Rule) -> DecisionRisk:
     x = _outcomes(problem._densities)
     joint = np.exp(_log_joint(problem, x))
     paid = (problem.costs[decide(x)] * joint).ravel()
-    left = abs(1 - math.fsum(joint.ravel())) * np.abs(problem.costs).max()  # what is beyond the outcomes listed
+    left = abs(1 - math.fsum(joint.ravel())) * float(np.abs(problem.costs).max())  # beyond the outcomes listed
     value = math.fsum(paid)
     return DecisionRisk(value, value - left, value + left, "sum", len(x))
 
