@@ -247,5 +247,5 @@ def test_products_of_sparse_rows() -> None:
 
 def test_warmup_compiles_every_kernel() -> None:
     sgd_kernels.warmup()
-    for name in ("descend", "add_products", "add_squares"):
+    for name in ("descend_rows", "add_products", "add_squares"):
         assert getattr(sgd_kernels, name).signatures, name

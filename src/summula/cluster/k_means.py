@@ -24,6 +24,7 @@ from summula.cluster.certificate import KMeansCertificate, Scatter, spectral_bou
 from summula.cluster.lloyd import Clustering, Stopping, labels_of, lloyd
 from summula.cluster.seeding import k_means_parallel, k_means_plus_plus, random_rows
 from summula.cluster.selection import elbow
+from summula.core.compilation.background import expect_kernels
 from summula.core.data.layout.blocks import empty_block
 from summula.core.data.sources import MemorySource
 from summula.core.engine.random import stream_key
@@ -191,6 +192,7 @@ default="k-means++"
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
+            expect_kernels("summula.cluster.k_means_kernels:compile_assignment")
             rows_in_order(run)
             spread = spread_of(run)
             check_centres(self, run)

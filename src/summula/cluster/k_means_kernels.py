@@ -26,6 +26,7 @@ from summula.core.compilation.compile import internal_kernel, internal_summing_k
 __all__ = [
     "add_rows",
     "assign_rows",
+    "compile_assignment",
     "open_rows",
     "reseed",
     "seed_row",
@@ -371,18 +372,24 @@ def seed_row(weights: Any, closest: Any, scale: float, target: int) -> int:
     return last
 
 
+def compile_assignment(dtype: Any = np.float64) -> None:
+    """Compile the kernel that takes longest, and which every fit needs after it has found its first centres."""
+    C, labels, rows = np.zeros((2, 1)), np.zeros(1, np.int32), np.zeros(1, np.int64)
+    own, bounds, order, ends = np.zeros(2)[:1], np.zeros((1, 1), np.float32), np.arange(2), np.array([0, 2])
+    scores, scratch = np.zeros((2, 1), np.float32), (np.zeros((2, 2, 1), np.float32), np.zeros((2, 1), np.int32))
+    X = np.zeros((1, 1), dtype)
+    assign_rows(X, C, (ends, order), rows, scores, own, (0.0, 0.0), scratch, (labels, own, bounds))
+
+
 def warmup() -> None:
     """Compile for both precisions."""
     C, labels, weights = np.zeros((2, 1)), np.zeros(1, np.int32), np.empty(0)
-    rows, order, ends = np.zeros(1, np.int64), np.arange(2), np.array([0, 2])
-    single, own, bounds = np.zeros(1, np.float32), np.zeros(2)[:1], np.zeros((1, 1), np.float32)
+    rows, single, own, bounds = np.zeros(1, np.int64), np.zeros(1, np.float32), np.zeros(2)[:1], np.zeros((1, 1), "f4")
     for dtype in (np.float64, np.float32):
-        X = np.zeros((1, 1), dtype)
+        X, block = np.zeros((1, 1), dtype), np.zeros((1, 2), np.float32)
         squared_distances(X, C, np.zeros((1, 2)))
-        block, scores = np.zeros((1, 2), np.float32), np.zeros((2, 1), np.float32)
         open_rows(X, C, np.zeros(1), (own, single), (labels, bounds), (own, rows, block, own))
-        scratch = (np.zeros((2, 2, 1), np.float32), np.zeros((2, 1), np.int32))
-        assign_rows(X, C, (ends, order), rows, scores, own, (0.0, 0.0), scratch, (labels, own, bounds))
+        compile_assignment(dtype)
         add_rows(X, C, weights, labels, own, np.zeros((2, 1)), np.zeros(2))
         reseed(X, C, 0, C, np.zeros((2, 2)), weights, 1.0, (own, labels), np.zeros(3, np.int64))
     seed_row(weights, own, 1.0, 0)

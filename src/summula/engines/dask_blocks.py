@@ -32,7 +32,7 @@ from summula.core.data.frames import column_numbers, frame_columns, is_frame, po
 from summula.core.data.numbers import WEIGHT, Origin, array_of, real_numbers
 from summula.core.data.scan import _checked_weight
 from summula.core.data.sources import MemorySource, Source
-from summula.core.data.sparse_format import check_sparse
+from summula.core.data.sparse_format import check_sparse, with_short_indices
 from summula.core.engine.threads import thread_count
 from summula.core.errors import DataError
 from summula.core.estimator.validation import _FLOATS, _targets
@@ -296,7 +296,8 @@ class Recipe:
         if is_frame(block):
             return frame_columns(block, self.estimator)
         if self.is_sparse:
-            return block.tocsr() if block.dtype in _FLOATS else block.tocsr().astype(np.float64)
+            rows = with_short_indices(block.tocsr())
+            return rows if block.dtype in _FLOATS else rows.astype(np.float64)
         values = np.asarray(block)
         if values.dtype in _FLOATS:
             return values

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.compilation.background import expect_kernels
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
 from summula.core.engine.random import draw_seed
@@ -223,6 +224,7 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         return self
 
     def _boost(self, run: Run, validation: Any, *, warm: bool) -> None:
+        expect_kernels("summula.tree.growing.grower:compile_grow")
         d, names = run.source.n_features, run.source.names
         categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
         loss = self._make_loss()

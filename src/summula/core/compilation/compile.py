@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types
+from numba import njit, typeof, types
 from numba.core.datamodel import models, register_default
 
+from summula.core.compilation.fast_compiler import KernelCompiler
 from summula.core.compilation.kernel_cache import enable_cache
 from summula.core.compilation.kernel_libraries import InternalCompiler, InternalSummingCompiler
 
 __all__ = [
+    "compile_for",
     "compiled",
     "inlined",
     "internal_fused_kernel",
@@ -111,6 +113,11 @@ register_default(_KernelType)(models.OpaqueModel)
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """Return a Numba function with a disk cache; `options` are Numba's, besides those of every kernel."""
-    dispatcher = njit(**_OPTIONS, **options)(function)
+    dispatcher = njit(**_OPTIONS, **options, pipeline_class=KernelCompiler)(function)
     enable_cache(dispatcher, options)
     return dispatcher
+
+
+def compile_for(kernel: Any, *arguments: Any) -> None:
+    """Compile a kernel for the types of these arguments, without calling it."""
+    kernel.compile(tuple(typeof(argument) for argument in arguments))

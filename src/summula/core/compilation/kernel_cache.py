@@ -25,6 +25,9 @@ import numpy as np
 from numba.core import event
 from numba.core.caching import FunctionCache
 
+from summula.core.compilation.background import start_background
+from summula.core.compilation.fast_compiler import plain_messages
+
 __all__ = ["KernelCache", "dependency_hash", "enable_cache"]
 
 _PACKAGE = __name__.partition(".")[0]
@@ -177,6 +180,7 @@ class KernelCache(FunctionCache):
         found = super().load_overload(sig, target_context)
         if found is None:
             _announce()
+            start_background()
             self._locks[sig] = lock
         else:
             lock.release()
@@ -210,17 +214,21 @@ class _Compilation(event.Listener):
 
     def __init__(self) -> None:
         self._depth, self._was_enabled = 0, False
+        self._meanwhile = contextlib.ExitStack()
 
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
             self._was_enabled = gc.isenabled()
             gc.disable()
+            self._meanwhile.enter_context(plain_messages())
         self._depth += 1
 
     def on_end(self, event: Any) -> None:
         self._depth -= 1
-        if self._depth == 0 and self._was_enabled:
-            gc.enable()
+        if self._depth == 0:
+            self._meanwhile.close()
+            if self._was_enabled:
+                gc.enable()
         dispatcher, args = event.data["dispatcher"], tuple(event.data["args"])
         if isinstance(getattr(dispatcher, "_cache", None), KernelCache) and args not in dispatcher.overloads:
             dispatcher._cache.release(args)

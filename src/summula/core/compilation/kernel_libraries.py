@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+
+from summula.core.compilation.fast_compiler import KernelCompiler
 
 __all__ = ["InternalCompiler", "InternalSummingCompiler"]
 
@@ -58,7 +59,7 @@ class _WithoutEnvironment:
         """Do nothing: there is no machine code whose environment it could be."""
 
 
-class InternalCompiler(Compiler):
+class InternalCompiler(KernelCompiler):
     """Numba's compiler, without machine code."""
 
     _library: type[_LinkedLibrary] = _LinkedLibrary

@@ -8,12 +8,11 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from joblib import cpu_count
-
-__all__ = ["warmup"]
+__all__ = ["skip_package_imports", "warmup"]
 
 # Modules with kernels; each has a `warmup` function that calls them with the common argument types.
 _KERNELS = (
@@ -50,12 +49,21 @@ _KERNELS = (
     "summula.tree.prediction.shapley_kernels",
 )
 
-# The slowest to compile; each process starts with one of them.
+# The slowest to compile come first, so that all processes end at about the same time.
 _LONGEST = (
     "summula.tree.growing.grower",
     "summula.linear_model.sgd.kernels",
+    "summula.cluster.k_means_kernels",
     "summula.tree.exact.grower",
     "summula.tree.binned.grower",
+    "summula.tree.prediction.scoring_kernels",
+    "summula.mixture.kernels",
+    "summula.tree.prediction.predictor_kernels",
+    "summula.linear_model.glm.kernels",
+    "summula.linear_model.least_squares.sparse_kernels",
+    "summula.svm.linear.coordinate_kernels",
+    "summula.svm.dual.smo_kernels",
+    "summula.ensemble.histogram.boosting_kernels",
 )
 
 _log = logging.getLogger(__name__)
@@ -64,6 +72,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 def warmup() -> None:
     """Compile every kernel for the common argument types into the disk cache, in one process per core."""
+    from joblib import cpu_count
+
     names = [*_LONGEST, *(name for name in _KERNELS if name not in _LONGEST)]
     count = min(cpu_count(), len(names))
     if count == 1:
@@ -72,16 +82,27 @@ def warmup() -> None:
     # Separate interpreters: Numba compiles in one thread at a time, and forking a process with threads may hang.
     command = [sys.executable, "-m", "summula.core.compilation.warmup"]
     output = None if _log.isEnabledFor(logging.INFO) else subprocess.DEVNULL
-    processes = [subprocess.Popen([*command, *names[k::count]], stderr=output) for k in range(count)]
-    codes = [process.wait() for process in processes]
+    with tempfile.TemporaryDirectory() as taken:
+        processes = [subprocess.Popen([*command, taken, *names], stderr=output) for _ in range(count)]
+        codes = [process.wait() for process in processes]
     if any(codes):
         _compile(names)  # raises the error in this process
 
 
-def _compile(names: Sequence[str]) -> None:
+def _compile(names: Iterable[str]) -> None:
     for name in names:
         _log.info("compiling %s", name)
         importlib.import_module(name).warmup()
+
+
+def _not_taken(names: Iterable[str], folder: str) -> Iterator[str]:
+    """Yield names that no other process took; whoever creates the file of that name in a shared folder takes it."""
+    for name in names:
+        try:
+            open(os.path.join(folder, name), "x").close()
+        except FileExistsError:
+            continue
+        yield name
 
 
 class _PlainPackages:
@@ -101,7 +122,12 @@ class _PlainPackages:
         return spec
 
 
+def skip_package_imports() -> None:
+    """Import modules of this library without what their packages import, in a process that only compiles."""
+    sys.meta_path.insert(0, _PlainPackages)
+
+
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    sys.meta_path.insert(0, _PlainPackages)
-    _compile(sys.argv[1:]) if len(sys.argv) > 1 else warmup()
+    skip_package_imports()
+    _compile(_not_taken(sys.argv[2:], sys.argv[1])) if len(sys.argv) > 1 else warmup()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import DataError
 
-__all__ = ["CHECKED_FORMATS", "check_sparse"]
+__all__ = ["CHECKED_FORMATS", "check_sparse", "with_short_indices"]
 
 Array = NDArray[Any]
 
@@ -35,6 +35,14 @@ def check_sparse(X: Any, name: str = "X") -> None:
         _check_coordinates(X, name)
     elif kind in CHECKED_FORMATS and hasattr(X, "indptr"):
         _check_compressed(X, name)
+
+
+def with_short_indices(X: Any) -> Any:
+    """Return a CSR matrix whose indices have 32 bits if they fit, so that kernels are compiled for one type of them."""
+    largest = max(X.indptr[-1], *X.shape)
+    if X.indices.dtype == X.indptr.dtype == np.int32 or largest > np.iinfo(np.int32).max:
+        return X
+    return type(X)((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
 
 
 def _check_coordinates(X: Any, name: str) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 __all__ = [
     "GOLDEN",
@@ -76,6 +75,8 @@ def draw_seed(random_state: Any) -> int:
     """Return a seed below 2^32 - 1 from the parameter `random_state`: an int, Generator, RandomState or None."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**32 - 1))
+    from sklearn.utils import check_random_state  # only here: processes that compile kernels do without
+
     return int(check_random_state(random_state).randint(np.iinfo(np.uint32).max, dtype="u8"))
 
 

@@ -38,7 +38,6 @@ def normal_products(indptr: Array, indices: Array, data: Array, weight: Array, B
 def warmup() -> None:
     """Compile the kernel for the types people use."""
     B, one = np.ones((1, 2)), np.ones(1)
-    for index in (np.int32, np.int64):
-        ends, at = np.array([0, 1], index), np.zeros(1, index)
-        for dtype in (np.float64, np.float32):
-            normal_products(ends, at, one.astype(dtype), one, B, B.copy())
+    ends, at = np.array([0, 1], np.int32), np.zeros(1, np.int32)
+    for dtype in (np.float64, np.float32):
+        normal_products(ends, at, one.astype(dtype), one, B, B.copy())

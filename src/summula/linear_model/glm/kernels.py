@@ -128,7 +128,6 @@ def warmup() -> None:
     for dtype in (np.float64, np.float32):
         add_level_products(codes, starts, one.astype(dtype), one[0], 0, one.copy())
     for dtype in (np.float64, np.float32):
-        for index in (np.int32, np.int64):
-            ends, at, x = np.array([0, 1], index), np.zeros(1, index), np.ones(1, dtype)
-            for sum_up in (add_products, add_transposed, add_squares):
-                sum_up(ends, at, x, one, one.copy())
+        ends, at, x = np.array([0, 1], np.int32), np.zeros(1, np.int32), np.ones(1, dtype)
+        for sum_up in (add_products, add_transposed, add_squares):
+            sum_up(ends, at, x, one, one.copy())

@@ -68,9 +68,8 @@ def warmup() -> None:
     """Compile the kernels for the common argument types."""
     none, y, one = np.empty(0), np.ones((1, 1)), np.ones(1)
     for dtype in (np.float64, np.float32):
-        for index in (np.int32, np.int64):
-            ends, at, x = np.array([0, 1], index), np.zeros(1, index), np.ones(1, dtype)
-            for w in (none, one):
-                normal_product(ends, at, x, w, one, one.copy())
-                column_sums(ends, at, x, w, y, np.zeros((1, 3)))
-                residual_sums(ends, at, x, w, y.copy(), y, y.copy())
+        ends, at, x = np.array([0, 1], np.int32), np.zeros(1, np.int32), np.ones(1, dtype)
+        for w in (none, one):
+            normal_product(ends, at, x, w, one, one.copy())
+            column_sums(ends, at, x, w, y, np.zeros((1, 3)))
+            residual_sums(ends, at, x, w, y.copy(), y, y.copy())

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, non_allocating_kernel
 from summula.core.compilation.intrinsics import prefetch
 from summula.linear_model.sgd.rule import DUE, SCALE, SCALES, Rule, State
 from summula.losses.kernels import loss_of_score, slope_of_score
@@ -198,7 +198,6 @@ def add_products(starts: Array, indices: Array, data: Array, theta: Array, out: 
                     out[c, np.uint64(indices[k])] += data[k] * theta[i, c]
 
 
-@kernel
 def descend(
     data: Array,
     indices: Any,
@@ -215,13 +214,19 @@ def descend(
     Dense rows are `width` consecutive numbers of `data` each; of CSR rows `starts` says where they begin. An empty
     `weight` means none.
     """
+    descend_rows((data, indices, starts, width), y, weight, order, np.empty(rule.batch), rule, state)
+
+
+@non_allocating_kernel
+def descend_rows(rows: Any, y: Array, weight: Array, order: Array, steps: Array, rule: Rule, state: State) -> None:
+    """As `descend`; `steps` is scratch for a batch."""
+    data, indices, starts, width = rows
     v, a, q, numbers = state
     scale, b, t, eta = numbers[0], numbers[1], numbers[2], numbers[3]
     losses, penalties, updates = numbers[4], numbers[5], numbers[6]
     due, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
     square = _square(v)
     weighted = len(weight) > 0
-    steps = np.empty(rule.batch)
     n = len(order)
     for at in range(0, n, rule.batch):
         size = min(rule.batch, n - at)
@@ -318,8 +323,7 @@ def warmup() -> None:
         x, at = np.ones(1, dtype), np.zeros(1, np.int32)
         descend(x, None, None, 1, one, one, order, rule, state)
         descend(x, at, np.array([0, 1]), 1, one, one, order, rule, state)
-        for index in (np.int32, np.int64):
-            ends = np.array([0, 1], index)
-            add_squares(ends, x, np.zeros(1))
-            add_products(ends, at.astype(index), x, np.ones((1, 1)), np.zeros((1, 1)))
+        ends = np.array([0, 1], np.int32)
+        add_squares(ends, x, np.zeros(1))
+        add_products(ends, at, x, np.ones((1, 1)), np.zeros((1, 1)))
     settle(state)

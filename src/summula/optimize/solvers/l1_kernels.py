@@ -117,7 +117,6 @@ def warmup() -> None:
     """Compile the kernels."""
     one = np.ones(1)
     survey(one, one, one, 1.0, 0.5, 0.0, False, one.copy())
-    for index in (np.int32, np.int64):
-        ends, at = np.array([0, 1], index), np.zeros(1, index)
-        sparse_sweep(ends, at, one, one, one, one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)
+    ends, at = np.array([0, 1], np.int32), np.zeros(1, np.int32)
+    sparse_sweep(ends, at, one, one, one, one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)
     sweep(np.eye(1), np.ones(1), np.zeros(1), 0.5, 0.0, False, 1, 0.0)

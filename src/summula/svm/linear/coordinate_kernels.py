@@ -134,8 +134,7 @@ def l1_epoch(
 
 def warmup() -> None:
     """Compile for the types people use."""
-    for kind in (np.int32, np.int64):
-        one = (np.array([0, 1], kind), np.zeros(1, kind), np.ones(1))
-        zero, order = np.zeros(1), np.zeros(1, np.int64)
-        dual_epoch(one, np.ones(1), np.zeros((1, 4)), np.ones(1), zero, zero.copy(), order, np.zeros(4))
-        l1_epoch(one, np.ones(1), np.ones(1), zero, np.ones(1), order, np.ones(1))
+    one = (np.array([0, 1], np.int32), np.zeros(1, np.int32), np.ones(1))
+    zero, order = np.zeros(1), np.zeros(1, np.int64)
+    dual_epoch(one, np.ones(1), np.zeros((1, 4)), np.ones(1), zero, zero.copy(), order, np.zeros(4))
+    l1_epoch(one, np.ones(1), np.ones(1), zero, np.ones(1), order, np.ones(1))

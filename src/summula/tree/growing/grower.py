@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.compilation.compile import compile_for
 from summula.core.engine.threads import inside_pool, thread_count
 from summula.core.engine.worker_group import LINE, WorkerGroup, group_size
 from summula.tree.growing.criterion import NEWTON, Criterion
@@ -38,7 +39,7 @@ from summula.tree.growing.nodes import BinnedRows, Gradients, Tree, TreeParamete
 from summula.tree.growing.records import GROW_STATE, PARAMETERS, feature_table, node_dtype, split_dtype
 from summula.tree.growing.split_kernels import SplitInputs
 
-__all__ = ["Grower", "Grown", "warmup"]
+__all__ = ["Grower", "Grown", "compile_grow", "warmup"]
 
 Array = NDArray[Any]
 
@@ -80,6 +81,8 @@ class Grower:
         Maximum number of threads.
     criterion : Criterion, default=NEWTON
         What splits are judged by.
+    binds : bool, default=True
+        Whether to compile the kernels that are called by address; without them no tree can be grown.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Grower:
         n_jobs: int | None = None,
         *,
         criterion: Criterion = NEWTON,
+        binds: bool = True,
     ) -> None:
         self.binned, self.features, self.parameters, self.criterion = binned, features, parameters, criterion
         n, d = binned.by_row.shape
@@ -99,13 +103,19 @@ class Grower:
         self.is_long = _tree_work(n, d, parameters) > _LONG
         self._timer = _GroupTimer(always=self.threads > 1 or self._members == 1)
         self._record = _parameter_record(parameters, binned)
-        self._context = self._allocate()
+        self._context = self._allocate(binds)
         self._scratch = {k: _thread_scratch(features, k, criterion) for k in {1, self._members}}
         self._worker_groups: dict[int, WorkerGroup] = {}
         self._is_cancelled = False
 
-    def _allocate(self) -> GrowContext:
+    def _allocate(self, binds: bool) -> GrowContext:
         """Return everything but gradients and the memory of threads."""
+        record, packing, criterion = self._record, Packing(0, 0, 0, 0), self.criterion
+        if binds:
+            splits = SplitInputs.of(self.features, record, packing)
+            kernels = GrowKernels(criterion.accumulate.address(), criterion.find_best_split.address())
+        else:
+            splits, kernels = SplitInputs(self.features, record, packing, 0, 0), GrowKernels(0, 0)
         (n, d), leaves = self.binned.by_row.shape, min(self.parameters.max_leaves or _FIRST_LEAVES, _FIRST_LEAVES)
         nodes, interactions = 2 * leaves - 1, self.parameters.interaction_groups or ()
         groups = np.zeros((len(interactions), d), np.uint8)
@@ -113,8 +123,8 @@ class Grower:
             groups[k, sorted(group)] = 1
         packed, wide = leaves + 2, 4  # memory that is never written to is never taken
         return GrowContext(
-            inputs=TreeInputs(self.binned.by_row, np.empty(0, np.int64), Packing(0, 0, 0, 0)),
-            split_inputs=SplitInputs.of(self.features, self._record, Packing(0, 0, 0, 0)),
+            inputs=TreeInputs(self.binned.by_row, np.empty(0, np.int64), packing),
+            split_inputs=splits,
             binned_by_column=self.binned.flat_by_column[0],
             rows=np.empty(n, np.uint32),
             rows_scratch=np.empty(n, np.uint32),
@@ -131,8 +141,13 @@ class Grower:
                 np.empty(wide, np.int64),
             ),
             scratch=None,  # type: ignore[arg-type]
-            kernels=GrowKernels(self.criterion.accumulate.address(), self.criterion.find_best_split.address()),
+            kernels=kernels,
         )
+
+    def compile(self) -> None:
+        """Compile the kernel that grows trees, without those that it calls by address."""
+        context = self._context._replace(scratch=self._scratch[1])
+        compile_for(make_grow(self.criterion), context, np.zeros((2, LINE), np.int64), 0)
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
@@ -286,9 +301,19 @@ def _enlarged_free(free: Array, left: int) -> Array:
     return more
 
 
-def warmup() -> None:
-    """Compile for the types people use: grow a tree of two rows, of a number and a category."""
+def _smallest(**options: Any) -> Grower:
+    """Return a grower of trees of two rows, of a number and a category."""
     rows, features = np.zeros((2, 2), np.uint8), feature_table([1, 1], [0, 1], [0, 0])
+    return Grower(BinnedRows.of(rows), features, TreeParameters(), 1, **options)
+
+
+def compile_grow() -> None:
+    """Compile the kernel that takes longest, and which every fit needs."""
+    _smallest(binds=False).compile()
+
+
+def warmup() -> None:
+    """Compile for the types people use: grow a tree."""
     slopes = np.ones(2, np.float32)
     gradients = Gradients(slopes, slopes, 1.0, np.ones(2, np.int64), Packing.of(2, 2), 1.0, 1.0)
-    Grower(BinnedRows.of(rows), features, TreeParameters(), 1).grow(gradients)
+    _smallest().grow(gradients)

@@ -1,0 +1,80 @@
+"""Compile on a second core: kernels that a fit will need later, while it compiles those that it needs now.
+
+Numba compiles on one thread at a time. A fit with several large kernels names functions that compile the later ones:
+
+    expect_kernels("summula.tree.growing.grower:compile_grow")
+
+Nothing happens as long as kernels are found in the disk cache. At the first that is not, a new interpreter is started
+that calls these functions. Both processes share the cache and its locks: no kernel is compiled twice, and the fit
+compiles what the other process does not. That ends with the process that started it, at the latest.
+`SUMMULA_BACKGROUND_COMPILATION=0` turns it off.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+__all__ = ["compile_targets", "expect_kernels", "start_background"]
+
+_SWITCH = "SUMMULA_BACKGROUND_COMPILATION"
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from summula.core.compilation.warmup import skip_package_imports; skip_package_imports(); "
+    "from summula.core.compilation.background import compile_targets; compile_targets(sys.argv[2:])"
+)
+
+_expected: tuple[str, ...] = ()
+_started: set[str] = set()
+_processes: list[subprocess.Popen[bytes]] = []
+
+
+def expect_kernels(*targets: str) -> None:
+    """Name functions, each as ``"module:function"``, that compile kernels the current fit will need."""
+    global _expected
+    _expected = targets
+
+
+def start_background() -> None:
+    """Start a process that compiles what is expected, once, if a second core may be used."""
+    targets = [target for target in _expected if target not in _started]
+    if not targets or not _may_start():
+        return
+    _started.update(targets)
+    command = [sys.executable, "-c", _PROGRAM, json.dumps([os.path.abspath(path) for path in sys.path]), *targets]
+    nothing, environment = subprocess.DEVNULL, {**os.environ, _SWITCH: "0"}
+    with contextlib.suppress(OSError):
+        process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
+        if not _processes:
+            atexit.register(_stop)
+        _processes.append(process)
+
+
+def compile_targets(targets: Sequence[str]) -> None:
+    """Call functions given by name."""
+    for target in targets:
+        module, _, function = target.partition(":")
+        getattr(importlib.import_module(module), function)()
+
+
+def _may_start() -> bool:
+    from summula.core.engine.threads import thread_count
+
+    is_python = os.path.basename(sys.executable or "").lower().startswith("python")  # not a program that embeds it
+    return is_python and os.environ.get(_SWITCH, "1") != "0" and thread_count() > 1
+
+
+def _stop() -> None:
+    for process in _processes:
+        process.terminate()
+        process.wait()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_processes.clear)  # they are the parent's

@@ -1,0 +1,170 @@
+"""A second process compiles what a fit will need: when it is started, and that it compiles just that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numba.core.compiler import Flags
+
+from summula.cluster import k_means_kernels
+from summula.cluster.k_means_kernels import compile_assignment
+from summula.core.compilation import background, warmup
+from summula.core.compilation.background import compile_targets, expect_kernels, start_background
+from summula.core.compilation.fast_compiler import _KernelFlags
+from summula.tree.growing.criterion import NEWTON
+from summula.tree.growing.grower import compile_grow
+from summula.tree.growing.grower import warmup as grow_a_tree
+from summula.tree.growing.growing_kernels import make_grow
+
+CALLS = []
+
+
+def note() -> None:
+    """Be called by name."""
+    CALLS.append("note")
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Return the commands of processes that would have been started."""
+    commands = []
+    monkeypatch.setattr(background, "_started", set())
+    monkeypatch.setattr(background, "_processes", [])
+    monkeypatch.setattr(background, "_expected", ())
+    monkeypatch.setattr(background.subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(background.atexit, "register", lambda function: None)
+    monkeypatch.setattr("summula.core.engine.threads.thread_count", lambda n_jobs=None: 2)
+    monkeypatch.delenv("SUMMULA_BACKGROUND_COMPILATION", raising=False)
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    return commands
+
+
+def test_one_process_is_started_for_what_is_expected(started):
+    start_background()
+    assert started == []
+    expect_kernels("a:f", "b:g")
+    start_background()
+    start_background()
+    assert [command[-2:] for command in started] == [["a:f", "b:g"]]
+    expect_kernels("b:g", "c:h")
+    start_background()
+    assert started[1][-1:] == ["c:h"]
+    assert "b:g" not in started[1]
+
+
+def test_none_is_started_where_it_is_turned_off(started, monkeypatch):
+    monkeypatch.setenv("SUMMULA_BACKGROUND_COMPILATION", "0")
+    expect_kernels("a:f")
+    start_background()
+    assert started == []
+
+
+def test_none_is_started_on_one_core(started, monkeypatch):
+    monkeypatch.setattr("summula.core.engine.threads.thread_count", lambda n_jobs=None: 1)
+    expect_kernels("a:f")
+    start_background()
+    assert started == []
+
+
+@pytest.mark.parametrize("executable", [None, "", "/usr/sbin/uwsgi"])
+def test_none_is_started_from_a_program_that_embeds_python(started, monkeypatch, executable):
+    monkeypatch.setattr(sys, "executable", executable)
+    expect_kernels("a:f")
+    start_background()
+    assert started == []
+
+
+def test_a_process_that_cannot_be_started_is_done_without(started, monkeypatch):
+    def fail(*args, **options):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(background.subprocess, "Popen", fail)
+    expect_kernels("a:f")
+    start_background()
+    assert background._processes == []
+
+
+def test_targets_are_called_by_name():
+    CALLS.clear()
+    sys.modules["tests_background_target"] = sys.modules[__name__]
+    try:
+        compile_targets(["tests_background_target:note"])
+    finally:
+        del sys.modules["tests_background_target"]
+    assert CALLS == ["note"]
+
+
+FIT = """
+import numpy as np
+from summula.core.compilation import background
+from summula.core.compilation.background import expect_kernels
+from summula.core.data.layout.fixed_order_kernels import warmup
+expect_kernels("summula.core.numerics.grouped_kernels:warmup")
+warmup()
+(process,) = background._processes
+print(process.wait())
+"""
+
+
+def test_the_process_fills_the_same_cache(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "SUMMULA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    environment.pop("SUMMULA_BACKGROUND_COMPILATION", None)
+    done = subprocess.run([sys.executable, "-c", FIT], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0"]
+    cached = {path.name.partition(".")[0] for path in tmp_path.rglob("*.nbi")}
+    assert {"grouped_kernels", "fixed_order_kernels"} <= cached
+
+
+def test_what_is_compiled_in_advance_is_what_a_fit_uses():
+    for compile_alone, compile_all, kernel in (
+        (compile_grow, grow_a_tree, make_grow(NEWTON)),
+        (compile_assignment, k_means_kernels.warmup, k_means_kernels.assign_rows),
+    ):
+        compile_alone()
+        alone = set(kernel.signatures)
+        compile_all()
+        assert alone
+        assert alone <= set(kernel.signatures)
+    assert len(make_grow(NEWTON).signatures) == 1
+
+
+def test_processes_of_warmup_share_the_modules(tmp_path):
+    names = ["a", "b", "c"]
+    first, second = warmup._not_taken(names, str(tmp_path)), warmup._not_taken(names, str(tmp_path))
+    assert next(first) == "a"
+    assert next(second) == "b"
+    assert list(first) == ["c"]
+    assert list(second) == []
+
+
+def test_options_of_kernels_equal_those_of_numba():
+    plain = Flags()
+    plain.nrt = True
+    mine = _KernelFlags(plain)
+    assert mine == plain
+    assert hash(mine) == hash(plain)
+    other = mine.copy()
+    assert type(other) is _KernelFlags
+    other.nrt = False
+    assert other != mine
+    assert other == Flags()
+    assert len({mine, plain}) == 1
+
+
+def test_sparse_indices_are_shortened_where_they_fit():
+    from scipy.sparse import csr_array, random_array
+
+    from summula.core.data.sparse_format import with_short_indices
+
+    X = random_array((5, 7), density=0.5, format="csr", rng=np.random.default_rng(0))
+    long = csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    short = with_short_indices(long)
+    assert short.indices.dtype == short.indptr.dtype == np.int32
+    assert short.data is long.data or np.shares_memory(short.data, long.data)
+    np.testing.assert_array_equal(short.toarray(), X.toarray())
+    assert with_short_indices(short) is short
