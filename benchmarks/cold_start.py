@@ -47,6 +47,11 @@ X = np.random.default_rng(0).standard_normal((1_000, 10))
 {name}().fit(X, X[:, 0] + X[:, 1] > 0)
 """
 
+_TRAIN = """
+import summula
+summula.train(summula.datasets.load("penguins"), "species")
+"""
+
 # What a first fit compiles is different for each.
 _COMPILING = (
     ("logistic", "linear_model", "LogisticRegression"),
@@ -55,6 +60,10 @@ _COMPILING = (
     ("svc", "svm", "SVC"),
     ("tree", "tree", "DecisionTreeClassifier"),
     ("sgd", "linear_model", "SGDClassifier"),
+    ("pegasos", "svm", "PegasosSVC"),
+    ("forest", "ensemble", "RandomForestClassifier"),
+    ("extra-trees", "ensemble", "ExtraTreesClassifier"),
+    ("stagewise-boosting", "ensemble", "GradientBoostingClassifier"),
 )
 
 
@@ -72,6 +81,8 @@ class StartWorkload:
         Whether compiled kernels of earlier processes are hidden from it.
     before : str
         Code that is run before the clock starts.
+    packages : tuple of str
+        Who is timed.
     """
 
     name: str
@@ -79,9 +90,12 @@ class StartWorkload:
     statement: str
     empty_kernel_cache: bool = False
     before: str = ""
+    packages: tuple[str, ...] = tuple(_PACKAGES)
     tolerance: float | None = None
 
     def size(self, quick: bool) -> str:
+        if self.name == "cold-start-train":
+            return "344 x 7"
         return "1,000 x 10" if "fit" in self.name or "cold-start" in self.name else ""
 
     def open(self, quick: bool) -> "StartSession":
@@ -97,7 +111,7 @@ class StartSession:
             self.seconds(contender)
 
     def contenders(self) -> list[str]:
-        return list(_PACKAGES)
+        return list(self._workload.packages)
 
     def seconds(self, contender: str) -> float:
         return float(self._run(_TIME, contender))
@@ -141,6 +155,14 @@ WORKLOADS = (
         "first fit of 100 boosted trees, kernels compiled earlier, libraries loaded",
         _FIRST_BOOSTING,
         before="import numba, sklearn.base",
+    ),
+    StartWorkload(
+        "cold-start-train",
+        "summula.train on the table of penguins, empty kernel cache, libraries loaded",
+        _TRAIN,
+        before="import numba, sklearn.base",
+        packages=(OURS,),
+        empty_kernel_cache=True,
     ),
     *(
         StartWorkload(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import summula
+from summula.cli.console import Console
 from summula.core.errors import DataError
 from summula.theory import plan_holdout
 from summula.training.data.split import split_rows
@@ -175,6 +177,15 @@ def test_warmup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("summula.core.compilation.warmup.warmup", lambda: called.append(1))
     assert "Compiled in" in run("warmup").stderr
     assert called
+
+
+def test_compilation_is_announced_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("summula.compile")
+    for quiet, expected in ((False, "Compiling.\n"), (True, "")):
+        Console(quiet=quiet).report_compilation()
+        logger.info("Compiling.")
+        assert capsys.readouterr().err == expected
+    logger.handlers.clear()
 
 
 LIGHT = """

@@ -85,6 +85,7 @@ class ClassWeight(StrEnum):
 def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: bool) -> None:
     """Do the work of a command; an error is one sentence and an exit code."""
     console = Console(as_json=as_json, quiet=quiet)
+    console.report_compilation()
     try:
         work(console)
     except BaseException as error:

@@ -11,6 +11,7 @@ output passes through `printable`, which writes them as escapes.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,12 @@ class Console:
         """Say something in passing."""
         if not self.quiet:
             _write_line(sys.stderr, text)
+
+    def report_compilation(self) -> None:
+        """Say when kernels are compiled, which happens once on a machine and takes a while."""
+        logger = logging.getLogger("summula.compile")
+        logger.setLevel(logging.INFO)
+        logger.handlers[:] = [_Remarks(self)]
 
     def error(self, sentence: str) -> None:
         """Say why the command failed."""
@@ -93,6 +100,17 @@ class Console:
         elif number not in self._told:
             self.remark(f"Fold {number + 1}.")
         self._told.add(number)
+
+
+class _Remarks(logging.Handler):
+    """Says what is logged in passing."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.remark(record.getMessage())
 
 
 def _write_line(stream: TextIO, text: str) -> None:

@@ -54,8 +54,9 @@ _plain = _PlainScheme()
 @contextlib.contextmanager
 def plain_messages() -> Iterator[None]:
     """Leave out the colours of Numba's messages meanwhile."""
-    before, errors._termcolor_inst = errors._termcolor_inst, _plain
+    names = vars(errors)
+    before, names["_termcolor_inst"] = names["_termcolor_inst"], _plain
     try:
         yield
     finally:
-        errors._termcolor_inst = before
+        names["_termcolor_inst"] = before
