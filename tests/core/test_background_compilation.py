@@ -15,6 +15,7 @@ from summula.cluster.k_means_kernels import compile_assignment
 from summula.core.compilation import background, warmup
 from summula.core.compilation.background import compile_targets, expect_kernels, start_background
 from summula.core.compilation.fast_compiler import _KernelFlags
+from summula.tree.exact import grower as exact_grower
 from summula.tree.growing.criterion import NEWTON
 from summula.tree.growing.grower import compile_grow
 from summula.tree.growing.grower import warmup as grow_a_tree
@@ -122,6 +123,7 @@ def test_the_process_fills_the_same_cache(tmp_path):
 def test_what_is_compiled_in_advance_is_what_a_fit_uses():
     for compile_alone, compile_all, kernel in (
         (compile_grow, grow_a_tree, make_grow(NEWTON)),
+        (exact_grower.compile_grow, exact_grower.warmup, exact_grower.grow),
         (compile_assignment, k_means_kernels.warmup, k_means_kernels.assign_rows),
     ):
         compile_alone()
@@ -129,7 +131,7 @@ def test_what_is_compiled_in_advance_is_what_a_fit_uses():
         compile_all()
         assert alone
         assert alone <= set(kernel.signatures)
-    assert len(make_grow(NEWTON).signatures) == 1
+    assert len(make_grow(NEWTON).signatures) == len(exact_grower.grow.signatures) == 1
 
 
 def test_processes_of_warmup_share_the_modules(tmp_path):

@@ -58,13 +58,16 @@ class LateBoundKernel:
         self._example = example
         self._dispatcher = compiled(function, no_cpython_wrapper=True, _nrt=False)
         self._callable: Any = None
+        self._address = 0
 
     def address(self) -> int:
         """Return the address of the compiled kernel."""
-        kinds = _types_of(self._example)
-        self._dispatcher.compile(kinds)
-        result = self._dispatcher.overloads[kinds]
-        return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+        if not self._address:
+            kinds = _types_of(self._example)
+            self._dispatcher.compile(kinds)
+            result = self._dispatcher.overloads[kinds]
+            self._address = int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+        return self._address
 
     def __call__(self, *args: Any) -> None:
         if self._callable is None:

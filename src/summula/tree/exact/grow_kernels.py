@@ -13,12 +13,12 @@ import numpy as np
 from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
 from summula.core.compilation.late_binding import KernelSignature
 from summula.core.engine.random_kernels import random_bits
-from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, SQUARED, example_inputs
+from summula.tree.exact.records import ABSOLUTE, ENTROPY, EXAMPLE_PLACE, NODE, SQUARED, example_inputs
 from summula.tree.exact.scan_kernels import find_threshold
 from summula.tree.growing.node_sums import add_row, impurity
 from summula.tree.growing.open_nodes import next_open
 
-__all__ = ["find_categories", "grow", "keep_rows"]
+__all__ = ["find_categories", "find_split", "grow", "keep_rows"]
 
 _MISSING = 255  # the category of missing values
 _EPSILON = 2.0**-52
@@ -130,8 +130,17 @@ def find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, 
 # ------------------------------------------------------------------------------------------------------------- search
 
 
-@internal_kernel
-def _find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, scratch: Any) -> None:
+def _example_search() -> tuple[Any, ...]:
+    rows, sums, parameters, _, scratch = example_inputs()
+    return rows, 0, np.zeros(1, NODE), sums, parameters, scratch
+
+
+_SEARCH = KernelSignature(_example_search)
+_call_search = _SEARCH.call
+
+
+@_SEARCH.kernel
+def find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, scratch: Any) -> None:
     """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant."""
     node, features, d = nodes[number], scratch.features, len(data.values)
     split, order_by_y = node.split, data.orders[len(data.orders) - 1]
@@ -231,7 +240,7 @@ def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, f
     ):
         return False
     scratch.goes_left[:] = 0
-    _find_split(data, number, nodes, total, parameters, scratch)
+    _call_search(parameters.find_split, (data, number, nodes, total, parameters, scratch))
     if node.split.feature < 0:
         return False
     if node.split.is_categorical:

@@ -9,13 +9,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.compilation.background import expect_kernels
+from summula.core.compilation.compile import compile_for
 from summula.core.engine.threads import inside_pool, thread_count, together
-from summula.tree.exact.grow_kernels import find_categories, grow, keep_rows
-from summula.tree.exact.records import ABSOLUTE, CRITERIA, ENTROPY, NODE, PARAMETERS, SQUARED, ExactRows, Scratch
+from summula.tree.exact.grow_kernels import find_categories, find_split, grow, keep_rows
+from summula.tree.exact.records import (
+    ABSOLUTE,
+    CRITERIA,
+    ENTROPY,
+    NODE,
+    PARAMETERS,
+    SQUARED,
+    ExactRows,
+    Scratch,
+    example_inputs,
+)
 from summula.tree.exact.scan_kernels import scan_address
 from summula.tree.prediction.predictor import Nodes
 
-__all__ = ["ExactGrower", "ExactParameters", "ExactTree", "parameter_record", "warmup"]
+__all__ = ["ExactGrower", "ExactParameters", "ExactTree", "compile_grow", "parameter_record", "warmup"]
 
 Array = NDArray[Any]
 
@@ -95,6 +107,7 @@ class ExactGrower:
     def __init__(
         self, X: Array, is_categorical: Array, check: Callable[[], None], monotone: Array | None = None
     ) -> None:
+        expect_kernels("summula.tree.exact.grower:compile_grow")
         d = X.shape[1]
         self._values, self._orders = _sorted_columns(X, is_categorical)
         self._is_categorical = is_categorical.astype(np.uint8)
@@ -130,6 +143,7 @@ class ExactGrower:
         scratch = self._scratch(n, d, n_sums, has_categories, criterion == ABSOLUTE)
         state = parameter_record(parameters, d)
         state["scan"] = scan_address(criterion)
+        state["find_split"] = find_split.address()
         state["find_categories"] = find_categories.address() if has_categories else 0
         while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
             self._check()
@@ -240,6 +254,15 @@ def _bounded(values: Array, nodes: Array) -> Array:
         return values
     bounded = np.clip(values[:, -1], lower, upper)[:, None]
     return bounded if values.shape[1] == 1 else np.hstack([1.0 - bounded, bounded])
+
+
+def compile_grow() -> None:
+    """Compile the kernel that grows trees, without those that it calls by address."""
+    rows, sums, _, _, scratch = example_inputs()
+    numbers, flags = np.zeros(1, np.int64), np.zeros((1, 256), np.uint8)
+    compile_for(
+        grow, rows, np.zeros(1, NODE), sums[None, :].copy(), numbers, flags, np.zeros(1, PARAMETERS), scratch, _BUDGET
+    )
 
 
 def warmup() -> None:

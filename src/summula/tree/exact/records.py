@@ -73,6 +73,7 @@ PARAMETERS = np.dtype(
         ("random_threshold", _INT),  # 1: one threshold per column, drawn; 0: the best one
         ("key", _INT),  # of random numbers
         ("scan", _INT),  # addresses of kernels; see `scan_kernels`
+        ("find_split", _INT),
         ("find_categories", _INT),
         ("weight", _FLOAT),  # of all rows
         ("n_nodes", _INT),  # state: nodes, leaves that may be split, leaves
