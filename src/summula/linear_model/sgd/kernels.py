@@ -214,13 +214,23 @@ def descend(
     Dense rows are `width` consecutive numbers of `data` each; of CSR rows `starts` says where they begin. An empty
     `weight` means none.
     """
-    descend_rows((data, indices, starts, width), y, weight, order, np.empty(rule.batch), rule, state)
+    descend_rows(data, indices, starts, width, y, weight, (order, np.empty(rule.batch)), rule, state)
 
 
 @non_allocating_kernel
-def descend_rows(rows: Any, y: Array, weight: Array, order: Array, steps: Array, rule: Rule, state: State) -> None:
-    """As `descend`; `steps` is scratch for a batch."""
-    data, indices, starts, width = rows
+def descend_rows(
+    data: Array,
+    indices: Any,
+    starts: Any,
+    width: int,
+    y: Array,
+    weight: Array,
+    order_and_steps: tuple[Array, Array],
+    rule: Rule,
+    state: State,
+) -> None:
+    """As `descend`; beside the order of rows there is scratch for the steps of a batch."""
+    order, steps = order_and_steps
     v, a, q, numbers = state
     scale, b, t, eta = numbers[0], numbers[1], numbers[2], numbers[3]
     losses, penalties, updates = numbers[4], numbers[5], numbers[6]
