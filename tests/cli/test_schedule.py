@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -224,3 +227,31 @@ def test_it_ends_in_time_and_boosting_is_always_fitted(
     # A fit that has begun may have half a second though time is over.
     assert ended <= seconds + 3.0
     assert board.best.name != "baseline"
+
+
+def test_compiling_is_repeated_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits that run out of time since their kernels are being compiled are tried again, and cost nobody else a fit."""
+    clock, compiled = Clock(), SimpleNamespace(seconds=0.0)
+    left = {"boosting": [30.0, 20.0], "logistic": [40.0]}
+
+    class CompilingFold(FakeFold):
+        def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
+            if left.get(candidate.name):
+                compiled.seconds = left[candidate.name].pop(0)
+                self.clock.now += compiled.seconds
+                raise TimeLimitError
+            return super().fit(candidate, max_time, rows)
+
+    @contextmanager
+    def times() -> Iterator[Any]:
+        compiled.seconds = 0.0
+        yield compiled
+
+    monkeypatch.setattr(schedule, "time", clock)
+    monkeypatch.setattr(schedule, "compile_times", times)
+    costs = {"baseline": 0.1, "logistic": 0.2, "boosting": 0.3}
+    folds = [CompilingFold(clock, costs, RISKS) for _ in range(3)]
+    budget = Budget(20.0, WHOLE)
+    board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
+    assert {entry.name: len(entry.judged) for entry in board.entries} == dict.fromkeys(costs, 3)
+    assert budget.compiling == pytest.approx(90.0, abs=1.0)

@@ -1,0 +1,47 @@
+"""How long kernels were compiled during a with-block, on all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core import event
+
+__all__ = ["CompileTimes", "compile_times"]
+
+
+class CompileTimes:
+    """The time during which at least one kernel was being compiled."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+
+    @property
+    def seconds(self) -> float:
+        """Length of the union of all compilations that have ended."""
+        total, depth, began = 0.0, 0, 0.0
+        for moment, one in sorted(self._recorder.buffer, key=lambda pair: pair[0]):
+            if one.is_start:
+                began = moment if depth == 0 else began
+                depth += 1
+            elif depth > 0:
+                depth -= 1
+                total += moment - began if depth == 0 else 0.0
+        return float(total)
+
+
+@contextmanager
+def compile_times() -> Iterator[CompileTimes]:
+    """Record compilations of kernels; kernels that are loaded from the disk cache do not count.
+
+    Examples
+    --------
+    >>> from summula.core.compilation.compile_times import compile_times
+    >>> with compile_times() as times:
+    ...     total = sum(range(10))
+    >>> times.seconds
+    0.0
+    """
+    with event.install_recorder("numba:compile") as recorder:
+        yield CompileTimes(recorder)
