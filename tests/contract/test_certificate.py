@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from tests.contract import storage
 from tests.contract.registry import CASES, SIZES, Case, over, over_frames
@@ -144,11 +143,13 @@ def test_it_says_what_it_is(case: Case) -> None:
     assert "above the best" in said
 
 
-# Every class that documents a certificate. (Polynomials of values of 1e15 have no kernel matrix to speak of.)
+# Every class that documents a certificate. (Polynomials of values of 1e15 have no kernel matrix to speak of, and a
+# linear machine with an L1 penalty uses up all its steps, which takes a minute.)
 FAR = [
     case
     for case in CASES
-    if "certificate_ :" in (type(case.estimator).__doc__ or "") and not case.counts and "poly" not in str(case)
+    if "certificate_ :" in (type(case.estimator).__doc__ or "") and not case.counts
+    if not any(slow in str(case) for slow in ("poly", "penalty='l1',tol"))
 ]
 
 
@@ -157,6 +158,6 @@ def test_columns_far_from_zero_leave_it_true(case: Case) -> None:
     """It is about the model as it is returned, with its parameters rounded; the gap says what rounding costs."""
     X, y, _ = case.data()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore")  # columns may be collinear to rounding, and descent does not converge
         for far in (X + 1e8, X + 1e15 * np.eye(X.shape[1])[0], X + 1e15):
             assert case.fit(far, y).certificate_.verify(far, y)
