@@ -37,7 +37,7 @@ def started(monkeypatch):
     monkeypatch.setattr(background, "_processes", [])
     monkeypatch.setattr(background, "_expected", ())
     monkeypatch.setattr(background.subprocess, "Popen", lambda command, **_: commands.append(command))
-    monkeypatch.setattr(background.atexit, "register", lambda function: None)
+    monkeypatch.setattr(background.atexit, "register", lambda *_: None)
     monkeypatch.setattr("summula.core.engine.threads.thread_count", lambda n_jobs=None: 2)
     monkeypatch.delenv("SUMMULA_BACKGROUND_COMPILATION", raising=False)
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")

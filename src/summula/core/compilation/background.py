@@ -52,7 +52,7 @@ def start_background() -> None:
     with contextlib.suppress(OSError):
         process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
         if not _processes:
-            atexit.register(_stop)
+            atexit.register(_stop, os.getpid())
         _processes.append(process)
 
 
@@ -70,11 +70,9 @@ def _may_start() -> bool:
     return is_python and os.environ.get(_SWITCH, "1") != "0" and thread_count() > 1
 
 
-def _stop() -> None:
+def _stop(parent: int) -> None:
+    if os.getpid() != parent:  # forked since
+        return
     for process in _processes:
         process.terminate()
         process.wait()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_processes.clear)  # they are the parent's
