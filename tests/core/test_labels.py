@@ -117,6 +117,28 @@ def test_codes_are_places_among_the_sorted_classes() -> None:
     np.testing.assert_array_equal(labels.codes(np.array(["c", "a"], dtype=object)), [2, 0])
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64])
+@pytest.mark.parametrize("classes", [[3, 4, 5], [1, 7, 100], [0, 50_000]])
+def test_codes_of_integers_of_known_classes(classes: list[int], dtype: Any) -> None:
+    """Close ones are looked up in a table, others are searched for."""
+    if classes[-1] > np.iinfo(dtype).max:
+        classes = [min(value, np.iinfo(dtype).max) for value in classes]
+    codes = np.random.default_rng(0).integers(0, len(classes), 500)
+    labels = Labels("the model", np.array(classes))
+    np.testing.assert_array_equal(labels.codes(np.array(classes, dtype)[codes]), codes)
+    np.testing.assert_array_equal(distinct(np.array(classes, dtype)[codes], 0, "the model"), classes)
+
+
+@pytest.mark.parametrize(("classes", "value"), [
+    (np.array([1, 3]), np.int64(2)), (np.array([1, 3]), np.int64(9)), (np.array([1, 3]), np.int64(-1)),
+])  # fmt: skip
+def test_an_unknown_integer_is_refused_or_has_a_code_of_its_own(classes: Any, value: Any) -> None:
+    values = np.array([1, 3, value])
+    with pytest.raises(summula.DataError, match=r"row 102.*2 classes"):
+        Labels("the model", classes).codes(values, start=100)
+    np.testing.assert_array_equal(Labels("the model", classes, unknown=-1).codes(values), [0, 1, -1])
+
+
 @pytest.mark.parametrize(("classes", "value"), [
     (np.array(["a", "c"]), "b"), (np.array(["a", "c"], dtype=object), "z"), (np.array([1, 3]), 2), (np.array([1, 3]), 9),
     (np.array([False, True]), 7), (np.array([1.0, 2.0]), -5.0), (np.array([1, 2]), "a"),

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product, scratch_block
 from summula.core.model_files import schema
+from summula.core.numerics.grouped import group_sizes
 from summula.core.numerics.statistics import Moments
 from summula.core.numerics.sums import Sum
 
@@ -49,11 +50,8 @@ class ClassMoments(Sum):
     @classmethod
     def map_groups(cls, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Array) -> Self:
         """The sums of each class of rows; `params` has an origin for each."""
-        own = codes >= 0
-        weight = None if chunk.weight is None else chunk.weight[own]
-        count = np.bincount(codes[own], minlength=n_groups)
-        weights = np.bincount(codes[own], weights=weight, minlength=n_groups).astype(np.float64)
-        return cls(count.astype(np.int64), weights, Moments.map_groups(chunk, codes, n_groups, params))
+        moments = Moments.map_groups(chunk, codes, n_groups, params)
+        return cls(*group_sizes(codes, chunk.weight, n_groups), moments)
 
     def merge(self, other: Self) -> Self:
         """The sums of both sets of rows together."""

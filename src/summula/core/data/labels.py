@@ -51,10 +51,12 @@ class Labels:
                 return found[1]
             self.learn(distinct(values, start, self.estimator))
         assert self.classes is not None
+        if (places := _table_codes(self.classes, values)) is not None:
+            return places
         objects = "O" in (values.dtype.kind, self.classes.dtype.kind)
         if objects or (values.dtype.kind in "US") != (self.classes.dtype.kind in "US"):
-            places = {label: place for place, label in enumerate(self.classes.tolist())}
-            at = np.array([places.get(value, -1) for value in values.tolist()], np.intp)
+            by_label = {label: place for place, label in enumerate(self.classes.tolist())}
+            at = np.array([by_label.get(value, -1) for value in values.tolist()], np.intp)
             wrong = np.flatnonzero(at < 0)
         else:
             at = np.minimum(np.searchsorted(self.classes, values), len(self.classes) - 1)
@@ -98,6 +100,19 @@ def _close_integers(values: Array) -> tuple[Array, NDArray[np.int32]] | None:
     return (np.flatnonzero(there) + low).astype(values.dtype), code[places]
 
 
+def _table_codes(classes: Array, values: Array) -> NDArray[np.int32] | None:
+    """The codes of integers by a table of the classes; None for other values, and where some are no class."""
+    if classes.dtype.kind not in "iu" or values.dtype.kind not in "iu":
+        return None
+    low, high = int(classes[0]), int(classes[-1])
+    if high - low >= _CLOSE or int(values.min()) < low or int(values.max()) > high:
+        return None
+    code = np.full(high - low + 1, -1, np.int32)
+    code[np.subtract(classes, low, dtype=np.int64, casting="unsafe")] = np.arange(len(classes))
+    codes = code[np.subtract(values, low, dtype=np.int64, casting="unsafe")]
+    return codes if len(classes) == len(code) or codes.min() >= 0 else None
+
+
 def distinct(values: Array, start: int, estimator: str) -> Array:
     """The sorted, different labels of some rows; complains of what is no label."""
     if values.dtype.kind == "O" and any(isinstance(value, str) for value in values):
@@ -122,7 +137,8 @@ def distinct(values: Array, start: int, estimator: str) -> Array:
         raise _no_label(values.flat[0], start, estimator)
     if values.dtype.kind == "f":
         _refuse_measurements(values, start, estimator)
-    return np.unique(values)
+    found = _close_integers(values) if len(values) else None
+    return np.unique(values) if found is None else found[0]
 
 
 def _no_label(value: Any, row: int, estimator: str) -> DataError:

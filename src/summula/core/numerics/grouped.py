@@ -18,7 +18,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned
 from summula.core.numerics.sums import Groups
 
-__all__ = ["Grouped", "group_totals", "memberships", "partition", "regrouped", "sums_by_code"]
+__all__ = ["Grouped", "group_sizes", "group_totals", "memberships", "partition", "regrouped", "sums_by_code"]
 
 Array = NDArray[Any]
 
@@ -96,6 +96,16 @@ def regrouped(sums: Any, places: Array, n_groups: int) -> Any:
         moved[one.name] = np.zeros((n_groups, *values.shape[1:]), values.dtype)
         moved[one.name][places] = values
     return type(sums)(**moved)
+
+
+def group_sizes(codes: Array, weight: Array | None, n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the number of rows and the sum of weights of each group; codes below 0 are skipped."""
+    if len(codes) and codes.min() < 0:
+        own = codes >= 0
+        codes, weight = codes[own], None if weight is None else weight[own]
+    count = np.bincount(codes, minlength=n_groups).astype(np.int64, copy=False)
+    sums = count if weight is None else np.bincount(codes, weights=weight, minlength=n_groups)
+    return count, sums.astype(np.float64)
 
 
 def group_totals(block: Array, codes: Array, weight: Array | None, origin: Array) -> tuple[Array, Array]:

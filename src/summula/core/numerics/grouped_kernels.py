@@ -20,13 +20,13 @@ def add_moments(X: Array, codes: Array, weight: Array, origin: Array, total: Arr
 
     Without weights `weight` is empty.
     """
-    weighted = len(weight) > 0
-    for i in range(len(X)):
+    weighted, d = len(weight) > 0, np.uint64(X.shape[1])
+    for i in range(np.uint64(len(X))):
         if codes[i] < 0:
             continue
         k = np.uint64(codes[i])
         w = weight[i] if weighted else 1.0
-        for j in range(X.shape[1]):
+        for j in range(d):
             t = X[i, j] - origin[k, j]
             total[k, j] += w * t
             square[k, j] += w * (t * t)

@@ -24,7 +24,7 @@ from summula.core.data.chunks import Chunk, Part
 from summula.core.data.layout.blocks import aligned, product, scratch_block
 from summula.core.engine.engine import TreeSum
 from summula.core.model_files import schema
-from summula.core.numerics.grouped import group_totals, memberships, partition
+from summula.core.numerics.grouped import group_sizes, group_totals, memberships, partition
 from summula.core.numerics.sums import Sum, merged_by
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "pilot_origin",
     "pilot_origins",
     "sum_of_chunks",
+    "sums_of_part",
     "triangle",
     "weight_sums",
 ]
@@ -82,6 +83,11 @@ def blocks_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[in
     for chunks in part.by_step():
         tree.push(sum_of_chunks(statistic, chunks, params))
     return tree.blocks()
+
+
+def sums_of_part(statistic: type[S], params: Any, part: Part) -> list[tuple[int, S]]:
+    """Return the statistic of each chunk of a part, with the number of its first row."""
+    return [(chunk.start, sum_of_chunks(statistic, [chunk], params)) for chunk in part.chunks()]
 
 
 def pilot_origin(chunk: Chunk) -> Array:
@@ -263,7 +269,7 @@ class Moments(Sum):
     @classmethod
     def of_block(cls, block: Array, codes: NDArray[Any], weight: Array | None, origin: Array) -> Self:
         """The moments of each group of the rows of a block in C order; `origin` has one row for each group."""
-        n_groups, own = len(origin), codes >= 0
+        n_groups = len(origin)
         total, square = group_totals(block, codes, weight, origin)
         if np.isnan(total).any():
             seen = aligned(~np.isnan(block), np.float64)
@@ -271,10 +277,8 @@ class Moments(Sum):
             weights = np.asarray(memberships(codes, weight, n_groups) @ seen)
             filled = np.where(seen > 0, block, origin[np.maximum(codes, 0)])
             return cls(counts, weights, origin, *group_totals(filled, codes, weight, origin))
-        count = np.bincount(codes[own], minlength=n_groups)[:, None]
-        sums = count if weight is None else np.bincount(codes[own], weight[own], n_groups)[:, None]
-        counts = np.broadcast_to(count, origin.shape).copy()
-        weights = np.broadcast_to(sums, origin.shape).astype(np.float64)
+        count, sums = group_sizes(codes, weight, n_groups)
+        counts, weights = (np.broadcast_to(values[:, None], origin.shape).copy() for values in (count, sums))
         return cls(counts, weights, origin, total, square)
 
     @classmethod
