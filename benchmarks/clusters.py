@@ -70,19 +70,25 @@ def inertia(data: Rows, model: Any) -> float:
     return total
 
 
-def _in_memory(name: str, shape: tuple[int, int], k: int, passes: int, *, faiss: bool) -> FitWorkload:
-    peers = (Contender("scikit-learn", _fit("sklearn.cluster")),)
+def noise(rows: int, columns: int, k: int, passes: int) -> Rows:
+    """Rows without clusters: bounds on distances spare the least."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns))
+    start = X[rng.choice(rows, k, replace=False)]
+    return Rows(X, {"n_clusters": k, "init": start, "n_init": 1, "max_iter": passes, "tol": 0.0})
+
+
+PEERS = (Contender("scikit-learn", _fit("sklearn.cluster")), Contender("intelex", _fit("sklearnex.cluster")))
+
+
+def _in_memory(name: str, shape: tuple[int, int], k: int, passes: int, make: Callable[..., Rows]) -> FitWorkload:
     return FitWorkload(
         name=f"k-means-{name}",
         title=f"KMeans, {k} clusters, {passes} passes",
         shape=shape,
         quick_shape=(2_000, min(shape[1], 10)),
-        make_data=partial(overlapping, k=k, passes=passes),
-        contenders=(
-            Contender("summula", _fit("summula.cluster")),
-            *peers,
-            *((Contender("FAISS, float32", _faiss),) if faiss else ()),
-        ),
+        make_data=partial(make, k=k, passes=passes),
+        contenders=(Contender("summula", _fit("summula.cluster")), *PEERS, Contender("FAISS, float32", _faiss)),
         quality=Quality(inertia, "objective", tolerance=1e-4),
         rounds=3,
     )
@@ -107,18 +113,16 @@ def _stream(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
 
 
 WORKLOADS = (
-    _in_memory("many-rows", (500_000, 20), 50, 50, faiss=True),
-    _in_memory("many-columns", (100_000, 300), 20, 30, faiss=False),
+    _in_memory("many-rows", (500_000, 20), 50, 50, overlapping),
+    _in_memory("many-rows-noise", (500_000, 20), 50, 50, noise),
+    _in_memory("many-columns", (100_000, 300), 20, 30, overlapping),
     FitWorkload(
         name="k-means-starts",
         title="KMeans, 100 clusters, the best of 3 starts by k-means++",
         shape=(200_000, 10),
         quick_shape=(2_000, 5),
         make_data=partial(seeded, k=100),
-        contenders=(
-            Contender("summula", _fit("summula.cluster")),
-            Contender("scikit-learn", _fit("sklearn.cluster")),
-        ),
+        contenders=(Contender("summula", _fit("summula.cluster")), *PEERS),
         quality=Quality(inertia, "objective", tolerance=0.05),  # other random numbers
         rounds=3,
     ),

@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from summula.cluster.passes import Centres, ClusterSums, LloydPass, assign, chunk_rows, writeable
+from summula.cluster.passes import Centres, ClusterSums, LloydPass, RowState, assign, chunk_rows, writeable
 from summula.cluster.seeding import random_rows
 from summula.cluster.selection import silhouette_samples
 from summula.core.data.chunks import Chunk
@@ -152,10 +152,10 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
 def _nearest(centres: Centres, chunk: Chunk) -> Array:
     """Label and D of each row: D shows whether there are values that are not finite."""
-    out, labels = np.empty((len(chunk), 2)), np.full(len(chunk), -1, np.int32)
+    out, state = np.empty((len(chunk), 2)), RowState.blank(len(chunk), 0)
     own = np.empty(len(chunk))
-    assign(chunk_rows(chunk), centres, labels, own, np.empty((len(chunk), 0), np.float32))
-    out[:, 0], out[:, 1] = labels, own
+    assign(chunk_rows(chunk), centres, state, own)
+    out[:, 0], out[:, 1] = state.labels, own
     return out
 
 

@@ -21,26 +21,23 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, summing_kernel
 
 __all__ = [
+    "TILE",
     "add_rows",
     "assign_rows",
     "compile_assignment",
     "open_rows",
-    "reseed",
-    "seed_row",
     "square_distance",
     "squared_distances",
     "warmup",
 ]
 
-_TILE = 512  # rows
-_SHRINK = np.float32(1.0 - 2.0**-21)  # covers the rounding of a bound in single precision
-
-
-_NARROW = 32  # columns up to which rows are compared side by side
-_SIDE_BY_SIDE = 64  # rows
+TILE = 128  # rows
+# These cover the rounding of a bound in single precision.
+_SHRINK = np.float32(1.0 - 2.0**-21)
+_GROW = np.float32(1.0 + 2.0**-21)
 
 
 @internal_summing_kernel
@@ -80,34 +77,71 @@ def _write_scored(x: Any, origin: Any, out: Any) -> float:
 def open_rows(X: Any, C: Any, origin: Any, bounds: Any, state: Any, out: Any) -> int:
     """Find the rows that have to be compared with all centres, and write them down for that; returns how many.
 
-    bounds : (apart, steps): half the distance of each centre to the nearest other one, and how far the centres of each
-        group have moved, by which the bounds are lowered. A row that is nearer to its own centre than the former, or
-        than its bounds, keeps it. Without steps all rows are compared.
-    state : (labels, lower bounds) of the rows
-    out : (own, listed, block, lengths): receives D of each row to its own centre (NaN without steps); the rows to be
-        compared, and these less the origin in single precision, with a constant 1, and their lengths
+    bounds : (apart, steps, moves): half the distance of each centre to the nearest other one; how far the centres of
+        each group have moved at most, by which the lower bounds are lowered; how far each centre has moved. A row that
+        is nearer to its own centre than half of the former, or than its lower bounds, keeps it. Without steps all rows
+        are compared.
+    state : (labels, lower bounds, upper bounds) of the rows
+    out : (own, listed, block, lengths): receives D of rows to be compared to their own centre (NaN without steps);
+        these rows; the same less the origin in single precision, with a constant 1; their lengths
     """
-    apart, steps = bounds
-    labels, lower = state
+    apart, steps, moves = bounds
+    labels, lower, upper = state
     own, listed, block, lengths = out
-    count, groups = 0, len(steps)
+    count, groups = np.uint64(0), np.uint64(len(steps))
     slack = 1.0 + 2.0 * (X.shape[1] + 8) * 2.0**-53
-    for i in range(len(X)):
-        own[i] = np.nan
+    for i in range(np.uint64(len(X))):
+        D = np.nan
         if groups > 0:
-            a, lowest = labels[i], np.float32(np.inf)
-            D = square_distance(X[i], C[a])
-            own[i] = D
+            a, lowest = np.uint64(labels[i]), np.float32(np.inf)
             for g in range(groups):
                 bound = (lower[i, g] - steps[g]) * _SHRINK
                 lower[i, g] = bound
                 lowest = bound if bound < lowest else lowest
-            if max(np.float64(lowest), apart[a]) > np.sqrt(D) * slack:
+            limit = apart[a] if apart[a] > np.float64(lowest) else np.float64(lowest)
+            if limit > np.float64((upper[i] + moves[a]) * _GROW):
                 continue
+            D = square_distance(X[i], C[a])
+            if limit > np.sqrt(D) * slack:
+                continue
+        own[i] = D
         listed[count] = i
         lengths[count] = _write_scored(X[i], origin, block[count])
-        count += 1
-    return count
+        count += np.uint64(1)
+    return np.int64(count)  # type: ignore[return-value]
+
+
+@internal_kernel
+def _transpose(block: Any, first: int, n: int, tile: Any) -> None:
+    """Write some rows of a block side by side, as columns."""
+    d = np.uint64(block.shape[1] - 1)
+    for r in range(np.uint64(n)):
+        row = block[np.uint64(first) + r]
+        for j in range(d):
+            tile[j, r] = row[j]
+
+
+@internal_summing_kernel
+def _score(c: Any, e: Any, tile: Any, out: Any, other: Any) -> None:
+    """Write the scores of two centres (-c, |c|^2 / 2) for the rows of a tile."""
+    d, j = len(tile), 0
+    for r in range(TILE):
+        out[r] = c[d]
+        other[r] = e[d]
+    while j + 4 <= d:
+        c0, c1, c2, c3 = c[j], c[j + 1], c[j + 2], c[j + 3]
+        e0, e1, e2, e3 = e[j], e[j + 1], e[j + 2], e[j + 3]
+        x0, x1, x2, x3 = tile[j], tile[j + 1], tile[j + 2], tile[j + 3]
+        for r in range(TILE):
+            out[r] += c0 * x0[r] + c1 * x1[r] + c2 * x2[r] + c3 * x3[r]
+            other[r] += e0 * x0[r] + e1 * x1[r] + e2 * x2[r] + e3 * x3[r]
+        j += 4
+    while j < d:
+        v, w, x = c[j], e[j], tile[j]
+        for r in range(TILE):
+            out[r] += v * x[r]
+            other[r] += w * x[r]
+        j += 1
 
 
 # (Results go to other arrays than those they come from: a store that may leave a value as it is becomes a branch, and
@@ -137,19 +171,24 @@ def _chosen(scores: Any, j: Any, low: Any, chosen: Any, out: Any) -> None:
 
 
 @internal_kernel
-def _lowest_of_tile(scores: Any, ends: Any, lowest: Any, chosen: Any, t: int, u: int) -> None:
-    """The same for the rows from t up to u, so few that the scores of one centre stay in the first-level cache."""
+def _lowest_scores(scores: Any, ends: Any, lowest: Any, chosen: Any) -> None:
+    """Find the best two scores of the centres of each group, and the centre with the best score, for every row.
+
+    scores : (centres, rows)
+    lowest : (2, groups + 1, rows), receives the best scores of each group in [0, g], the second best ones in [1, g]
+    chosen : (groups + 1, rows), receives the centres
+    """
     last = len(ends) - 1
     for g in range(last):
         # From one of two places to the other, such that the last results are in that of the group.
         p, q = (g, last) if (ends[g + 1] - ends[g]) % 2 == 0 else (last, g)
-        low, second, likely = lowest[0, p, t:u], lowest[1, p, t:u], chosen[p, t:u]
-        next_low, next_second, next_likely = lowest[0, q, t:u], lowest[1, q, t:u], chosen[q, t:u]
+        low, second, likely = lowest[0, p], lowest[1, p], chosen[p]
+        next_low, next_second, next_likely = lowest[0, q], lowest[1, q], chosen[q]
         low[:] = np.inf
         second[:] = np.inf
         likely[:] = ends[g]
         for j in range(ends[g], ends[g + 1]):
-            row = scores[j, t:u]
+            row = scores[j]
             _chosen(row, np.int32(j), low, likely, next_likely)
             _second(row, low, second, next_second)
             _lower(row, low, next_low)
@@ -159,16 +198,28 @@ def _lowest_of_tile(scores: Any, ends: Any, lowest: Any, chosen: Any, t: int, u:
 
 
 @internal_kernel
-def _lowest_scores(scores: Any, ends: Any, lowest: Any, chosen: Any) -> None:
-    """Find the best two scores of the centres of each group, and the centre with the best score, for every row.
+def _best_group(low: Any, second: Any, likely: Any, best: Any, chosen: Any) -> None:
+    """Find the best two scores of all groups, and the centre with the best one.
 
-    scores : (centres, rows)
-    lowest : (2, groups + 1, rows), receives the best scores of each group in [0, g], the second best ones in [1, g]
-    chosen : (groups + 1, rows), receives the centres
+    low, second, likely : (groups + 1, rows), the best scores of the groups and their centres; the last rows are unused
+    best, chosen : (4, rows) and (2, rows): the results are in best[0], best[1] and chosen[0]
     """
-    n = scores.shape[1]
-    for t in range(0, n, _TILE):
-        _lowest_of_tile(scores, ends, lowest, chosen, t, min(t + _TILE, n))
+    groups, n = len(low) - 1, low.shape[1]
+    for r in range(n):
+        best[0, r], best[1, r], chosen[0, r] = low[0, r], second[0, r], likely[0, r]
+    for g in range(1, groups):
+        for r in range(n):
+            v, m = low[g, r], best[0, r]
+            best[2, r] = v if v < m else m
+            chosen[1, r] = likely[g, r] if v < m else chosen[0, r]
+        for r in range(n):
+            v, m = low[g, r], best[0, r]
+            h = m if v < m else v  # the worse of the two best ones
+            a, b = best[1, r], second[g, r]
+            c = b if v < m else a
+            best[3, r] = c if c < h else h
+        for r in range(n):
+            best[0, r], best[1, r], chosen[0, r] = best[2, r], best[3, r], chosen[1, r]
 
 
 @internal_kernel
@@ -184,212 +235,125 @@ def _nearest(X: Any, i: int, C: Any, order: Any, scores: Any, r: int, limit: flo
     return chosen, D
 
 
+@internal_kernel
+def _bound_tile(low: Any, second: Any, likely: Any, chosen: Any, square: Any, out: Any) -> None:
+    """Write lower bounds on the distances to the centres of a group other than the chosen one."""
+    for r in range(len(chosen)):
+        v = second[r] if likely[r] == chosen[r] else low[r]
+        D = np.float32(square[r] + np.float32(2.0) * v)
+        D = D if np.float32(0.0) < D else np.float32(0.0)
+        out[r] = np.sqrt(D) * _SHRINK
+
+
 @kernel
 def assign_rows(
-    X: Any, C: Any, groups: Any, rows: Any, scores: Any, lengths: Any, margin: Any, scratch: Any, out: Any
+    X: Any, C: Any, groups: Any, rows: Any, scored: Any, lengths: Any, margin: Any, scratch: Any, out: Any
 ) -> int:
-    """Assign some rows to their nearest centres, given scores of all centres; returns how many moved.
+    """Assign some rows to their nearest centres by scores; returns how many moved.
 
     groups : (ends, order): the centres of group g are those from ends[g] up to ends[g + 1]; of several nearest centres
         the first in `order` counts, which holds the numbers of the centres outside of the kernels.
     rows : which rows of X are assigned.
-    scores, lengths : |c|^2 / 2 - x'c about an origin in single precision, and |x| about it.
+    scored : (centres, block, scores): (-c, |c|^2 / 2) and (x, 1) about an origin in single precision; and their
+        products, of shape (k, n), or empty to compute them here.
+    lengths : |x| about the origin.
     margin : (e, l): the error of a score is below e (|x| + l).
-    scratch : (lowest, chosen) of `_lowest_scores`
+    scratch : (scores of a tile, an even number, lowest, likely, tile), of `_lowest_scores` and `_score`
     out : (labels, D to the own centre or NaN, lower bounds of the groups or no columns)
     """
-    ends, order = groups
-    lowest, likely = scratch
+    moved, n = 0, len(rows)
+    centres, block, products = scored
+    scores, lowest, likely, tile = scratch
+    given = products.shape[1] > 0
+    best, chosen = np.empty((4, TILE), np.float32), np.empty((2, TILE), np.int32)
+    for t in range(0, n, TILE):
+        u = min(t + TILE, n)
+        if given:
+            scores[: len(products), : u - t] = products[:, t:u]
+        else:
+            _transpose(block, t, u - t, tile)
+            for j in range(0, len(centres), 2):  # (an odd last one is scored twice, and that copy is not read)
+                _score(centres[j], centres[min(j + 1, len(centres) - 1)], tile, scores[j], scores[j + 1])
+        _lowest_scores(scores, groups[0], lowest, likely)
+        _best_group(lowest[0], lowest[1], likely, best, chosen)
+        found = (lowest, likely, best, chosen)
+        moved += _assign_tile(X, C, groups[1], rows[t:u], scores, lengths[t:u], margin, found, out)
+    return moved
+
+
+@internal_kernel
+def _assign_tile(
+    X: Any, C: Any, order: Any, rows: Any, scores: Any, lengths: Any, margin: Any, found: Any, out: Any
+) -> int:
+    """Assign the rows of a tile, given the best scores; returns how many moved."""
     labels, own, lower = out
-    moved, bounds, last = 0, lower.shape[1], len(ends) - 1
-    _lowest_scores(scores, ends, lowest, likely)
+    lowest, likely, best, chosen = found
+    moved, square = 0, best[2]
     for r in range(len(rows)):
-        i, home = rows[r], 0
-        before, best, second = labels[i], lowest[0, 0, r], lowest[1, 0, r]
-        for g in range(1, last):
-            low, next_low = lowest[0, g, r], lowest[1, g, r]
-            if low < best:
-                home, second, best = g, min(next_low, best), low
-            else:
-                second = low if low < second else second
-        chosen = likely[home, r]
-        wrong = margin[0] * (lengths[r] + margin[1])
-        limit = np.float64(best) + 2.0 * wrong
-        if not np.float64(second) > limit:
-            chosen, own[i] = _nearest(X, i, C, order, scores, r, limit)
-            chosen = chosen if chosen >= 0 else max(before, 0)  # values that are not finite
-        elif chosen != before or own[i] != own[i]:
-            own[i] = square_distance(X[i], C[chosen])
-        if chosen != before:
-            labels[i] = chosen
+        i, a = rows[r], chosen[0, r]
+        before, wrong = labels[i], margin[0] * (lengths[r] + margin[1])
+        limit = np.float64(best[0, r]) + 2.0 * wrong
+        if not np.float64(best[1, r]) > limit:
+            a, own[i] = _nearest(X, i, C, order, scores, r, limit)
+            a = a if a >= 0 else max(before, 0)  # values that are not finite
+            chosen[0, r] = a
+        elif a != before or own[i] != own[i]:
+            own[i] = square_distance(X[i], C[a])
+        if a != before:
+            labels[i] = a
             moved += 1
-        square = lengths[r] * lengths[r] - 2.0 * wrong
-        for g in range(bounds):
-            low = lowest[1, g, r] if likely[g, r] == chosen else lowest[0, g, r]
-            D = np.float32(square + 2.0 * np.float64(low))
-            lower[i, g] = np.sqrt(D) * _SHRINK if D > 0.0 else np.float32(0.0)
+        # (The rounding to single precision is covered here, that of the sum by the factor of the bound.)
+        square[r] = np.float32(lengths[r] * lengths[r] * (1.0 - 2.0**-22) - 2.0 * wrong * (1.0 + 2.0**-22))
+    for g in range(lower.shape[1]):
+        _bound_tile(lowest[0, g], lowest[1, g], likely[g], chosen[0], square, best[3])
+        for r in range(len(rows)):
+            lower[rows[r], g] = best[3, r]
     return moved
 
 
 # ---------------------------------------------------------------------------------------------------------------- sums
 
 
-@kernel
-def add_rows(X: Any, C: Any, weights: Any, labels: Any, own: Any, total: Any, weight: Any) -> float:
-    """Add w (x - c) and w of every row to the sums of its cluster; returns the sum of w D."""
-    inertia, weighted, d = 0.0, len(weights) > 0, np.uint64(X.shape[1])
-    for i in range(len(X)):
-        a, r = np.uint64(labels[i]), np.uint64(i)
-        w = weights[i] if weighted else 1.0
-        weight[a] += w
-        inertia += w * own[i]
-        for j in range(d):
-            total[a, j] += w * (X[r, j] - C[a, j])
-    return inertia
+# Sums may be reassociated: the order is fixed when the kernel is compiled.
+@summing_kernel
+def add_rows(X: Any, C: Any, weights: Any, labels: Any, upper: Any, total: Any, weight: Any) -> float:
+    """Add w (x - c) and w of every row to the sums of its cluster; returns the sum of w D.
 
-
-# ------------------------------------------------------------------------------------------------------------- seeding
-
-
-@internal_kernel
-def _whole(w: float, D: float, scale: float) -> int:
-    """The potential w D of a row as a whole number of units: sums of these do not depend on their order."""
-    return np.int64(w * D * scale)  # type: ignore[return-value]
-
-
-@kernel
-def reseed(
-    X: Any, C: Any, first: int, candidates: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any
-) -> float:
-    """Move rows to the centres from `first` on where these are nearer, and add up what candidates would leave.
-
-    apart : D between candidates (rows) and centres (columns): a candidate whose distance to the own centre of a row is
-        at least twice that of the row cannot be nearer.
-    state : (D to the nearest centre, its number) of each row
-    out : receives the sum of w D in units of 1 / scale, first without a candidate, then with each.
-    Returns the largest w D.
+    upper : receives upper bounds on the distances of the rows to their centres, or has no elements
     """
-    if X.shape[1] > _NARROW:
-        return float(_reseed_rows(X, C, first, candidates, apart, weights, scale, state, out))
-    largest, block = 0.0, np.empty((X.shape[1] + 1, _SIDE_BY_SIDE))
-    for start in range(0, len(X), _SIDE_BY_SIDE):
-        stop = min(start + _SIDE_BY_SIDE, len(X))
-        for i in range(start, stop):
-            for j in range(X.shape[1]):
-                block[j, i - start] = X[i, j]
-        largest = max(largest, _reseed_block(block, start, stop, C, first, candidates, weights, scale, state, out))
-    return largest
-
-
-@internal_kernel
-def _reseed_rows(
-    X: Any, C: Any, first: int, candidates: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any
-) -> float:
-    """The same row by row, for many columns: candidates that cannot be nearer are passed over."""
-    closest, nearest = state
-    largest, weighted, m = 0.0, len(weights) > 0, len(candidates)
-    for i in range(len(X)):
-        D, a = closest[i], nearest[i]
-        for s in range(first, len(C)):
-            E = square_distance(X[i], C[s])
-            if E < D or a < 0:
-                D, a = E, s
-        closest[i], nearest[i] = D, a
+    inertia, weighted, bounded, d = 0.0, len(weights) > 0, len(upper) > 0, np.uint64(X.shape[1])
+    for i in range(np.uint64(len(X))):
+        a, D = np.uint64(labels[i]), 0.0
         w = weights[i] if weighted else 1.0
-        largest = max(largest, w * D)
-        base = _whole(w, D, scale)
-        out[0] += base
-        reach = 4.000001 * D
-        for q in range(m):
-            kept = base
-            if apart[q, a] < reach:
-                E = square_distance(X[i], candidates[q])
-                if E < D:
-                    kept = _whole(w, E, scale)
-            out[1 + q] += kept
-    return largest
-
-
-@internal_kernel
-def _reseed_block(
-    block: Any,
-    start: int,
-    stop: int,
-    C: Any,
-    first: int,
-    candidates: Any,
-    weights: Any,
-    scale: float,
-    state: Any,
-    out: Any,
-) -> float:
-    """The same for some rows that stand side by side, a column of `block` each: the compiler takes several at once."""
-    closest, nearest = state
-    n, E = stop - start, block[len(block) - 1]
-    for s in range(first, len(C)):
-        _distances_side_by_side(block, C[s], n, E)
-        for r in range(n):
-            if E[r] < closest[start + r] or nearest[start + r] < 0:
-                closest[start + r], nearest[start + r] = E[r], s
-    largest, weighted, base = 0.0, len(weights) > 0, 0
-    for i in range(start, stop):
-        w = weights[i] if weighted else 1.0
-        largest = max(largest, w * closest[i])
-        base += _whole(w, closest[i], scale)
-    out[0] += base
-    for q in range(len(candidates)):
-        _distances_side_by_side(block, candidates[q], n, E)
-        left = 0
-        for r in range(n):
-            w = weights[start + r] if weighted else 1.0
-            left += _whole(w, min(E[r], closest[start + r]), scale)
-        out[1 + q] += left
-    return largest
-
-
-@internal_kernel
-def _distances_side_by_side(block: Any, c: Any, n: int, E: Any) -> None:
-    """D of the first n rows of a block, which are its columns, and a centre."""
-    for r in range(n):
-        E[r] = 0.0
-    for j in range(len(c)):
-        v = c[j]
-        for r in range(n):
-            t = block[j, r] - v
-            E[r] += t * t
-
-
-@kernel
-def seed_row(weights: Any, closest: Any, scale: float, target: int) -> int:
-    """Return the first row up to which the potentials, in units of 1 / scale, add up to more than `target`."""
-    passed, last, weighted = 0, 0, len(weights) > 0
-    for i in range(len(closest)):
-        units = _whole(weights[i] if weighted else 1.0, closest[i], scale)
-        if units > 0:
-            passed, last = passed + units, i
-        if passed > target:
-            return i
-    return last
+        for j in range(d):
+            t = X[i, j] - C[a, j]
+            total[a, j] += w * t
+            D += t * t
+        weight[a] += w
+        inertia += w * D
+        if bounded:
+            upper[i] = np.float32(np.sqrt(D)) * _GROW
+    return inertia
 
 
 def compile_assignment(dtype: Any = np.float64) -> None:
     """Compile the kernel that takes longest, and which every fit needs after it has found its first centres."""
     C, labels, rows = np.zeros((2, 1)), np.zeros(1, np.int32), np.zeros(1, np.int64)
     own, bounds, order, ends = np.zeros(2)[:1], np.zeros((1, 1), np.float32), np.arange(2), np.array([0, 2])
-    scores, scratch = np.zeros((2, 1), np.float32), (np.zeros((2, 2, 1), np.float32), np.zeros((2, 1), np.int32))
+    scores, lowest = np.zeros((2, TILE), np.float32), np.zeros((2, 2, TILE), np.float32)
+    scratch = (scores, lowest, np.zeros((2, TILE), np.int32), scores[:1])
+    scored = (np.zeros((2, 2), np.float32), np.zeros((1, 2), np.float32), scores)
     X = np.zeros((1, 1), dtype)
-    assign_rows(X, C, (ends, order), rows, scores, own, (0.0, 0.0), scratch, (labels, own, bounds))
+    assign_rows(X, C, (ends, order), rows, scored, own, (0.0, 0.0), scratch, (labels, own, bounds))
 
 
 def warmup() -> None:
     """Compile for both precisions."""
     C, labels, weights = np.zeros((2, 1)), np.zeros(1, np.int32), np.empty(0)
-    rows, single, own, bounds = np.zeros(1, np.int64), np.zeros(1, np.float32), np.zeros(2)[:1], np.zeros((1, 1), "f4")
+    rows, single, own, bounds = np.zeros(1, np.int64), np.zeros(2, np.float32), np.zeros(2)[:1], np.zeros((1, 1), "f4")
     for dtype in (np.float64, np.float32):
         X, block = np.zeros((1, 1), dtype), np.zeros((1, 2), np.float32)
         squared_distances(X, C, np.zeros((1, 2)))
-        open_rows(X, C, np.zeros(1), (own, single), (labels, bounds), (own, rows, block, own))
+        open_rows(X, C, np.zeros(1), (own, single[:1], single), (labels, bounds, single), (own, rows, block, own))
         compile_assignment(dtype)
-        add_rows(X, C, weights, labels, own, np.zeros((2, 1)), np.zeros(2))
-        reseed(X, C, 0, C, np.zeros((2, 2)), weights, 1.0, (own, labels), np.zeros(3, np.int64))
-    seed_row(weights, own, 1.0, 0)
+        add_rows(X, C, weights, labels, single, np.zeros((2, 1)), np.zeros(2))

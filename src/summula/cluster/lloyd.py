@@ -119,7 +119,7 @@ def lloyd(
     for n_iter in range(1, stopping.max_iter + 1):
         sums = _pass(run, now, state, before)
         trace.append(sums.inertia)
-        labels = None if state is None else now.order[state.labels].astype(np.int32)
+        labels = _outside(now, state)
         if n_iter > 1 and sums.moved == 0:
             return Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), 0.0, True)
         if after_pass is not None:
@@ -133,9 +133,14 @@ def lloyd(
             break
     sums = _pass(run, now, state, None)
     trace.append(sums.inertia)
-    labels = None if state is None else now.order[state.labels].astype(np.int32)
+    labels = _outside(now, state)
     converged = step <= stopping.tolerance
     return Clustering(now.outside, labels, sums.inertia, n_iter, tuple(trace), step, converged)
+
+
+def _outside(centres: Centres, state: RowState | None) -> Array | None:
+    """The labels of the rows of this process, in the user's order of the centres."""
+    return None if state is None else np.asarray(np.take(centres.order.astype(np.int32), state.labels, mode="clip"))
 
 
 def _state(run: Run, start: Array, bounds: str) -> tuple[RowState | None, tuple[Array, Array] | None]:
@@ -233,10 +238,9 @@ def _none(chunk: Chunk) -> Array:
 
 def _nearest(chunk: Chunk, centres: Centres) -> tuple[Array, Array]:
     """The nearest centre of each row, in the order of the groups, and D."""
-    labels, own = np.full(len(chunk), -1, np.int32), np.empty(len(chunk))
-    X = chunk_rows(chunk)
-    assign(X, centres, labels, own, np.empty((len(chunk), 0), np.float32))
-    return labels, own
+    state, own = RowState.blank(len(chunk), 0), np.empty(len(chunk))
+    assign(chunk_rows(chunk), centres, state, own)
+    return state.labels, own
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ __all__ = ["Centres", "ClusterSums", "LloydPass", "RowState", "assign", "chunk_r
 Array = NDArray[Any]
 
 _NONE, _NO_STEPS = np.empty(0), np.empty(0, np.float32)
-_SCORES = 2**19  # products of rows and centres at a time: a block that stays in the cache
+_NARROW = 64  # columns up to which scores are computed in the kernel that compares them
+_SCORES = 2**19  # otherwise, products of rows and centres at a time: a block that stays in the cache
 
 
 @dataclass(frozen=True)
@@ -122,23 +123,31 @@ class Scoring(NamedTuple):
 class RowState:
     """What is kept of each row of this process from pass to pass: its label, and bounds where there are any.
 
-    `steps` are how far the centres of each group have moved at most since the last pass; None before the first one.
+    `moves` are how far the centres have moved since the last pass, at most: those of each group, and each.
+    None before the first one.
     """
 
     labels: Array
     lower: Array
-    steps: Array | None = None
+    upper: Array
+    moves: tuple[Array, Array] | None = None
 
     @classmethod
     def blank(cls, n_rows: int, groups: int) -> Self:
         """No labels yet."""
-        return cls(np.full(n_rows, -1, np.int32), np.empty((n_rows, groups), np.float32))
+        lower, upper = np.empty((n_rows, groups), np.float32), np.empty(n_rows if groups else 0, np.float32)
+        return cls(np.full(n_rows, -1, np.int32), lower, upper)
 
     def advance(self, before: Centres, after: Centres) -> None:
         """Note how far the centres have moved."""
         moves = np.sqrt(np.einsum("kj,kj->k", after.values - before.values, after.values - before.values))
-        furthest = np.array([moves[a:b].max() for a, b in zip(before.ends, before.ends[1:], strict=False)])
-        self.steps = (furthest * (1 + 2.0**-20)).astype(np.float32)
+        moves = (moves * (1 + 2.0**-20)).astype(np.float32)
+        self.moves = np.maximum.reduceat(moves, before.ends[:-1]), moves
+
+    def rows(self, start: int, stop: int) -> Self:
+        """The state of some rows."""
+        here = slice(start, stop)
+        return type(self)(self.labels[here], self.lower[here], self.upper[here], self.moves)
 
 
 class LloydPass(NamedTuple):
@@ -172,33 +181,28 @@ class ClusterSums(Sum):
         """Assign the rows of a chunk, and add them up."""
         centres, state, before = params
         k, d = centres.values.shape
-        if state is None:
-            labels, lower, steps = np.full(len(chunk), -1, np.int32), np.empty((len(chunk), 0), np.float32), None
-        else:
-            here = slice(chunk.start, chunk.stop)
-            labels, lower, steps = state.labels[here], state.lower[here], state.steps
+        here = RowState.blank(len(chunk), 0) if state is None else state.rows(chunk.start, chunk.stop)
         weight, total, moved = np.zeros(k), np.zeros((k, d)), 0
         X, w = chunk_rows(chunk), chunk_weights(chunk)
         own = scratch_block("k-means own", 1, len(chunk))[0]
-        if before is not None:
-            moved = _relabelled(X, before, centres, labels, own, lower)
+        if before is None:
+            moved = assign(X, centres, here, own)
+        else:
+            moved = _relabelled(X, before, centres, here, own)
         if chunk.is_sparse:
-            moved += 0 if before is not None else assign(X, centres, labels, own, lower)
-            return cls(*_sparse_sums(X, w, labels, own, centres.values), moved)
+            return cls(*_sparse_sums(X, w, here.labels, own, centres.values), moved)
         from summula.cluster.k_means_kernels import add_rows
 
-        if before is None:
-            moved = assign(X, centres, labels, own, lower, steps)
-        inertia = add_rows(X, centres.values, w, labels, own, total, weight)
+        inertia = add_rows(X, centres.values, w, here.labels, here.upper, total, weight)
         return cls(weight, total, float(inertia), moved)
 
 
-def _relabelled(X: Any, before: Centres, now: Centres, labels: Array, own: Array, lower: Array) -> int:
+def _relabelled(X: Any, before: Centres, now: Centres, state: RowState, own: Array) -> int:
     """Assign rows whose labels before are not kept; returns how many centres before would have given other labels."""
-    assign(X, before, labels, own, lower)
-    last = before.order[labels]
-    assign(X, now, labels, own, lower)
-    return int((last != now.order[labels]).sum())
+    assign(X, before, state, own)
+    last = before.order[state.labels]
+    assign(X, now, state, own)
+    return int((last != now.order[state.labels]).sum())
 
 
 def writeable(values: Array) -> Array:
@@ -221,50 +225,57 @@ def chunk_rows(chunk: Chunk) -> Any:
     return chunk.write(scratch_block("k-means rows", len(chunk), chunk.n_features, chunk.dtype))
 
 
-def assign(X: Any, centres: Centres, labels: Array, own: Array, lower: Array, steps: Array | None = None) -> int:
+def assign(X: Any, centres: Centres, state: RowState, own: Array) -> int:
     """Write the label (1) of every row, D to its centre, and lower bounds; returns how many labels changed.
 
     Parameters
     ----------
     X : CSR matrix, or ndarray in C order, of shape (n, d)
     centres : Centres
-    labels : ndarray of shape (n,), int32
-        The labels before, -1 where there are none; replaced by the new ones, in the order of the groups.
+    state : RowState
+        Of these rows, with the labels before: replaced by the new ones, in the order of the groups. Rows whose bounds
+        leave no other label keep theirs.
     own : ndarray of shape (n,)
-    lower : ndarray of shape (n, groups) or (n, 0)
-    steps : ndarray of shape (groups,), optional
-        How far the centres have moved since `lower` was written; without it all rows are compared with all centres.
+        Receives D of the other rows, which are all rows where there are no bounds.
     """
     if hasattr(X, "indptr"):
-        return _assign_sparse(X, centres, labels, own)
+        return _assign_sparse(X, centres, state.labels, own)
     from summula.cluster.k_means_kernels import open_rows
 
     n, d = X.shape
-    bounded = steps is not None and lower.shape[1] > 0
-    bounds = (centres.apart, steps) if bounded else (_NONE, _NO_STEPS)
+    bounds: tuple[Array, Array, Array] = (_NONE, _NO_STEPS, _NO_STEPS)
+    if state.moves is not None and state.lower.shape[1]:
+        bounds = (centres.apart, *state.moves)
     listed = scratch_block("k-means open", 1, n, np.int64)[0]
     block, lengths = scratch_block("k-means block", n, d + 1, np.float32), scratch_block("k-means lengths", 1, n)[0]
-    count = open_rows(X, centres.values, centres.origin, bounds, (labels, lower), (own, listed, block, lengths))
-    most, moved = max(256, _SCORES // len(centres.values)), 0
+    rows, written = (state.labels, state.lower, state.upper), (own, listed, block, lengths)
+    count = open_rows(X, centres.values, centres.origin, bounds, rows, written)
+    most = max(256, _SCORES // len(centres.values)) if d > _NARROW else n
+    moved = 0
     for first in range(0, count, most):
         some = slice(first, min(first + most, count))
-        moved += _compare(X, centres, listed[some], block[some], lengths[some], (labels, own, lower))
+        moved += _compare(X, centres, listed[some], block[some], lengths[some], (state.labels, own, state.lower))
     return moved
 
 
 def _compare(X: Array, centres: Centres, rows: Array, block: Array, lengths: Array, out: tuple[Array, ...]) -> int:
     """Compare some rows with all centres; returns how many labels changed."""
-    from summula.cluster.k_means_kernels import assign_rows
+    from summula.cluster.k_means_kernels import TILE, assign_rows
 
     rows_of_centres, margin = centres.scoring
-    n, k, groups = len(rows), len(centres.values), len(centres.ends) - 1
-    scores = scratch_block("k-means scores", k, n, np.float32)
-    lowest = scratch_block("k-means lowest", 2 * (groups + 1), n, np.float32).reshape(2, groups + 1, n)
-    chosen = scratch_block("k-means chosen", groups + 1, n, np.int32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.matmul(rows_of_centres, block.T, out=scores)
-    at = (centres.ends, centres.order)
-    return int(assign_rows(X, centres.values, at, rows, scores, lengths, margin, (lowest, chosen), out))
+    k, d, groups = len(centres.values), X.shape[1], len(centres.ends) - 1
+    wide = d > _NARROW
+    scores = scratch_block("k-means scores", k, len(rows) if wide else 0, np.float32)
+    if wide:
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(rows_of_centres, block.T, out=scores)
+    even, lows = k + k % 2, 2 * (groups + 1)
+    of_tile = scratch_block("k-means tile", even + lows + (0 if wide else d), TILE, np.float32)
+    chosen = scratch_block("k-means chosen", groups + 1, TILE, np.int32)
+    lowest = of_tile[even : even + lows].reshape(2, groups + 1, TILE)
+    scratch = (of_tile[:even], lowest, chosen, of_tile[even + lows :])
+    at, scored = (centres.ends, centres.order), (rows_of_centres, block, scores)
+    return int(assign_rows(X, centres.values, at, rows, scored, lengths, margin, scratch, out))
 
 
 def _assign_sparse(X: Any, centres: Centres, labels: Array, own: Array) -> int:

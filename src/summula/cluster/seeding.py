@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.cluster.passes import Centres, assign, chunk_rows, chunk_weights, writeable
+from summula.cluster.passes import Centres, RowState, assign, chunk_rows, chunk_weights, writeable
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import SerialEngine, engine
@@ -90,7 +90,8 @@ def _scale(n: int, largest: float) -> float:
 
 def _potential(chunk: Chunk, given: SeedPass) -> tuple[SeedState, ChunkPotential]:
     """Bring the rows of a chunk up to date, and add up what each candidate would leave."""
-    from summula.cluster.k_means_kernels import reseed, squared_distances
+    from summula.cluster.k_means_kernels import squared_distances
+    from summula.cluster.seeding_kernels import reseed
 
     state, units = _state_of(chunk, given), np.zeros(1 + len(given.candidates), np.int64)
     first = 0 if given.state is None else given.first
@@ -131,7 +132,7 @@ def _potentials(given: SeedPass, part: Part) -> list[ChunkPotential]:
 
 def _seed_at(given: SeedPass, target: int, part: Part) -> Array:
     """The row of a chunk at which its potentials add up to more than `target`."""
-    from summula.cluster.k_means_kernels import seed_row
+    from summula.cluster.seeding_kernels import seed_row
 
     (chunk,) = part.chunks()
     state, _ = _potential(chunk, given)
@@ -242,10 +243,9 @@ class Nearby(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: Centres) -> Self:
         """Of one chunk."""
-        labels = np.full(len(chunk), -1, np.int32)
-        X = chunk_rows(chunk)
-        assign(X, params, labels, np.empty(len(chunk)), np.empty((len(chunk), 0), np.float32))
-        return cls(np.bincount(labels, weights=chunk.weight, minlength=len(params.values)).astype(np.float64))
+        state = RowState.blank(len(chunk), 0)
+        assign(chunk_rows(chunk), params, state, np.empty(len(chunk)))
+        return cls(np.bincount(state.labels, weights=chunk.weight, minlength=len(params.values)).astype(np.float64))
 
 
 def k_means_parallel(run: Run, n_clusters: int, seed: int, origin: Array) -> Array:

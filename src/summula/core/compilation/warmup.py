@@ -23,6 +23,7 @@ _KERNELS = (
     "summula.core.engine.random_kernels",
     "summula.core.engine.worker_group",
     "summula.cluster.k_means_kernels",
+    "summula.cluster.seeding_kernels",
     "summula.decomposition.principal.krylov_kernels",
     "summula.ensemble.histogram.boosting_kernels",
     "summula.ensemble.histogram.quantising",

@@ -20,13 +20,15 @@ from summula.core.engine.engine import SerialEngine, ThreadEngine, TreeSum, engi
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ClusterError, DataError
 from summula.core.estimator.finiteness import raise_if_not_finite
-from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin, sum_of_chunks
+from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin, sum_of_chunks, sums_of_part
 from summula.core.numerics.sums import Sum
 
 __all__ = ["OutOfTime", "Run", "Unnamed", "check_clock"]
 
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
+
+_TASKS = 24  # enough to keep threads busy to the end of a pass
 
 
 class OutOfTime(Exception):
@@ -94,27 +96,27 @@ class Run:
     def sum(self, statistic: Any, params: Any, task: str = "pass over the rows", *, by_chunk: bool = False) -> Any:
         """Return the statistic of all rows, computed in one pass; raise if NaN or infinities in the rows affect it.
 
-        `by_chunk` schedules rows in memory chunk by chunk, for statistics that take more time per row than parts are
+        `by_chunk` schedules rows in memory in smaller parts, for statistics that take more time per row than parts are
         sized for. The result is bit-identical.
         """
         if (chunk := self._only_chunk()) is not None:
             return self._checked(self._sum_here(statistic, params, task, chunk))
+        tree: TreeSum[Any] = TreeSum(statistic.merge)
         parts = self.tasks() if by_chunk else self.parts
         context = self._begin(task, len(parts))
-        tree: TreeSum[Any] = TreeSum(statistic.merge)
-        step: Any = None  # with single chunks as parts: the sum of the chunks so far in the current grid step
-        fn = functools.partial(blocks_of_part, statistic, params)
+        fn = functools.partial(blocks_of_part if parts is self.parts else sums_of_part, statistic, params)
+        step: Any = None  # with smaller parts: the sum of the chunks so far in the current grid step
         with closing(self.engine.map_ordered(fn, parts, n_jobs=self.n_jobs)) as results:
-            for part, blocks in zip(parts, results, strict=True):
-                if parts is self.parts:
-                    for level, value in blocks:
-                        tree.push(value, level)
-                elif part.start % part.step:
-                    step = step.merge(blocks[0][1])
-                else:
-                    if step is not None:
-                        tree.push(step)
-                    step = blocks[0][1]
+            for values in results:
+                for place, value in values:
+                    if parts is self.parts:
+                        tree.push(value, place)
+                    elif place % parts[0].step:
+                        step = step.merge(value)
+                    else:
+                        if step is not None:
+                            tree.push(step)
+                        step = value
                 self._tick(context)
         if step is not None:
             tree.push(step)
@@ -162,13 +164,15 @@ class Run:
         return bool(getattr(self.engine, "remote", False))
 
     def tasks(self) -> list[Part]:
-        """Return the parts, split into single chunks if the rows are in memory."""
+        """Return the parts, or smaller ones of whole chunks if the rows are in memory."""
         if self.is_remote or not isinstance(self.source, MemorySource):
             return self.parts
+        chunk_rows = self.parts[0].chunk_rows
+        rows = chunk_rows * max(1, self.source.n_rows // (_TASKS * chunk_rows))
         return [
-            replace(part, start=a, stop=min(a + part.chunk_rows, part.stop))
+            replace(part, start=a, stop=min(a + rows, part.stop))
             for part in self.parts
-            for a in range(part.start, part.stop, part.chunk_rows)
+            for a in range(part.start, part.stop, rows)
         ]
 
     def each(self, fn: Callable[[Part], Any], task: str = "pass over the rows") -> Iterator[Any]:
