@@ -91,6 +91,7 @@ class Case:
     most_rows : how many rows of the large data it is given, where a fit takes the square of their number.
     trees : whether the model is trees, whose size depends on the rows.
     counts : whether columns have to be whole numbers from 0 on.
+    most_count : the largest of these.
     """
 
     estimator: Any
@@ -130,6 +131,7 @@ class Case:
     most_rows: int = SIZES["large"][0]
     trees: bool = False
     counts: bool = False
+    most_count: float = np.inf
 
     def __str__(self) -> str:
         return _named(self)
@@ -262,7 +264,7 @@ class Case:
             data = _with_targets(*SIZES[size], self.target, seed)
         else:
             data = _data(*SIZES[size], self.targets if self.supervised else None, seed)
-        return Data(_as_counts(data.X), data.y, data.weight) if self.counts else data
+        return Data(_as_counts(data.X, self.most_count), data.y, data.weight) if self.counts else data
 
     def wide_data(self) -> tuple[Any, Array]:
         """More columns than a matrix of pairs of them is formed for, and enough rows to determine them."""
@@ -421,7 +423,7 @@ def wide_sparse() -> tuple[Any, Array]:
     return X, X @ rng.normal(size=2_100) + 1.0 + 0.1 * rng.normal(size=4_000)
 
 
-def _as_counts(X: Array) -> Array:
-    counts = np.abs(np.round(X))
+def _as_counts(X: Array, most: float) -> Array:
+    counts = np.minimum(np.abs(np.round(X)), most)
     counts.flags.writeable = False
     return counts

@@ -45,7 +45,7 @@ from summula.linear_model import (
     SGDRegressor,
     TweedieRegressor,
 )
-from summula.mixture import GaussianMixture
+from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MixedNB, MultinomialNB
 from summula.neighbors import NearestCentroid
 from summula.preprocessing import KBinsDiscretizer, StandardScaler
@@ -238,6 +238,24 @@ MIXTURE: dict[str, Any] = {
         "precisions_init": ([np.eye(4)] * 2,),
         "reg_covar": (0.5,),
         "weights_init": ([0.1, 0.9],),
+    },
+}
+# Counts from 0 to 9, or zeros and ones: columns are independent given the component.
+COUNT_MIXTURE: dict[str, Any] = {
+    "counts": True,
+    "needs_spread": True,
+    "numbers": ("probabilities_", "weights_"),
+    "grid": {"n_components": [1, 2]},
+    "single": False,
+    "changes": {
+        "fit_weights": (False,),
+        "init_params": ("random",),
+        "n_components": (3,),
+        "n_init": (With(6, init_params="random_from_data", n_components=3),),
+        "n_trials": (20,),
+        "probabilities_init": ([[0.1] * 4, [0.6] * 4],),
+        "tol": (1.0,),
+        "weights_init": (With([0.1, 0.9], fit_weights=False),),
     },
 }
 K_MEANS: dict[str, Any] = {
@@ -473,6 +491,8 @@ CASES = [
     Case(StandardScaler(with_mean=False), "transformer", **SCALER),
     Case(GaussianMixture(2, random_state=0), "density", **MIXTURE),
     Case(GaussianMixture(2, covariance_type="diag", n_init=2, random_state=0), "density", **MIXTURE),
+    Case(BinomialMixture(2, n_trials=50, tol=1e-4, random_state=0), "density", **COUNT_MIXTURE),
+    Case(BernoulliMixture(2, tol=1e-4, random_state=0), "density", most_count=1.0, **COUNT_MIXTURE),
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
     Case(PCA(n_components=2), "transformer", **LATENT, changes=AXES, idle=ITERATIONS),
     Case(PCA(n_components=2, scale=True, whiten=True), "transformer", **LATENT, scale_free=True),

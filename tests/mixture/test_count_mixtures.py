@@ -84,6 +84,14 @@ def test_weights_are_repetitions() -> None:
     assert weighted.aic(X, w.astype(float)) == pytest.approx(repeated.aic(np.repeat(X, w, axis=0)), rel=1e-10)
 
 
+def test_rows_without_weight_may_hold_anything() -> None:
+    wild = np.array([[5], [9], [8], [4], [7], [1e6], [0.5]])
+    weight = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    ours = BinomialMixture(2, **COINS).fit(wild, sample_weight=weight)
+    assert_allclose(ours.probabilities_, BinomialMixture(2, **COINS).fit(HEADS).probabilities_, rtol=1e-12)
+    assert ours.certificate_.verify(wild, sample_weight=weight)
+
+
 def test_the_certificate_is_recomputed() -> None:
     loose = BinomialMixture(2, **COINS, tol=1e-3).fit(HEADS)
     tight = BinomialMixture(2, **COINS, tol=1e-15).fit(HEADS)
@@ -115,7 +123,7 @@ def test_bad_input_gets_one_sentence() -> None:
         BinomialMixture(2, **COINS).fit([[1.0], [2.5], [3.0]])
     with pytest.raises(summula.DataError, match="Column 0 holds 11 at row 2, .* 10 trials"):
         BinomialMixture(2, **COINS).fit([[1], [2], [11]])
-    with pytest.raises(summula.DataError, match="Column 1 holds -1 at row 0, .* in 1 trial[.]"):
+    with pytest.raises(summula.DataError, match="Negative values .* column 1 holds -1 at row 0, .* in 1 trial[.]"):
         BernoulliMixture(1).fit([[1, -1], [0, 1]])
     with pytest.raises(summula.DataError, match="holds 7 at row 0"):
         BernoulliMixture(1).fit([[1, 0], [0, 1]]).predict([[7, 0]])

@@ -71,6 +71,12 @@ class CountMixture(Mixture):
         trials = self._trials(d).astype(np.int64)
         return np.asarray(rng.binomial(trials, self._table(d)[component], (size, d)), np.float64)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        return tags
+
 
 @schema.saved(
     probabilities_=schema.Array("float64", "n_components", low=0.0, high=1.0)
@@ -205,7 +211,7 @@ class BinomialMixture(CountMixture):
         return super()._source(_column(X), y, sample_weight, **options)
 
     def _reading(self, X: Any) -> Source:
-        return super()._reading(_column(X))
+        return super()._reading(_column(X) if self.n_features_in_ == 1 else X)
 
     def _name_parameters(self, theta: Binomials) -> None:
         super()._name_parameters(theta)

@@ -83,16 +83,22 @@ def _logs(p: Array) -> tuple[Array, Array]:
 
 
 def counted(chunk: Chunk, trials: Array) -> Array:
-    """The rows of a chunk as a block; raises for the first value that is not a possible number of successes."""
+    """The rows of a chunk as a block; raises for the first value that is not a possible number of successes.
+
+    Rows without weight are zeros, whatever they hold.
+    """
     block = chunk.block(np.float64)
+    if chunk.weight is not None and not np.all(chunk.weight):
+        kept, block = block, empty_block(*block.shape)
+        block[...] = np.where(np.asarray(chunk.weight)[:, None] > 0, kept, 0.0)
     with np.errstate(invalid="ignore"):
         bad = (block != np.floor(block)) | (block < 0) | (block > trials)
     bad &= np.isfinite(block)
     if bad.any():
         row, j = (int(place[0]) for place in np.nonzero(bad))
-        most = f"{trials[j]:g}"
+        most, negative = f"{trials[j]:g}", "Negative values in data passed to a mixture of counts: column"
         raise RowError(
-            f"Column {j} holds {block[row, j]:g}",
+            f"{negative if block[row, j] < 0 else 'Column'} {j} holds {block[row, j]:g}",
             chunk.start + row,
             f", which is not a whole number from 0 to {most}: give counts of successes in {most} "
             f"trial{'' if trials[j] == 1 else 's'}.",
