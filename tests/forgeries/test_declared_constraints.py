@@ -101,3 +101,27 @@ def _is_refused(path: Path) -> bool:
     except ModelFileError as error:
         return "does not contain a valid model" in str(error)
     return False
+
+
+@pytest.mark.parametrize(
+    ("kind", "variant", "name", "change"),
+    [
+        ("HistGradientBoostingClassifier", 0, "classes_", lambda a: a[:1]),
+        ("GradientBoostingClassifier", 1, "classes_", lambda a: a[:1]),
+        ("GaussianMixture", 1, "precisions_cholesky_", lambda a: np.where(a == a.max(), 1e308, a)),
+    ],
+)
+def test_a_single_class_and_squares_that_overflow_are_refused(
+    kind: str, variant: int, name: str, change: Any, tmp_path: Path
+) -> None:
+    summula.save(KINDS[kind][variant]().model, tmp_path / "m")
+    forger = Forger(tmp_path / "m", seed=0)
+    if name in forger.tensors:
+        forger.tensors[name] = np.ascontiguousarray(change(forger.tensors[name]))
+    else:
+        items = forger.header["state"][name]["objects"]
+        items["items"], items["shape"] = items["items"][:1], [1]
+    forger.changes = lambda number: []  # type: ignore[method-assign]
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(ModelFileError, match="does not contain a valid model"):
+        summula.load(tmp_path / "m")

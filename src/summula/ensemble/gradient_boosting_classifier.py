@@ -41,7 +41,7 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     return f"the start does not give probabilities of {sizes['n_classes']} classes"
 
 
-@schema.saved(_counts_scores, classes_=schema.Labels("n_classes"))
+@schema.saved(_counts_scores, classes_=schema.Labels("n_classes", low=2))
 class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, ScoreClassifier):
     """Classification by stages that follow the negative gradient of a loss, with exact trees or any other regressor.
 

@@ -33,7 +33,7 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     return None if sizes["n_scores"] == scores else f"{sizes['n_classes']} classes have {sizes['n_scores']} scores"
 
 
-@schema.saved(_counts_scores, classes_=schema.Labels("n_classes"))
+@schema.saved(_counts_scores, classes_=schema.Labels("n_classes", low=2))
 class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifier, ScoreClassifier):
     """Histogram-based gradient boosting classifier.
 

@@ -32,6 +32,7 @@ _SPREADS = (
     | schema.Array("float64", "n_components")
 )
 _RANKS = {"full": 3, "tied": 2, "diag": 2, "spherical": 1}
+_LARGEST_FACTOR = 1e150  # whose square is a number
 
 
 def _shapes(model: Any, sizes: schema.Sizes) -> str | None:
@@ -42,6 +43,8 @@ def _shapes(model: Any, sizes: schema.Sizes) -> str | None:
         if getattr(model, name).shape != shape:
             return f"{name} must be of shape {shape} for covariance_type={model.covariance_type!r}"
     factor = model.precisions_cholesky_
+    if np.abs(factor).max() > _LARGEST_FACTOR:
+        return "precisions_cholesky_ has entries whose squares overflow"
     diagonal = np.diagonal(factor, axis1=-2, axis2=-1) if model.covariance_type in ("full", "tied") else factor
     return None if (diagonal > 0).all() else "precisions_cholesky_ must have a positive diagonal"
 
