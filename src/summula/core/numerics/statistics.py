@@ -278,7 +278,8 @@ class Moments(Sum):
             filled = np.where(seen > 0, block, origin[np.maximum(codes, 0)])
             return cls(counts, weights, origin, *group_totals(filled, codes, weight, origin))
         count, sums = group_sizes(codes, weight, n_groups)
-        counts, weights = (np.broadcast_to(values[:, None], origin.shape).copy() for values in (count, sums))
+        counts = np.broadcast_to(count[:, None], origin.shape).copy()
+        weights = np.broadcast_to(sums[:, None], origin.shape).copy()
         return cls(counts, weights, origin, total, square)
 
     @classmethod
