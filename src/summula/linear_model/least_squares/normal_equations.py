@@ -35,6 +35,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _SINGULAR = 1e7  # condition number above which the sums give no more than two digits
 _OFF_CENTRE = 1e2  # ratio of products about the origin and about the mean above which sums are recomputed
+_CENTRED = 8 * _EPS  # share of a sum of squares that centring leaves of a constant column
+_SUBTRACTED = 64 * _EPS  # ... and that subtraction leaves: rounding errors of two different sums of thousands of terms
 
 
 def well_centred(run: Run, problem: Problem, gram: Gram) -> Gram:
@@ -56,9 +58,10 @@ def live_columns(gram: Gram, S: Array, fit_intercept: bool, d: int, squares: Arr
 
     `squares` are the largest sums of squares so far, if rows were subtracted.
     """
-    if squares is None:
-        squares = gram.products.diagonal()[:d] if fit_intercept else np.zeros(d)
-    return np.asarray(S.diagonal()[:d] > 8 * _EPS * squares)
+    if squares is not None:
+        return np.asarray(S.diagonal()[:d] > _SUBTRACTED * squares)
+    squares = gram.products.diagonal()[:d] if fit_intercept else np.zeros(d)
+    return np.asarray(S.diagonal()[:d] > _CENTRED * squares)
 
 
 def from_gram(gram: Gram, problem: Problem, d: int, squares: Array | None = None) -> tuple[Fit | None, float]:
