@@ -24,6 +24,10 @@ def linear_function(A: Any, B: Any) -> Any:
     return A @ B.T
 
 
+def name_of(kernel: Any) -> str:
+    return getattr(kernel, "__name__", str(kernel))
+
+
 KERNELS = (
     linear_function,
     Linear() + Linear(),
@@ -37,7 +41,7 @@ def conflicting_rows(message: str) -> list[int]:
     return [int(word) for word in message.partition("hulls of the rows ")[2].partition(" meet")[0].split(",")[:8]]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=name_of)
 @pytest.mark.parametrize("given", [False, True], ids=["kernel", "matrix"])
 def test_a_hard_margin_that_does_not_exist_is_refused_for_any_kernel(kernel: Any, given: bool) -> None:
     X, y = overlapping()
@@ -46,7 +50,7 @@ def test_a_hard_margin_that_does_not_exist_is_refused_for_any_kernel(kernel: Any
         SVC(C=np.inf, kernel="precomputed").fit(K, y) if given else SVC(C=np.inf, kernel=kernel).fit(X, y)
 
 
-@pytest.mark.parametrize("kernel", ["linear", linear_function], ids=str)
+@pytest.mark.parametrize("kernel", ["linear", linear_function], ids=name_of)
 def test_the_rows_in_conflict_cannot_be_separated_by_themselves(kernel: Any) -> None:
     X, y = overlapping()
     with pytest.raises(summula.DataError, match="hulls of the rows") as refused:
