@@ -73,24 +73,29 @@ def test_rows_of_a_block_of_which_some_are_chosen() -> None:
     assert number_in_blocks(chosen, table_encoder_blocks.BLOCK_ROWS) == table_encoder_blocks.BLOCK_ROWS + 7
 
 
+def target_table(path: Path, value: str) -> Path:
+    """Write numbers with one other cell in the column y, on line 43."""
+    rows = [[f"{i * 37 % N / 7:.3f}", str(i % 4), "" if i in EMPTY else f"{i / 3:.3f}"] for i in range(N)]
+    rows[41][2] = value
+    path.write_text("\n".join([HEADER, *(",".join(one) for one in rows)]) + "\n")
+    return path
+
+
 @modes
 def test_a_bad_target(more: tuple[str, ...], tmp_path: Path) -> None:
-    numbers = [[f"{i * 37 % N / 7:.3f}", str(i % 4), "" if i in EMPTY else f"{i / 3:.3f}"] for i in range(N)]
-    for value, words in (("inf", "is infinite"), ("1_000", "holds '1_000'")):
-        rows = [list(one) for one in numbers]
-        rows[41][2] = value
-        path = tmp_path / "t.csv"
-        path.write_text("\n".join([HEADER, *(",".join(one) for one in rows)]) + "\n")
-        said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more)
-        assert f"The target 'y' {words} at {line(path, 41)}" in said
-        said = failure(3, "inspect", path, "-t", "y")
-        assert "at line 43 of" in said
+    path = target_table(tmp_path / "t.csv", "inf")
+    said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more)
+    assert f"The target 'y' is infinite at {line(path, 41)}" in said
+    said = failure(3, "inspect", path, "-t", "y")
+    assert "at line 43 of" in said
 
 
-def test_text_where_numbers_are_wanted_is_named_and_not_the_first_value(tmp_path: Path) -> None:
-    path = table(tmp_path / "t.csv", 7, 0, "1_000")
-    said = failure(3, "train", path, "-t", "x", "-o", tmp_path / "out", "--task", "numbers", "--models", "linear")
-    assert f"The target 'x' holds '1_000' at {line(path, 7)}, which is no number" in said
+@modes
+def test_a_target_that_is_text_because_of_one_cell_is_read_as_numbers(more: tuple[str, ...], tmp_path: Path) -> None:
+    path = target_table(tmp_path / "t.csv", "1_000")
+    said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "linear", *more).stderr
+    assert "The target 'y' is text such as '0.000', read as numbers; 1 other value, '1_000', counts as missing." in said
+    assert f"{len(EMPTY) + 1} rows without a value of 'y' are left out." in said
 
 
 def test_a_column_that_is_text_because_of_one_cell_is_read_as_numbers(tmp_path: Path) -> None:

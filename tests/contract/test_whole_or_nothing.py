@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import summula
 from summula.core.data import chunks
+from summula.core.estimator.run import Run
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
 from tests.contract.registry import SIZES, Case, Data, over, over_ways
@@ -136,6 +137,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch) -> CrashAt:
 
         with monkeypatch.context() as patch:
             patch.setattr(chunks.Part, "chunks", counted(chunks.Part.chunks))
+            patch.setattr(Run, "_only_chunk", counted(Run._only_chunk))
             patch.setattr(ColumnQuadratic, "slope", counted(ColumnQuadratic.slope))
             yield
 

@@ -270,7 +270,7 @@ def test_a_line_with_too_many_fields_is_named_by_its_number(row: int, tmp_path: 
     path = csv_file(tmp_path / "rows.csv", 200_000, **{f"row{row}": "1,2,3"})
     with pytest.raises(summula.DataError) as caught:
         LinearRegression().fit(summula.scan(path), "y")
-    one_sentence(caught.value, f"Line {row + 2} of {path}", "3 fields and the header 2", "mend or remove")
+    one_sentence(caught.value, f"Line {row + 2} of {path}", "3 fields and the header 2", "fix or remove")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from scipy import special
 
 from summula import em
 from summula.core.data.chunks import Chunk
-from summula.core.data.layout.blocks import empty_block, product
+from summula.core.data.layout.blocks import aligned, empty_block, product
 from summula.core.engine.random import stream_key, uniform
 from summula.core.errors import RowError
 from summula.core.estimator.run import Run
@@ -212,7 +212,9 @@ class BinomialEM(em.Model[Binomials, BinomialSums]):
             labels = nearest(Z, seed_points(Z, weight, self.k, self.method, stream_key(seed, 1)))
             R = weight[:, None] * (labels[:, None] == np.arange(self.k))
         n = R.sum(axis=0)
-        p = (R.T @ rows + 0.5) / (n[:, None] * self.trials + 1.0)  # away from 0 and 1, where EM cannot move
+        p = (product(aligned(R).T, rows) + 0.5) / (
+            n[:, None] * self.trials + 1.0
+        )  # away from 0 and 1, where EM cannot move
         if self.weights is None and self.fit_weights:
             weights = (n + 0.5) / (n + 0.5).sum()
         return Binomials(weights, p, self.trials)

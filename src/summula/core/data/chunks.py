@@ -268,10 +268,16 @@ class Chunk:
         assert self.y is not None, "there is a target"
         return np.asarray(self.y[:, 0])
 
-    @functools.cached_property
+    @property
     def positive(self) -> Chunk:
         """The rows of positive weight; the chunk itself if all are."""
-        return self if self.weight is None or self.weight.all() else self.take(np.flatnonzero(self.weight))
+        taken = self._taken_positive
+        return self if taken is None else taken
+
+    @functools.cached_property
+    def _taken_positive(self) -> Chunk | None:
+        # None instead of the chunk itself: a reference to itself would keep the user's rows until garbage collection.
+        return None if self.weight is None or self.weight.all() else self.take(np.flatnonzero(self.weight))
 
     @property
     def beside(self) -> dict[str, Any]:

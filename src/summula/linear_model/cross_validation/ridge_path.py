@@ -61,7 +61,8 @@ class Path(NamedTuple):
     def coef(self) -> Array:
         """v(alpha), shape (n_features, n_targets, len(places))."""
         scaled = self.g[:, :, None] * self.shrink[:, None, :]
-        return (self.T @ scaled.reshape(len(scaled), -1)).reshape(len(self.T), *scaled.shape[1:])
+        rank, *shape = scaled.shape  # the rank may be 0
+        return (self.T @ scaled.reshape(rank, math.prod(shape))).reshape(len(self.T), *shape)
 
 
 class RidgeSystem(Protocol):
