@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, RowError
 from summula.core.estimator.classifier import ShareClassifier
 from summula.core.estimator.parameters import Parameters, none, one_of, real
@@ -81,6 +82,7 @@ class _Values(NamedTuple):
         return float((y[low] + y[high]) / 2)
 
 
+@inherit_docs()
 @schema.saved(n_features_in_=schema.Integer(1, size="n_features"), constant_=schema.Array("float64", 1, 1))
 class DummyRegressor(Regressor):
     """Predict a constant, as a baseline for other regressors.
@@ -126,12 +128,7 @@ class DummyRegressor(Regressor):
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Ignored, apart from the number and names of the columns.
-        y : array-like of shape (n_samples,), or name of a column of X
         sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             check_one_target(run, y)
@@ -164,6 +161,7 @@ class DummyRegressor(Regressor):
         return tags
 
 
+@inherit_docs()
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes"),
@@ -206,12 +204,7 @@ class DummyClassifier(ShareClassifier):
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Ignored, apart from the number and names of the columns.
-        y : array-like of shape (n_samples,), or name of a column of X
         sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             sums = run.sum(TargetSums, ("classes", len(self.classes_)))

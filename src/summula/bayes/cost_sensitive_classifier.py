@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from summula.bayes.costs import CostTable, cost_table, mean_cost
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 
 __all__ = ["CostSensitiveClassifier"]
@@ -174,14 +175,9 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         risks = np.einsum("nak,nk->na", tables, p)
         return risks if self.reject_cost is None else np.column_stack([risks, np.full(len(p), float(self.reject_cost))])
 
+    @inherit_docs(risk)
     def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
         """The action with the least expected cost; of equal ones the first.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        costs : array-like of shape (n_samples, n_actions, n_classes), optional
-            A table of costs for each row, instead of the parameter.
 
         Returns
         -------

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from summula import em
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import AccuracyWarning, DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
@@ -44,6 +45,7 @@ _AT_BOUND = 1e-6  # distance, in logarithms, from the smallest noise variance th
 _UNIT = {"float64": 1e-11, "float32": 1e-4}
 
 
+@inherit_docs()
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     components_=schema.Array("float", "n_components", "n_features"),
@@ -67,8 +69,6 @@ class FactorAnalysis(LatentVariables):
     tol : float, default=1e-2
         The fit stops when the log-likelihood of all rows has no more than this left to gain (Newton's method), or gains
         less than this in a step.
-    copy : bool, default=True
-        Accepted for compatibility; X is never overwritten.
     max_iter : int, default=1000
         Maximum number of steps.
     noise_variance_init : array-like of shape (n_features,), optional
@@ -84,8 +84,6 @@ class FactorAnalysis(LatentVariables):
         Newton's method on the noise variances, or expectation-maximisation, which takes many more steps.
     min_noise : float, optional
         Smallest noise variance, as a share of the variance of its column; 1e-8 when None.
-    max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
 
     Attributes
     ----------
@@ -93,7 +91,6 @@ class FactorAnalysis(LatentVariables):
         Loadings L.
     noise_variance_ : ndarray of shape (n_features,)
         The diagonal of Psi.
-    mean_ : ndarray of shape (n_features,)
     loglike_ : list of float
         Log-likelihood of the rows after each step.
     n_iter_ : int
@@ -102,8 +99,6 @@ class FactorAnalysis(LatentVariables):
         Columns whose noise variance ran into its lower bound (Heywood cases), which also raise a warning.
     certificate_ : FactorCertificate
         The negative log-likelihood, and what an EM step would still gain.
-    n_features_in_, feature_names_in_ : as in scikit-learn
-
     References ---------- Jöreskog (1967), Some contributions to maximum likelihood factor analysis, Psychometrika 32.
     Barber, Bayesian Reasoning and Machine Learning, chapter 21. Rubin and Thayer (1982), EM algorithms for ML factor
     analysis, Psychometrika 47.
@@ -177,10 +172,6 @@ class FactorAnalysis(LatentVariables):
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Weights; a weight of 3 counts as the row three times.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._weighted, self._dtype = run.source.weighted, run.source.dtype.name

@@ -79,6 +79,17 @@ class LatentVariables(ClassNamePrefixFeaturesOutMixin, Transformer, LogDensitySc
     """A transformer to hidden variables that is also a density.
 
     Subclasses implement `_gaussian`, and `_log_density` for a chunk.
+
+    Parameters
+    ----------
+    copy : bool, default=True
+        Accepted for compatibility; X is never overwritten.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
     """
 
     _needs_y = False

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run, Unnamed
@@ -50,6 +51,7 @@ _COMPONENTS = Allowed(
 )
 
 
+@inherit_docs()
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     components_=schema.Array("float", "n_components", "n_features"),
@@ -77,8 +79,6 @@ class PCA(LatentVariables):
     n_components : int, float, "mle" or None, default=None
         Number of components; a share of the variance (0 < n_components < 1) that they explain together; "mle": by
         Minka's evidence; None: all, min(n_samples, n_features).
-    copy : bool, default=True
-        Accepted for compatibility; X is never overwritten.
     whiten : bool, default=False
         Whether transformed columns are divided by their standard deviation.
     svd_solver : {"auto", "full", "covariance_eigh", "arpack", "randomized"}, default="auto"
@@ -102,8 +102,6 @@ class PCA(LatentVariables):
         Instead of `n_components`: the fewest components with at most this distortion.
     max_iter : int, optional
         Maximum number of passes over the rows of iterative solvers; 1000 when None.
-    max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
 
     Attributes
     ----------
@@ -113,7 +111,6 @@ class PCA(LatentVariables):
         Variance along each axis (divisor W - 1, the sum of the weights less one; W without centring), and its share.
     singular_values_ : ndarray of shape (n_components,)
         Lengths of the columns of projected rows.
-    mean_ : ndarray of shape (n_features,)
     scale_ : ndarray of shape (n_features,), or None
         What columns are divided by.
     distortion_ : float
@@ -132,7 +129,6 @@ class PCA(LatentVariables):
         or singular values, where there are more columns than rows; a block Krylov method; EM where values are missing.
     certificate_ : SubspaceCertificate, or None where values were missing
         The distortion and a bound on its distance from the least.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------
@@ -216,10 +212,6 @@ class PCA(LatentVariables):
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Weights; a weight of 3 counts as the row three times.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._weighted, self._dtype = run.source.weighted, run.source.dtype.name

@@ -52,7 +52,20 @@ def _is_additive(model: Any) -> bool:
     certificate_=SAVED_CERTIFICATE,
 )
 class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClassifier):
-    """Classes by normal distributions; subclasses have `priors`, `covariance` and `shrinkage`."""
+    """Classes by normal distributions; subclasses have `priors`, `covariance` and `shrinkage`.
+
+    Parameters
+    ----------
+    priors : array-like of shape (n_classes,), optional
+        Probabilities of the classes; by default their shares of the rows.
+    covariance_estimator : None, default=None
+        For compatibility with scikit-learn; other estimators of covariances are not supported.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (n_classes, n_features)
+    priors_, classes_ : ndarray of shape (n_classes,)
+    """
 
     _accepts_sparse = False
     _statistic = ClassGrams

@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import product
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
 from summula.core.estimator.transformer import Transformer
@@ -45,6 +46,7 @@ Array = NDArray[np.float64]
 _EPS = np.finfo(np.float64).eps
 
 
+@inherit_docs()
 @schema.saved(
     xbar_=schema.Array("float64", "n_features"),
     coef_=schema.Array("float64", "n_scores", "n_features"),
@@ -69,8 +71,6 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
     shrinkage : "auto" or float in [0, 1], optional
         Share of a multiple of the identity in the classes' covariances; "auto" estimates the best by Ledoit and Wolf's
         formula on standardised columns. Works with every solver.
-    priors : array-like of shape (n_classes,), optional
-        Probabilities of the classes; by default their shares of the rows.
     n_components : int, optional
         Number of columns of `transform`, at most min(n_classes - 1, n_features).
     store_covariance : bool, default=False
@@ -84,8 +84,6 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
     ----------
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : ndarray of shape (n_classes,) or (1,)
-    means_ : ndarray of shape (n_classes, n_features)
-    priors_, classes_ : ndarray of shape (n_classes,)
     covariance_ : ndarray of shape (n_features, n_features)
     xbar_ : ndarray of shape (n_features,)
         Mean of the class means, weighted by the priors.

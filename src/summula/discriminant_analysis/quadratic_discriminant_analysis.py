@@ -21,6 +21,7 @@ from scipy import linalg
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import product
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, boolean, none, one_of, real
 from summula.core.model_files import schema
@@ -39,6 +40,7 @@ class SingularCovarianceError(DataError, linalg.LinAlgError):
     """The rows of a class lie in a plane, so that they have no density."""
 
 
+@inherit_docs()
 @schema.saved(
     _covariances=schema.Array("float64", "n_classes", "n_features", "n_features"),
     covariance_=schema.Maybe(schema.Items(schema.Array("float64", "n_features", "n_features"), "n_classes")),
@@ -55,8 +57,6 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
     shrinkage : "auto" or float in [0, 1], optional
         Share of a multiple of the identity in each covariance; "auto" estimates the best by Ledoit and Wolf's formula
         on standardised columns. Makes classes with fewer rows than columns possible.
-    priors : array-like of shape (n_classes,), optional
-        Probabilities of the classes; by default their shares of the rows.
     reg_param : float in [0, 1], default=0.0
         Moves the eigenvalues of each covariance towards 1.
     store_covariance : bool, default=False
@@ -68,8 +68,6 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
 
     Attributes
     ----------
-    means_ : ndarray of shape (n_classes, n_features)
-    priors_, classes_ : ndarray of shape (n_classes,)
     rotations_ : list of ndarray of shape (n_features, n_features)
         Axes of the ellipsoids of each class, one per column.
     scalings_ : list of ndarray of shape (n_features,)

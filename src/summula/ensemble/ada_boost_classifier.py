@@ -26,6 +26,7 @@ from sklearn.callback import with_callbacks
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, warn
@@ -83,6 +84,7 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(
     _learners_agree,
     n_features_in_=schema.Integer(1, size="n_features"),
@@ -196,10 +198,6 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Weights of rows; rows of weight 0 are left out.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             found = survey(run, np.zeros(run.source.n_features, bool), 0)

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.parameters import Allowed, none, one_of
@@ -41,6 +41,7 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     return f"the start does not give probabilities of {sizes['n_classes']} classes"
 
 
+@inherit_docs()
 @schema.saved(_counts_scores, classes_=schema.Labels("n_classes", low=2))
 class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, ScoreClassifier):
     """Classification by stages that follow the negative gradient of a loss, with exact trees or any other regressor.
@@ -51,65 +52,13 @@ class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, Scor
     ----------
     loss : {"log_loss", "exponential"}, default="log_loss"
         "log_loss" for any number of classes; "exponential", the loss of AdaBoost, for two.
-    learning_rate : float, default=0.1
-        Shrinkage applied to each stage.
-    n_estimators : int, default=100
-        Number of stages.
-    subsample : float, default=1.0
-        Share of the rows that each stage uses, drawn anew; the others give `oob_improvement_`.
-    criterion : str, default="deprecated"
-        Has no effect, as in scikit-learn: splits are those of the squared error.
-    min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_depth, min_impurity_decrease : int or float
-        Limits of the trees, as in `DecisionTreeRegressor`; `max_depth` is 3 by default.
     init : estimator, "zero" or None, default=None
         Where to start: by default the shares of the classes.
-    random_state : int, Generator, RandomState or None, default=None
-        For rows and columns drawn, and rows held out.
-    max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Number of columns tried at each node, drawn anew, or their share; None tries all.
-    verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
-    max_leaf_nodes : int or None, default=None
-        Maximum number of leaves of a tree.
-    warm_start : bool, default=False
-        Whether a fit adds stages to those of the fit before.
-    validation_fraction : float, default=0.1
-        Share of the rows held out to stop by, with `n_iter_no_change`.
-    n_iter_no_change : int or None, default=None
-        Stages without a lower loss of the rows held out after which to stop; None does not stop early.
-    tol : float, default=1e-4
-        What counts as lower.
-    ccp_alpha : float, default=0
-        Penalty per leaf; trees are pruned.
-    estimator : regressor, optional
-        What is fitted to the negative gradients instead of a tree: any regressor. Each is multiplied by the factor that
-        lowers the loss most.
-    max_time : float, optional
-        Seconds after which a fit stops with the stages it has.
 
     Attributes
     ----------
-    estimators_ : ndarray of shape (n_estimators_, n_trees_per_iteration_)
-        The learners.
-    n_estimators_ : int
-        Number of stages.
-    n_trees_per_iteration_ : int
-    init_ : estimator or "zero"
-        What the first stage starts from.
-    train_score_ : ndarray of shape (n_estimators_,)
-        Mean loss of the rows used, after each stage.
-    oob_scores_, oob_improvement_ : ndarray of shape (n_estimators_,)
-        Mean loss of the rows not used, after each stage, and by how much it fell; where `subsample` is below 1.
-    oob_score_ : float
-        The last of `oob_scores_`.
-    feature_importances_ : ndarray of shape (n_features,)
-        Decrease of the squared error of the gradients by the splits on each column, as shares of all.
-    max_features_ : int
     classes_ : ndarray of shape (n_classes,)
     n_classes_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when all columns have names.
 
     References
     ----------
@@ -181,28 +130,6 @@ class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, Scor
         self.ccp_alpha = ccp_alpha
         self.estimator = estimator
         self.max_time = max_time
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, monitor: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data. Trees take NaN for a missing value and infinities for the outermost values of their column,
-            and hold sparse rows as dense columns.
-        y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
-        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows; rows of weight 0 are left out.
-        monitor : callable, optional
-            Called after each stage with its number, the model so far and a dict; the fit ends when it returns True.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight, monitor)
 
     def _make_loss(self) -> StageLoss:
         if len(self.classes_) == 2:

@@ -22,6 +22,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none
 from summula.core.estimator.transformer import Transformer
@@ -79,6 +80,7 @@ def _counts_monomials(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(
     _counts_monomials,
     n_features_in_=schema.Integer(1, size="n_features"),
@@ -131,12 +133,7 @@ class PolynomialLift(Transformer):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, needs_y=False) as run:
             run.raise_if_not_finite()

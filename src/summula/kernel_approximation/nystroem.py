@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import random_bits, stream_key
 from summula.core.errors import DataError, warn
 from summula.core.estimator.parameters import Allowed, integer, none, random_state
@@ -38,6 +39,7 @@ Array = NDArray[Any]
 _RANK = 1e-12  # eigenvalues below it, relative to the largest, are rounding
 
 
+@inherit_docs()
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     components_=schema.Array("float", "n_basis", "n_features") | schema.Sparse("n_basis", "n_features"),
@@ -55,7 +57,6 @@ class Nystroem(RandomFeatures):
     kernel_params : dict, optional
     n_components : int, default=100
         Rows of the basis, and features.
-    random_state : int, Generator, RandomState or None, default=None
     n_jobs : int, optional
 
     Attributes
@@ -112,12 +113,7 @@ class Nystroem(RandomFeatures):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, None, needs_y=False) as run:
             if (callable(self.kernel) or self.kernel == "precomputed") and not _only_function_parameters(self):

@@ -20,6 +20,7 @@ from scipy import fft, sparse
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import integers, stream_key
 from summula.core.estimator.parameters import Allowed, integer, random_state, real
 from summula.core.model_files import schema
@@ -41,6 +42,7 @@ def _places_fit(sketch: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(
     _places_fit,
     n_features_in_=schema.Integer(1, size="n_features"),
@@ -57,7 +59,6 @@ class PolynomialCountSketch(RandomFeatures):
     coef0 : float, default=0.0
         0 or more.
     n_components : int, default=100
-    random_state : int, Generator, RandomState or None, default=None
 
     Attributes
     ----------
@@ -104,12 +105,7 @@ class PolynomialCountSketch(RandomFeatures):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, None, needs_y=False) as run:
             if not run.source.streams:  # files are checked when they are transformed

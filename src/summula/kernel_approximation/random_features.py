@@ -28,7 +28,12 @@ def seed_of(random_state: Any) -> int:
 
 
 class RandomFeatures(Transformer):
-    """Rows turned into `n_components` features, which are dense also for sparse rows."""
+    """Rows turned into `n_components` features, which are dense also for sparse rows.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None, default=None
+    """
 
     n_components: int
 

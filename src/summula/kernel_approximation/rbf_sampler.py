@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import normal, stream_key, uniform
 from summula.core.estimator.parameters import Allowed, integer, one_of, random_state, real
 from summula.core.estimator.run import Run
@@ -38,6 +39,7 @@ def _width_fits(sampler: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(
     _width_fits,
     n_features_in_=schema.Integer(1, size="n_features"),
@@ -52,7 +54,6 @@ class RBFSampler(RandomFeatures):
     gamma : "scale" or float, default=1.0
         1 / (2 sigma^2); "scale" is 1 / (n_features X.var()), which takes a pass over the rows.
     n_components : int, default=100
-    random_state : int, Generator, RandomState or None, default=None
 
     Attributes
     ----------
@@ -86,12 +87,7 @@ class RBFSampler(RandomFeatures):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, None, needs_y=False) as run:
             if not run.source.streams:  # files are checked when they are transformed

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, integer, none, real
 from summula.core.estimator.regressor import Regressor, check_one_target
@@ -36,6 +37,7 @@ def _first_column(compute: RowFunction, chunk: Any) -> Array:
     return compute(chunk)[:, 0]
 
 
+@inherit_docs()
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     centres_=schema.Array("float64", "n_centres", "n_features"),
@@ -116,11 +118,6 @@ class KernelLMS(Regressor):
         Parameters
         ----------
         X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), or name of a column of X
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y) as run:
             self._start(run, y)
@@ -134,11 +131,6 @@ class KernelLMS(Regressor):
         Parameters
         ----------
         X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), or name of a column of X
-
-        Returns
-        -------
-        self
         """
         first = not hasattr(self, "beta_")
         with self._fitting(X, y, reset=first) as run:

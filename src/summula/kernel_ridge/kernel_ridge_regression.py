@@ -25,6 +25,7 @@ from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import product
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, array_like, real
 from summula.core.estimator.regressor import Regressor
@@ -138,6 +139,7 @@ def objective(K: Array, Y: Array, weight: Array, alpha: Array, coef: Array) -> t
     return primal, float(np.where(alpha > 0, bound, np.inf).sum())
 
 
+@inherit_docs()
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     dual_coef_=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_targets"),
@@ -212,10 +214,6 @@ class KernelRidge(Regressor):
             Or with kernel="precomputed" the kernel matrix of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             rows, Y, weight = _read(run)

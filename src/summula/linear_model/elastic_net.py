@@ -18,6 +18,7 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.sources import Source
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
@@ -169,7 +170,6 @@ class ElasticNet(MultiOutputMixin, L1Model):
         Number of sweeps of coordinate descent.
     certificate_ : L1Certificate
         Objective (summed over targets), gap, and `zeros`: coefficients that are zero in every minimiser.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------
@@ -263,14 +263,13 @@ class ElasticNet(MultiOutputMixin, L1Model):
     path = staticmethod(lambda *given, **options: enet_path(*given, **options))
 
 
+@inherit_docs()
 @schema.saved()
 class Lasso(ElasticNet):
     """Linear regression with an L1 penalty, which gives sparse coefficients.
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength of the penalty.
     fit_intercept, precompute, copy_X, max_iter, tol, warm_start, positive, random_state, selection, max_time
         As in `ElasticNet`.
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.layout.blocks import aligned, product
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
@@ -327,6 +328,7 @@ class ElasticNetCV(L1Model):
     path = staticmethod(lambda *given, **options: enet_path(*given, **options))
 
 
+@inherit_docs()
 @schema.saved()
 class LassoCV(ElasticNetCV):
     """Lasso with alpha selected by cross-validation.

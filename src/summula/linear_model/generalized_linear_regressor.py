@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
 from summula.core.model_files import schema
@@ -30,6 +31,7 @@ _FAMILIES = ["normal", "bernoulli", "binomial", "poisson", "gamma", "inverse_gau
 _LINKS = ["identity", "log", "logit", "probit", "cloglog", "inverse", "inverse_squared"]
 
 
+@inherit_docs()
 @schema.saved()
 class GeneralizedLinearRegressor(GlmRegressor):
     """Generalised linear model with any family and link, offsets, sample weights, penalties and bounds.
@@ -48,38 +50,10 @@ class GeneralizedLinearRegressor(GlmRegressor):
     l1_ratio : float, default=0.0
         Weight of the L1 penalty, which gives sparse coefficients: 1 is alpha |v|_1, 0 is alpha ||v||^2 / 2. Cannot be
         combined with bounds.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
     lower, upper : float or array-like of shape (n_features,), optional
         Bounds on the coefficients; `lower=0` constrains them to be non-negative.
-    solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
-        For compatibility with scikit-learn; it does not affect the result.
-    max_iter : int, default=100
-        Maximum number of steps of the solver.
     tol : float, default=1e-6
         Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    n_iter_ : int
-        Number of steps over all rows.
-    deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_ : float
-        Statistics of the fit.
-    certificate_ : GlmCertificate
-        Half the deviance plus the penalty, summed over rows, and a bound on its suboptimality.
-    factor_levels_ : dict of str to tuple
-        Levels of each categorical column; the first is the reference.
-    coef_names_ : tuple of str
-        Names of the coefficients: numeric columns, then "column[level]" for the levels of factors.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------
@@ -167,34 +141,10 @@ def _bound(name: str, value: Any, d: int) -> Array:
     return np.broadcast_to(bound, (d,)).copy()
 
 
+@inherit_docs()
 @schema.saved()
 class PoissonRegressor(GlmRegressor):
     """Poisson regression with a log link, as in scikit-learn.
-
-    Parameters
-    ----------
-    alpha : float, default=1.0
-        Strength of the penalty alpha ||v||^2 / 2, relative to the mean of half the deviance; the intercept is not
-        penalised.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
-        For compatibility with scikit-learn; it does not affect the result.
-    max_iter : int, default=100
-        Maximum number of steps of the solver.
-    tol : float, default=1e-4
-        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
-
-    Attributes
-    ----------
-    coef_, intercept_, n_iter_, certificate_, deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_
-        As in `GeneralizedLinearRegressor`.
 
     Examples
     --------
@@ -231,11 +181,10 @@ class PoissonRegressor(GlmRegressor):
         return Poisson(), link_named("log")
 
 
+@inherit_docs()
 @schema.saved()
 class GammaRegressor(PoissonRegressor):
     """Gamma regression with a log link, as in scikit-learn, for positive targets with constant relative variance.
-
-    Parameters and attributes are those of `PoissonRegressor`.
 
     Examples
     --------
@@ -249,6 +198,7 @@ class GammaRegressor(PoissonRegressor):
         return Gamma(), link_named("log")
 
 
+@inherit_docs()
 @schema.saved()
 class TweedieRegressor(GlmRegressor):
     """Regression with a Tweedie family, variance mu^power, as in scikit-learn.
@@ -258,15 +208,8 @@ class TweedieRegressor(GlmRegressor):
     power : float, default=0.0
         Power of the variance function: 0 normal, 1 Poisson, between 1 and 2 compound Poisson-gamma (with a mass at
         zero), 2 gamma, 3 inverse Gaussian.
-    alpha, fit_intercept, solver, max_iter, tol, warm_start, verbose, max_time
-        As in `PoissonRegressor`.
     link : {"auto", "identity", "log"}, default="auto"
         Link function; "auto" is identity for powers <= 0, else log.
-
-    Attributes
-    ----------
-    coef_, intercept_, n_iter_, certificate_, deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_
-        As in `GeneralizedLinearRegressor`.
 
     Examples
     --------

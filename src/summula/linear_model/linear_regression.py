@@ -11,6 +11,7 @@ from scipy import special
 from sklearn.base import clone
 from sklearn.callback import with_callbacks
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
@@ -25,6 +26,7 @@ from summula.linear_model.least_squares.problem import Fit, Problem
 __all__ = ["LinearRegression"]
 
 
+@inherit_docs()
 @schema.saved(
     rank_=schema.Integer(0),
     n_iter_=schema.Maybe(schema.Integer(0) | None),
@@ -50,9 +52,6 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         Whether to constrain coefficients to be non-negative.
     max_time : float, optional
         Time limit in seconds, after which the best model so far is kept.
-    formula : str, optional
-        Formula of the columns and the target, such as "lwage ~ educ + C(region) * exper"; `fit` and `predict` then take
-        a frame.
 
     Attributes
     ----------
@@ -129,10 +128,6 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
             Target values; omitted if the formula names the target.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
-
-        Returns
-        -------
-        self
         """
         design, X, y, sample_weight = self._learn_formula(X, y, sample_weight)
         with self._fitting(X, y, sample_weight) as run:

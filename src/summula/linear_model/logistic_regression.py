@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.classifier import weights_of_labels
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, random_state, real
@@ -42,6 +43,7 @@ Array = NDArray[Any]
 _SOLVERS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
+@inherit_docs()
 @schema.saved(n_iter_=schema.Array("int32", "n_fits", low=0))
 class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, ProbabilityClassifier, GlmModel):
     """Logistic regression classifier, fitted by penalised maximum likelihood.
@@ -78,9 +80,6 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
         Maximum number of threads; None uses all.
     max_time : float, optional
         Time limit in seconds, after which the best model so far is kept.
-    formula : str, optional
-        Formula of the columns and the target, such as "y ~ age + C(region) * income"; `fit` and `predict` then take a
-        frame.
 
     Attributes
     ----------
@@ -183,10 +182,6 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
             Class labels of any type; omitted if the formula names the target.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
-
-        Returns
-        -------
-        self
         """
         design, X, y, sample_weight = self._learn_formula(X, y, sample_weight)
         with self._fitting(X, y, sample_weight) as run:

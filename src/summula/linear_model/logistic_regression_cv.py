@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import SerialEngine, local_engine
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
@@ -52,6 +53,7 @@ _BY_CLASS = schema.Dict(schema.Plain(), schema.Array("float64", "...", finite=Fa
 _FITTED = schema.schema_of(LogisticRegression).fields
 
 
+@inherit_docs()
 @schema.saved(
     # Without `refit` the model is an average, without a certificate.
     certificate_=schema.Maybe(_FITTED["certificate_"]),
@@ -216,10 +218,6 @@ class LogisticRegressionCV(LogisticRegression):
         **params
             `groups`, for splitters that use them. With scikit-learn's metadata routing enabled, the metadata requested
             by scorer and splitter.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             grid = grid_of(self)

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.data.layout.blocks import product
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
 from summula.core.estimator.run import Run, Unnamed
@@ -235,6 +236,7 @@ class PerceptronCertificate(Certificate):
         return f"{text}, {int(self.mistakes.sum())} mistakes of at most {self.mistake_bound.sum():.6g}"
 
 
+@inherit_docs()
 @schema.saved(
     certificate_=schema.Maybe(
         schema.Object(PerceptronCertificate, n_scores="n_scores", n_features="n_features", n_classes="n_classes")
@@ -255,54 +257,28 @@ class Perceptron(StochasticClassifier):
         Weight of |w|_1 in "elasticnet".
     fit_intercept : bool, default=True
         Whether to fit an intercept.
-    max_iter : int, default=1000
-        Maximum number of epochs (passes over the rows).
     tol : float or None, default=1e-3
         Stop when the mean risk of an epoch has not improved on the best by this much for `n_iter_no_change` epochs;
         None disables this. Without a penalty, an epoch without mistakes always stops the fit.
-    shuffle : bool, default=True
-        Whether to shuffle the rows before each epoch.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
     eta0 : float, default=1.0
         Step size; without a penalty it only affects the norm of the weights.
-    n_jobs : int, optional
-        Maximum number of threads, used to fit the scores of several classes in parallel; None uses all.
     random_state : int, Generator, RandomState or None, default=0
         Seed for shuffling rows and for choosing held-out rows.
-    early_stopping : bool, default=False
-        Whether to stop based on the accuracy on held-out rows.
-    validation_fraction : float, default=0.1
-        Fraction of rows held out.
-    n_iter_no_change : int, default=5
-        Number of epochs without improvement after which to stop.
-    class_weight : dict of label to weight, "balanced" or None, default=None
-        Weights of the classes, which multiply the steps.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
     batch : bool, default=False
         Whether to use batch steps (2) over all misclassified rows instead of single rows (1).
     require_separation : bool, default=False
         Whether to continue until all rows are classified correctly, regardless of `tol`, and raise an error if
         `max_iter` epochs do not suffice.
-    max_time : float, optional
-        Time limit in seconds, after which the current weights are kept.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
     mistakes_ : int
         Total number of mistakes (updates) over all epochs and scores of the fit.
     mistakes_per_epoch_ : ndarray of shape (n_iter_,)
         Number of mistakes per epoch. The last is 0 if the fit stopped because the rows are separated.
     n_iter_ : int
-    t_ : float
-        Number of the next step.
     certificate_ : PerceptronCertificate
         Whether the rows are separated, margins, radius, and the mistake bound (3).
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------

@@ -23,6 +23,7 @@ from sklearn.callback import with_callbacks
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MappedSource, Source
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.finiteness import raise_if_overflowing
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
@@ -74,6 +75,7 @@ class PolynomialCertificate(LeastSquaresCertificate):
         return _lifted(base, self.centre, self.scale_x, self.degree, self.interaction_only)
 
 
+@inherit_docs()
 @schema.saved(
     certificate_=schema.Object(
         PolynomialCertificate, n_columns="n_features", n_features="n_terms", n_targets="n_targets"
@@ -153,10 +155,6 @@ class PolynomialRegression(LeastSquaresModel):
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             self._centre, self._scale = self._frame_of_reference(run)

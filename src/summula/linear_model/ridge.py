@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.callback import with_callbacks
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.model_files import schema
@@ -18,6 +19,7 @@ __all__ = ["Ridge"]
 _SOLVERS = ("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs")
 
 
+@inherit_docs()
 @schema.saved(
     solver_=schema.Text(*_SOLVERS),
     n_iter_=schema.Array("int32", "n_targets", low=0),
@@ -123,10 +125,6 @@ class Ridge(LeastSquaresModel):
             Target values.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             self._solved(run, X, y, sample_weight)

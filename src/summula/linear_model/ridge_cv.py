@@ -26,6 +26,7 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
@@ -78,6 +79,7 @@ _SCORES = schema.Array("float64", "n_alphas", finite=False) | schema.Array(
 )
 
 
+@inherit_docs()
 @schema.saved(
     alpha_=schema.Real(0.0) | schema.Array("float64", "n_targets", low=0.0),
     best_score_=schema.Real(finite=False) | schema.Array("float64", "n_targets", finite=False),
@@ -201,10 +203,6 @@ class RidgeCV(LeastSquaresModel):
         **params
             `groups`, for splitters that use them. With scikit-learn's metadata routing enabled, the metadata requested
             by scorer and splitter.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run, blas_threads_for(run.source.n_rows * run.source.n_features):
             alphas = self._checked_alphas()

@@ -19,6 +19,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import classes_of_parts, weights_of_labels
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
@@ -35,8 +36,25 @@ Array = NDArray[Any]
 _PROBABLE = ("log_loss", "modified_huber")
 
 
+@inherit_docs()
 class StochasticClassifier(LinearClassifier, StochasticModel):
-    """Base class of SGDClassifier and Perceptron."""
+    """Base class of SGDClassifier and Perceptron.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Maximum number of threads, used to fit the scores of several classes in parallel; None uses all.
+    early_stopping : bool, default=False
+        Whether to stop based on the accuracy on held-out rows.
+    class_weight : dict of label to weight, "balanced" or None, default=None
+        Weights of the classes, which multiply the steps.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    """
 
     class_weight: Any
     n_jobs: int | None
@@ -57,10 +75,6 @@ class StochasticClassifier(LinearClassifier, StochasticModel):
             Initial intercepts.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Sample weights, which multiply the steps, as do class weights.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             self._check_settings()
@@ -85,10 +99,6 @@ class StochasticClassifier(LinearClassifier, StochasticModel):
         classes : array-like of shape (n_classes,), optional
             All classes that can occur in y; required in the first call.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-
-        Returns
-        -------
-        self
         """
         first = not hasattr(self, "coef_")
         if first:
@@ -136,6 +146,7 @@ def _has_probabilities(model: Any) -> bool:
     return True
 
 
+@inherit_docs()
 @schema.saved()
 class SGDClassifier(StochasticClassifier):
     """Linear classifiers (SVM, logistic regression, perceptron, ...) fitted by stochastic gradient descent.
@@ -149,65 +160,18 @@ class SGDClassifier(StochasticClassifier):
         Loss function: "hinge" (linear SVM), "log_loss" (logistic regression), "modified_huber", "squared_hinge",
         "perceptron", or a regression loss with targets -1 and 1: "squared_error", "huber", "epsilon_insensitive",
         "squared_epsilon_insensitive".
-    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
-        Penalty on the weights.
-    alpha : float, default=0.0001
-        Strength of the penalty; also used by learning_rate="optimal".
-    l1_ratio : float, default=0.15
-        Weight of |w|_1 in "elasticnet"; the rest is that of |w|^2 / 2.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-    max_iter : int, default=1000
-        Maximum number of epochs (passes over the rows).
-    tol : float or None, default=1e-3
-        Stop when the mean objective of an epoch has not improved on the best by this much for `n_iter_no_change`
-        epochs; None performs `max_iter` epochs.
-    shuffle : bool, default=True
-        Whether to shuffle the rows before each epoch.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
-    epsilon : float, default=0.1
-        Threshold of "huber", and width of the epsilon-insensitive losses.
-    n_jobs : int, optional
-        Maximum number of threads, used to fit the scores of several classes in parallel; None uses all.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed for shuffling rows and for choosing held-out rows.
     learning_rate : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default="optimal"
         Step size: 1 / (alpha (t0 + t)); eta0; eta0 / t^power_t; eta0, divided by 5 when the objective stops improving;
         or passive-aggressive, limited by eta0 (loss="hinge").
-    eta0 : float, default=0.01
-        Initial step size.
     power_t : float, default=0.5
         Exponent of "invscaling".
-    early_stopping : bool, default=False
-        Whether to stop based on the accuracy on held-out rows.
-    validation_fraction : float, default=0.1
-        Fraction of rows held out.
-    n_iter_no_change : int, default=5
-        Number of epochs without improvement after which to stop.
-    class_weight : dict of label to weight, "balanced" or None, default=None
-        Weights of the classes, which multiply the steps.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
-    average : bool or int, default=False
-        Whether `coef_` is the average of the weights over all steps; an int averages from this step on.
-    batch_size : int, optional
-        Number of rows per step, whose gradients are averaged; by default one.
-    max_time : float, optional
-        Time limit in seconds, after which the current weights are kept.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
     n_iter_ : int
         Number of epochs; for several scores the maximum.
-    t_ : float
-        Number of the next step.
     certificate_ : DescentCertificate
         Objective, summed over the scores, and a bound on its suboptimality.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------

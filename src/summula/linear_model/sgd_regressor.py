@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowFunction
@@ -38,6 +39,7 @@ def _has_one_score(model: Any, sizes: schema.Sizes) -> str | None:
     return None if sizes["n_scores"] == 1 else f"there are {sizes['n_scores']} intercepts, but one target"
 
 
+@inherit_docs()
 @schema.saved(
     _has_one_score,
     coef_=schema.Array("float", "n_features") | schema.Sparse("n_features") | schema.Sparse(1, "n_features"),
@@ -53,48 +55,13 @@ class SGDRegressor(StochasticModel, LinearPredictor):
     ----------
     loss : {"squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared_error"
         Loss function.
-    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
-        Penalty on the weights.
-    alpha : float, default=0.0001
-        Strength of the penalty; also used by learning_rate="optimal".
-    l1_ratio : float, default=0.15
-        Weight of |w|_1 in "elasticnet"; the rest is that of |w|^2 / 2.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-    max_iter : int, default=1000
-        Maximum number of epochs (passes over the rows).
-    tol : float or None, default=1e-3
-        Stop when the mean objective of an epoch has not improved on the best by this much for `n_iter_no_change`
-        epochs; None performs `max_iter` epochs.
-    shuffle : bool, default=True
-        Whether to shuffle the rows before each epoch.
-    verbose : int, default=0
-        Ignored; use scikit-learn's callbacks for progress reports.
-    epsilon : float, default=0.1
-        Threshold of "huber", and width of the epsilon-insensitive losses.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed for shuffling rows and for choosing held-out rows.
     learning_rate : {"invscaling", "constant", "optimal", "adaptive", "pa1", "pa2"}, default="invscaling"
         Step size: eta0 / t^power_t; eta0; 1 / (alpha (t0 + t)); eta0, divided by 5 when the objective stops improving;
         or passive-aggressive, limited by eta0 (loss="epsilon_insensitive").
-    eta0 : float, default=0.01
-        Initial step size.
     power_t : float, default=0.25
         Exponent of "invscaling".
     early_stopping : bool, default=False
         Whether to stop based on R^2 on held-out rows.
-    validation_fraction : float, default=0.1
-        Fraction of rows held out.
-    n_iter_no_change : int, default=5
-        Number of epochs without improvement after which to stop.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
-    average : bool or int, default=False
-        Whether `coef_` is the average of the weights over all steps; an int averages from this step on.
-    batch_size : int, optional
-        Number of rows per step, whose gradients are averaged; by default one.
-    max_time : float, optional
-        Time limit in seconds, after which the current weights are kept.
 
     Attributes
     ----------
@@ -102,11 +69,8 @@ class SGDRegressor(StochasticModel, LinearPredictor):
     intercept_ : ndarray of shape (1,)
     n_iter_ : int
         Number of epochs.
-    t_ : float
-        Number of the next step.
     certificate_ : DescentCertificate
         Objective, and a bound on its suboptimality.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------

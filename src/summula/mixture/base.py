@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import clone
+from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from summula import em
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.clusterer import Density, LogDensity
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
@@ -43,6 +45,7 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 STARTS = one_of("kmeans", "k-means++", "random", "random_from_data")
 
 
+@inherit_docs()
 @schema.state(
     weights_=schema.Array("float64", "n_components", low=0.0),
     converged_=schema.Flag(),
@@ -53,7 +56,28 @@ STARTS = one_of("kmeans", "k-means++", "random", "random_from_data")
     selection_=schema.Maybe(schema.Dict(schema.Integer(1), schema.Real(finite=False))),
 )
 class Mixture(ProbabilityWriter, Density):
-    """A weighted sum of simpler densities. An author writes `_log_joint`, `_model` and `_name_parameters`."""
+    """A weighted sum of simpler densities. An author writes `_log_joint`, `_model` and `_name_parameters`.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None, default=None
+        Of the starts, and of `sample`.
+    warm_start : bool, default=False
+        Whether a fit goes on from the one before.
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+    max_time : float, optional
+        Seconds after which a fit stops with the best model so far.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+    converged_ : bool
+    certificate_ : MixtureCertificate
+        The log-likelihood of the fitted parameters, and how far one more EM step would move them.
+    selection_ : dict
+        Of a model from `select`: the criterion for each number of components.
+    """
 
     _accepts_sparse: ClassVar[bool] = False
     n_components: int
@@ -77,6 +101,23 @@ class Mixture(ProbabilityWriter, Density):
         raise NotImplementedError
 
     # -------------------------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
+            Training data: numbers or NaN for a missing value (`GaussianMixture`), zeros and ones (`BernoulliMixture`),
+            or counts of successes (`BinomialMixture`, where a vector is one column).
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+            Weights; a weight of 3 counts as the row three times.
+        """
+        with self._fitting(X, None, sample_weight, needs_y=False) as run:
+            self._fit(run)
+        return self
 
     def _fit(self, run: Run) -> None:
         """Run the EM loop and name its results."""
@@ -150,12 +191,9 @@ class Mixture(ProbabilityWriter, Density):
         check_is_fitted(self)
         return self._by_row(X, self._log_joint, _most_probable)
 
+    @inherit_docs(predict)
     def predict_proba(self, X: Any) -> Any:
         """The probability of each component, given the row: its responsibility.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -204,18 +242,9 @@ class Mixture(ProbabilityWriter, Density):
         sums = self._log_likelihood(X, sample_weight)
         return float(-2 * sums.total + self._n_parameters() * np.log(sums.weight))
 
+    @inherit_docs(bic)
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion, -2 log-likelihood + 2 (free parameters): smaller is better.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        float
-        """
+        """Akaike's information criterion, -2 log-likelihood + 2 (free parameters): smaller is better."""
         return float(-2 * self._log_likelihood(X, sample_weight).total + 2 * self._n_parameters())
 
     def select(

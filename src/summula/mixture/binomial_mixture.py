@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import stream_key
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none
@@ -24,7 +24,36 @@ Array = NDArray[Any]
 
 
 class CountMixture(Mixture):
-    """What mixtures of binomial and of Bernoulli distributions share."""
+    """What mixtures of binomial and of Bernoulli distributions share.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    weights_init : array-like of shape (n_components,), optional
+        Weights to start from; equal ones by default.
+    fit_weights : bool, default=True
+        Whether weights are estimated; otherwise they stay at `weights_init`, or equal.
+    max_iter : int, default=1000
+        Maximum number of EM steps.
+    n_init : int, default=1
+        Number of starts, where `probabilities_init` is not given.
+    init_params : {"kmeans", "k-means++", "random_from_data", "random"}, default="kmeans"
+        How starts are found.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        EM steps.
+    lower_bound_, lower_bounds_ : float, list of float
+        The log-likelihood per row before the last M-step, and before each.
+    """
+
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **SHARED_PARAMETERS,
+        "probabilities_init": (none, array_like),
+        "fit_weights": (boolean,),
+        "init_params": (STARTS,),
+    }
 
     probabilities_: Array
     fit_weights: bool
@@ -78,6 +107,7 @@ class CountMixture(Mixture):
         return tags
 
 
+@inherit_docs()
 @schema.saved(
     probabilities_=schema.Array("float64", "n_components", low=0.0, high=1.0)
     | schema.Array("float64", "n_components", "n_features", low=0.0, high=1.0),
@@ -87,46 +117,16 @@ class BinomialMixture(CountMixture):
 
     Parameters
     ----------
-    n_components : int, default=2
     n_trials : int or array-like of shape (n_features,), default=1
         How many trials the counts of successes are out of.
     probabilities_init : array-like of shape (n_components,) or (n_components, n_features), optional
         Probabilities of success to start from.
-    weights_init : array-like of shape (n_components,), optional
-        Weights to start from; equal ones by default.
-    fit_weights : bool, default=True
-        Whether weights are estimated; otherwise they stay at `weights_init`, or equal.
     tol : float, default=1e-8
         The fit stops when a step raises the log-likelihood per row by less than this.
-    max_iter : int, default=1000
-        Maximum number of EM steps.
-    n_init : int, default=1
-        Number of starts, where `probabilities_init` is not given.
-    init_params : {"kmeans", "k-means++", "random_from_data", "random"}, default="kmeans"
-        How starts are found.
-    random_state : int, Generator, RandomState or None, default=None
-        Of the starts, and of `sample`.
-    warm_start : bool, default=False
-        Whether a fit goes on from the one before.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
-    max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_components,)
     probabilities_ : ndarray of shape (n_components,), or (n_components, n_features) for several columns
-    converged_ : bool
-    n_iter_ : int
-        EM steps.
-    lower_bound_, lower_bounds_ : float, list of float
-        The log-likelihood per row before the last M-step, and before each.
-    certificate_ : MixtureCertificate
-        The log-likelihood of the fitted parameters, and how far one more EM step would move them.
-    selection_ : dict
-        Of a model from `select`: the criterion for each number of components.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
@@ -149,11 +149,8 @@ class BinomialMixture(CountMixture):
     """
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
-        **SHARED_PARAMETERS,
+        **CountMixture._parameters,
         "n_trials": (integer(1), array_like),
-        "probabilities_init": (none, array_like),
-        "fit_weights": (boolean,),
-        "init_params": (STARTS,),
     }
 
     def __init__(
@@ -186,26 +183,6 @@ class BinomialMixture(CountMixture):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.max_time = max_time
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BinomialMixture:
-        """Fit the mixture.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features), or vector
-            Counts of successes.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
-
-        Returns
-        -------
-        self
-        """
-        with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            self._fit(run)
-        return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Source:
         return super()._source(_column(X), y, sample_weight, **options)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import stream_key
 from summula.core.errors import CollapseWarning, DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, real
@@ -49,6 +49,7 @@ def _shapes(model: Any, sizes: schema.Sizes) -> str | None:
     return None if (diagonal > 0).all() else "precisions_cholesky_ must have a positive diagonal"
 
 
+@inherit_docs()
 @schema.saved(
     _shapes,
     means_=schema.Array("float64", "n_components", "n_features"),
@@ -82,25 +83,15 @@ class GaussianMixture(Mixture):
     precisions_init : array-like, optional
         Inverse covariances, in the shape of `precisions_`. What is not given is found from the rows nearest to the
         means.
-    random_state : int, Generator, RandomState or None, default=None
-        Of the starts, and of `sample`.
-    warm_start : bool, default=False
-        Whether a fit goes on from the one before.
     verbose, verbose_interval : int
         For compatibility; use scikit-learn's callbacks for progress.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
-    max_time : float, optional
-        Seconds after which a fit stops with the best model so far.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_components,)
     means_ : ndarray of shape (n_components, n_features)
     covariances_, precisions_, precisions_cholesky_ : ndarray
         Covariances, their inverses, and upper triangular U with U U' the inverse: of shape (n_components, n_features,
         n_features), (n_features, n_features), (n_components, n_features) or (n_components,), by `covariance_type`.
-    converged_ : bool
     n_iter_ : int
         EM steps of the best start.
     lower_bound_ : float
@@ -109,11 +100,6 @@ class GaussianMixture(Mixture):
         The same for each step.
     collapsed_ : ndarray of int
         Components that have shrunk to a point, line or plane, held up by `reg_covar` alone.
-    certificate_ : MixtureCertificate
-        The log-likelihood of the fitted parameters, and how far one more EM step would move them.
-    selection_ : dict
-        Of a model from `select`: the criterion for each number of components.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
@@ -191,33 +177,16 @@ class GaussianMixture(Mixture):
         self.n_jobs = n_jobs
         self.max_time = max_time
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
-        """Fit the mixture.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-            Training data; NaN is a missing value.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights; a weight of 3 counts as the row three times.
-
-        Returns
-        -------
-        self
-        """
-        with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            self._fit(run)
-            if len(self.collapsed_) and self.max_iter:
-                which = ", ".join(map(str, self.collapsed_.tolist()))
-                warn(
-                    f"Component {which} of GaussianMixture has collapsed: in some direction it has no spread but "
-                    f"reg_covar={self.reg_covar:g}, and the likelihood says nothing there; use fewer components, a "
-                    "larger reg_covar, covariance_type='tied', or n_init > 1.",
-                    CollapseWarning,
-                )
-        return self
+    def _fit(self, run: Run) -> None:
+        super()._fit(run)
+        if len(self.collapsed_) and self.max_iter:
+            which = ", ".join(map(str, self.collapsed_.tolist()))
+            warn(
+                f"Component {which} of GaussianMixture has collapsed: in some direction it has no spread but "
+                f"reg_covar={self.reg_covar:g}, and the likelihood says nothing there; use fewer components, a "
+                "larger reg_covar, covariance_type='tied', or n_init > 1.",
+                CollapseWarning,
+            )
 
     def _model(self, run: Run) -> GaussianEM:
         k, d, kind = self.n_components, run.source.n_features, self.covariance_type

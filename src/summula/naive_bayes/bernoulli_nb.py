@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, none, real
 from summula.core.estimator.run import Run
@@ -28,6 +29,7 @@ __all__ = ["BernoulliNB"]
 Array = NDArray[np.float64]
 
 
+@inherit_docs()
 @schema.saved()
 class BernoulliNB(CountNB):
     """Naive Bayes for flags.
@@ -36,8 +38,6 @@ class BernoulliNB(CountNB):
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         Pseudo-count of set flags, and of unset ones (Laplace smoothing).
-    force_alpha : bool, default=True
-        Whether to use an alpha below 1e-10 as it is.
     binarize : float or None, default=0.0
         Values above it are set flags; None takes columns of 0 and 1 as they are.
     fit_prior : bool, default=True
@@ -50,8 +50,6 @@ class BernoulliNB(CountNB):
     classes_, class_count_, class_log_prior_ : ndarray of shape (n_classes,)
     feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
         How often each flag is set, and the log of its probability, in each class.
-    certificate_ : StatisticCertificate
-        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     References
     ----------

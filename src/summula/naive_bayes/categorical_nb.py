@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, RowError
 from summula.core.estimator.parameters import Allowed, array_like, integer, none
 from summula.core.model_files import schema
@@ -35,6 +36,7 @@ def _tables_rule(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(
     _tables_rule,
     n_categories_=schema.Array("int64", "n_features", low=1),

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed, boolean
 from summula.core.model_files import schema
 from summula.naive_bayes.class_totals import ClassTotals, Counts
@@ -26,6 +27,7 @@ __all__ = ["ComplementNB"]
 Array = NDArray[np.float64]
 
 
+@inherit_docs()
 @schema.saved(feature_all_=schema.Array("float64", "n_features"))
 class ComplementNB(CountNB):
     """Complement naive Bayes for counts.
@@ -34,8 +36,6 @@ class ComplementNB(CountNB):
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         Pseudo-count added to every column.
-    force_alpha : bool, default=True
-        Whether to use an alpha below 1e-10 as it is.
     fit_prior : bool, default=True
         Used only where there is a single class.
     class_prior : array-like of shape (n_classes,), optional
@@ -50,8 +50,6 @@ class ComplementNB(CountNB):
         Sums of columns, and weights of the score, by class.
     feature_all_ : ndarray of shape (n_features,)
         Sums of columns over all rows.
-    certificate_ : StatisticCertificate
-        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     References
     ----------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
@@ -110,12 +111,24 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
         return tags
 
 
+@inherit_docs()
 @schema.state(
     feature_count_=schema.Array("float64", "n_classes", "n_features"),
     feature_log_prob_=schema.Array("float64", "n_classes", "n_features", finite=False),
 )
 class CountNB(DiscreteNB):
-    """Naive Bayes whose log probabilities are linear in the columns."""
+    """Naive Bayes whose log probabilities are linear in the columns.
+
+    Parameters
+    ----------
+    force_alpha : bool, default=True
+        Whether to use an alpha below 1e-10 as it is.
+
+    Attributes
+    ----------
+    certificate_ : StatisticCertificate
+        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
+    """
 
     def _by_column(self, alpha: Any) -> Array:
         return np.full(self.n_features_in_, alpha)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.model_files import schema
 from summula.naive_bayes.class_totals import ClassTotals, Counts
 from summula.naive_bayes.count_fits import MultinomialFit
@@ -25,6 +26,7 @@ __all__ = ["MultinomialNB"]
 Array = NDArray[np.float64]
 
 
+@inherit_docs()
 @schema.saved()
 class MultinomialNB(CountNB):
     """Naive Bayes for counts.
@@ -33,8 +35,6 @@ class MultinomialNB(CountNB):
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         Pseudo-count added to every column (Laplace smoothing).
-    force_alpha : bool, default=True
-        Whether to use an alpha below 1e-10 as it is.
     fit_prior : bool, default=True
         Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
     class_prior : array-like of shape (n_classes,), optional
@@ -46,8 +46,6 @@ class MultinomialNB(CountNB):
         Label, weight of the rows and log probability of each class.
     feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
         Sum of each column, and log probability of its event, in each class.
-    certificate_ : StatisticCertificate
-        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     References
     ----------

@@ -25,6 +25,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from summula.core.data.chunks import Chunk, Part
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
@@ -57,6 +58,7 @@ def _has_probabilities(model: Any) -> bool:
     return bool(model.metric == "euclidean" and not model.adjust)
 
 
+@inherit_docs()
 @schema.saved(
     centroids_=schema.Array("float64", "n_classes", "n_features"),
     deviations_=schema.Array("float64", "n_classes", "n_features"),
@@ -133,13 +135,7 @@ class NearestCentroid(AdditiveClassifier, ComparedClassifier, ProbabilisticClass
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), or name of a column of X
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             self._begin(run)

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import integer, none, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, by_slopes
-from summula.optimize.problems.objective import Objective, check_arguments, start_trail
+from summula.optimize.problems.objective import MINIMISER, Objective, check_arguments, start_trail
 
 __all__ = ["conjugate_gradient"]
 
@@ -30,6 +31,7 @@ _FLAT = 0.01  # final slope of a line search, relative to the initial slope
 _DOWNHILL = 1e-8  # minimum of -g'p / (|g| |p|) for a descent direction
 
 
+@inherit_docs(MINIMISER)
 def conjugate_gradient(
     f: Callable[[Any], Any],
     x0: Any,
@@ -43,23 +45,8 @@ def conjugate_gradient(
 
     Parameters
     ----------
-    f : callable
-        Function to minimise, x -> number.
-    x0 : number or array of shape (d,)
-        Starting point.
-    gradient : callable, optional
-        Gradient of f, x -> array of shape (d,). By default central differences.
     restart : int, optional
         Number of steps after which the direction is reset to the negative gradient; d by default.
-    tolerance : float, default=1e-6
-        Stop when the norm of the gradient is at most this value.
-    max_steps : int, default=10_000
-        Maximum number of steps.
-
-    Returns
-    -------
-    Solution
-        `trace` contains the objective values, `path` the iterates.
 
     See Also
     --------

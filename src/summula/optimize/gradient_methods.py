@@ -30,11 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import integer, none, one_of, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, Stop, backtracking, by_slopes, golden_section
-from summula.optimize.problems.objective import Objective, check_arguments, start_trail
+from summula.optimize.problems.objective import MINIMISER, Objective, check_arguments, start_trail
 
 __all__ = ["gradient_descent"]
 
@@ -45,6 +46,7 @@ _HUGE = 1e150  # gradients above this overflow when squared
 _NOISE = 1e-12  # relative increases below this are rounding
 
 
+@inherit_docs(MINIMISER)
 def gradient_descent(
     f: Callable[[Any], Any],
     x0: Any,
@@ -60,12 +62,6 @@ def gradient_descent(
 
     Parameters
     ----------
-    f : callable
-        Function to minimise, x -> number.
-    x0 : number or array of shape (d,)
-        Starting point.
-    gradient : callable, optional
-        Gradient of f, x -> array of shape (d,). By default central differences.
     step : float or {"backtracking", "secant", "golden"}, optional
         A constant step size t, or the method of a line search (see `line_search`). By default 1/L if `lipschitz` is
         given, else "backtracking".
@@ -73,10 +69,6 @@ def gradient_descent(
         Lipschitz constant L of the gradient (the largest curvature). A constant step of 2/L or more raises an error.
     strong_convexity : float, optional
         Strong convexity constant m (the smallest curvature). If given, the solution has a `gap`, by (3).
-    tolerance : float, default=1e-6
-        Stop when the norm of the gradient is at most this value.
-    max_steps : int, default=10_000
-        Maximum number of steps.
 
     Returns
     -------

@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import integer, one_of, real
 from summula.core.numerics.solution import Solution
-from summula.optimize.problems.objective import Objective, check_arguments, vector
+from summula.optimize.problems.objective import MINIMISER, Objective, check_arguments, vector
 
 __all__ = ["Line", "Stop", "backtracking", "by_slopes", "golden_section", "line_search"]
 
@@ -84,6 +85,7 @@ class Line:
         return float(self.direction @ self.objective.hessian(self.point(t)) @ self.direction)
 
 
+@inherit_docs(MINIMISER)
 def line_search(
     f: Callable[[Any], Any],
     x: Any,
@@ -100,8 +102,6 @@ def line_search(
 
     Parameters
     ----------
-    f : callable
-        Function to minimise, x -> number.
     x : number or array of shape (d,)
     direction : number or array of shape (d,)
         Search direction; it must be a descent direction.

@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import integer, none, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, by_slopes
-from summula.optimize.problems.objective import Objective, check_arguments, start_trail
+from summula.optimize.problems.objective import MINIMISER, Objective, check_arguments, start_trail
 
 __all__ = ["bfgs"]
 
@@ -40,6 +41,7 @@ _FLAT = 0.9  # final slope of a line search, relative to the initial slope
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
+@inherit_docs(MINIMISER)
 def bfgs(
     f: Callable[[Any], Any],
     x0: Any,
@@ -53,23 +55,8 @@ def bfgs(
 
     Parameters
     ----------
-    f : callable
-        Function to minimise, x -> number.
-    x0 : number or array of shape (d,)
-        Starting point.
-    gradient : callable, optional
-        Gradient of f, x -> array of shape (d,). By default central differences.
     memory : int, optional
         Number of pairs stored by L-BFGS; by default the full d by d matrix is stored (BFGS).
-    tolerance : float, default=1e-6
-        Stop when the norm of the gradient is at most this value.
-    max_steps : int, default=10_000
-        Maximum number of steps.
-
-    Returns
-    -------
-    Solution
-        `trace` contains the objective values, `path` the iterates.
 
     References
     ----------

@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import integer, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, backtracking, by_slopes
-from summula.optimize.problems.objective import Objective, check_arguments, start_trail
+from summula.optimize.problems.objective import MINIMISER, Objective, check_arguments, start_trail
 
 __all__ = ["newton"]
 
@@ -42,6 +43,7 @@ _FLAT = 0.9  # final slope of the line search along a shifted step, relative to 
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
+@inherit_docs(MINIMISER)
 def newton(
     f: Callable[[Any], Any],
     x0: Any,
@@ -55,10 +57,6 @@ def newton(
 
     Parameters
     ----------
-    f : callable
-        Function to minimise, x -> number.
-    x0 : number or array of shape (d,)
-        Starting point.
     gradient, hessian : callable, optional
         x -> array of shape (d,); x -> array of shape (d, d). By default finite differences. With the expected Hessian
         of a negative log-likelihood (the Fisher information) this is Fisher scoring.

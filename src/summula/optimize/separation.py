@@ -37,6 +37,7 @@ from scipy.optimize import linprog
 
 from summula.core.data.frames import frame_columns, is_frame
 from summula.core.data.sparse_format import check_sparse
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError
 from summula.optimize.solvers.class_inequalities import ClassInequalities, Direction
@@ -123,16 +124,9 @@ def separating_hyperplane(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -
     return Separation(found.kind, found.coef, found.intercept, found.margin, found.columns, classes)
 
 
+@inherit_docs(separating_hyperplane)
 def is_linearly_separable(X: Any, y: ArrayLike, *, fit_intercept: bool = True) -> bool:
     """Return whether classes are linearly separable: some hyperplane has each class strictly on its own side.
-
-    Parameters
-    ----------
-    X : array, frame or sparse matrix of shape (n, p)
-    y : array of shape (n,)
-        Class labels of any type, with at least two distinct values.
-    fit_intercept : bool, default=True
-        Whether the hyperplane has an intercept; if False it passes through the origin.
 
     Returns
     -------

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
-from summula.plotting.style import GREY, axes, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
 
 __all__ = ["coefficient_paths"]
 
 _NAMED = 8  # number of coefficients drawn with a colour and a label: the largest at the end of the path
 
 
+@inherit_docs(AXES)
 def coefficient_paths(
     alphas: Any, coefs: Any, *, names: Sequence[str] | None = None, chosen: float | None = None, ax: Any = None
 ) -> Any:
@@ -30,12 +32,6 @@ def coefficient_paths(
         Names of the columns; by default x0, x1, ... The eight largest at the smallest penalty are labelled.
     chosen : float, optional
         Penalty to mark, such as `LassoCV.alpha_`.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

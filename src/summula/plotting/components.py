@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.plotting.style import GREY, axes, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
 
 __all__ = ["loadings", "scree"]
 
 _MOST_NAMES = 40  # maximum number of columns that are labelled
 
 
+@inherit_docs(AXES)
 def scree(pca: Any, *, ax: Any = None) -> Any:
     """Plot the explained variance of each component as bars, and the remaining distortion as a line (scree plot).
 
     Parameters
     ----------
     pca : fitted PCA
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
 
     Returns
     -------
@@ -59,18 +59,13 @@ def scree(pca: Any, *, ax: Any = None) -> Any:
     return ax
 
 
+@inherit_docs(AXES)
 def loadings(model: Any, *, ax: Any = None) -> Any:
     """Plot the loadings of the columns on the components as a heat map.
 
     Parameters
     ----------
     model : fitted PCA or FactorAnalysis
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

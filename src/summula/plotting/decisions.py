@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.plotting.style import axes, check_installed, colour, dress, keyed
+from summula.core.docstrings import inherit_docs
+from summula.plotting.style import AXES, axes, check_installed, colour, dress, keyed
 
 __all__ = ["draw_decisions"]
 
 Array = NDArray[np.float64]
 
 
+@inherit_docs(AXES)
 def draw_decisions(
     x: Array, posterior: Array, risks: Array, states: Sequence[Any], actions: Sequence[Any], *, ax: Any = None
 ) -> Any:
@@ -28,12 +30,6 @@ def draw_decisions(
     risks : ndarray of shape (n, n_actions)
     states, actions : sequence
         Names of the states and actions.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     check_installed()
     ax = axes(ax)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.plotting.style import GREY, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, check_installed, colour, dress, keyed
 from summula.plotting.style import axes as new_axes
 
 __all__ = ["draw_ellipses"]
@@ -16,6 +17,7 @@ __all__ = ["draw_ellipses"]
 _POINTS = 200
 
 
+@inherit_docs(AXES)
 def draw_ellipses(
     distribution: Any, probabilities: Sequence[float], *, axes: bool = True, ax: Any = None, label: bool = True
 ) -> Any:
@@ -27,14 +29,8 @@ def draw_ellipses(
     probabilities : sequence of float
     axes : bool, default=True
         Whether to draw the axes of the largest ellipse.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
     label : bool, default=True
         Whether to add a legend and names of the axes.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     check_installed()
     mean = np.asarray(distribution.mean)

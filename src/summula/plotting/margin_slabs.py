@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
-from summula.plotting.style import INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
 
 __all__ = ["margin_slab"]
 
@@ -18,6 +19,7 @@ _GRID = 160
 _BORDER = 0.1  # around the rows, relative to their range
 
 
+@inherit_docs(AXES)
 def margin_slab(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     """Plot the decision boundary f(x) = 0, the margin f(x) = -1 and 1, the rows, and the support vectors.
 
@@ -27,12 +29,6 @@ def margin_slab(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
         Support vectors are given by `support_` if the model has it, else they are the rows with y f(x) <= 1.
     X : array-like of shape (n_samples, 2)
     y : array-like of shape (n_samples,)
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

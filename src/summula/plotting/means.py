@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.plotting.slices import Slices, evaluated, target_values
-from summula.plotting.style import GREY, axes, check_installed, colour, dress, keyed
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed
 
 __all__ = ["fitted_mean"]
 
@@ -19,6 +20,7 @@ _POINTS = 256  # number of points of the curve
 _MANY = 5_000  # number of rows above which the points are rasterised in vector files
 
 
+@inherit_docs(AXES)
 def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) -> Any:
     """Plot the data and the mean fitted by a model against one column.
 
@@ -33,12 +35,6 @@ def fitted_mean(model: Any, X: Any, y: Any, *, column: Any = 0, ax: Any = None) 
     column : int or str, default=0
         Column on the axis. The others are fixed at their median (or most frequent value, if not numeric); an offset or
         exposure of the model is ignored, as in `predict`.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.plotting.style import GREY, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, GREY, axes, check_installed, colour, dress, keyed, marker
 
 __all__ = ["likelihood_trace", "mixture_ellipses"]
 
@@ -18,6 +19,7 @@ Array = NDArray[Any]
 _POINTS = 120
 
 
+@inherit_docs(AXES)
 def mixture_ellipses(*models: Any, X: Any = None, probability: float = 0.9, ax: Any = None) -> Any:
     """Plot the components of Gaussian mixtures of two columns as ellipses, later models darker.
 
@@ -29,12 +31,6 @@ def mixture_ellipses(*models: Any, X: Any = None, probability: float = 0.9, ax: 
         Rows to plot, coloured by their most probable component under the last model.
     probability : float, default=0.9
         Probability of the component contained in each ellipse.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -86,6 +82,7 @@ def _factors(model: Any) -> Array:
     return np.linalg.cholesky(whole)
 
 
+@inherit_docs(AXES)
 def likelihood_trace(*models: Any, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
     """Plot the log-likelihood per row before each EM step.
 
@@ -94,12 +91,6 @@ def likelihood_trace(*models: Any, labels: Sequence[str] | None = None, ax: Any 
     *models : fitted mixtures
     labels : sequence of str, optional
         Names for the legend; by default there is no legend.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     check_installed()
     if not models:

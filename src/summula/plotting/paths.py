@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import GREY, INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, GREY, INK, axes, check_installed, colour, dress, keyed, marker
 
 __all__ = ["descent_path"]
 
@@ -29,6 +30,7 @@ _MOST = 24
 _MANY = 60  # number of points above which no markers are drawn
 
 
+@inherit_docs(AXES)
 def descent_path(
     f: Callable[[Any], Any],
     *solutions: Any,
@@ -51,12 +53,6 @@ def descent_path(
         Margin around the points, relative to their range.
     resolution : int, default=160
         Number of grid points along each axis.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.plotting.slices import Slices, evaluated, target_values
-from summula.plotting.style import INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
 
 __all__ = ["decision_regions"]
 
@@ -45,6 +46,7 @@ class _Field(NamedTuple):
     border: float = 0.5  # the level between the classes
 
 
+@inherit_docs(AXES)
 def decision_regions(
     model: Any,
     X: Any,
@@ -73,12 +75,6 @@ def decision_regions(
         values of the score, by default -1, 0 and 1.
     resolution : int, default=200
         Number of grid points along each axis.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

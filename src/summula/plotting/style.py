@@ -18,6 +18,18 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # as many as share no divisor wi
 _TEXT = 9.0
 _SMALL = 8.0
 
+# Documentation shared by the functions that plot: see `summula.core.docstrings`.
+AXES = """
+Parameters
+----------
+ax : matplotlib Axes, optional
+    Axes to plot on; by default new ones.
+
+Returns
+-------
+matplotlib Axes
+"""
+
 
 def colour(k: int) -> str:
     """Return the colour of the k-th class or line."""

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, axes, check_installed, colour, dress, keyed, marker
 
 __all__ = ["convergence"]
 
@@ -37,6 +38,7 @@ class _Trace(NamedTuple):
         return bool(abs(self.values[-1] - self.end) <= _SAME * abs(self.end))
 
 
+@inherit_docs(AXES)
 def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
     """Plot the convergence criterion of solvers against the step, on a logarithmic scale.
 
@@ -47,12 +49,6 @@ def convergence(*solved: Any, labels: Sequence[str] | None = None, ax: Any = Non
         relative to the smallest one reached by any of them.
     labels : sequence of str, optional
         Names for the legend; by default the class names.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

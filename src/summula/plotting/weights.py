@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.plotting.style import INK, axes, check_installed, colour, dress, keyed, marker
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
 
 __all__ = ["weight_space"]
 
@@ -27,6 +28,7 @@ _MARGIN = 0.25  # around the weights, relative to their range
 _TURN = 2 * np.pi
 
 
+@inherit_docs(AXES)
 def weight_space(
     X: Any,
     y: Any,
@@ -48,12 +50,6 @@ def weight_space(
         Weights to mark, connected in order, such as the iterates of a perceptron.
     intercept : bool, default=False
         Whether X has one column, to which a constant 1 is added: weights are then slope and intercept.
-    ax : matplotlib Axes, optional
-        Axes to plot on; by default new ones.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, rel_entr
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.stats.binomial_limits import lower_limit, upper_limit
 
@@ -134,21 +135,9 @@ def hoeffding_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Boun
     return outward(p - width, p + width, p)
 
 
+@inherit_docs(hoeffding_bounds)
 def chernoff_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
     """Compute Chernoff's bounds (2), based on the relative entropy.
-
-    Parameters
-    ----------
-    mean : float or array-like
-        Means of losses in [0, 1].
-    n : int or array-like
-        Number of losses averaged.
-    delta : float
-        Error probability of each one-sided bound.
-
-    Returns
-    -------
-    Bounds
 
     Examples
     --------
@@ -160,23 +149,16 @@ def chernoff_bounds(mean: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bound
     return outward(1.0 - _largest(1.0 - p, most), _largest(p, most), p)
 
 
+@inherit_docs(hoeffding_bounds)
 def bernstein_bounds(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
     """Compute the empirical Bernstein bounds (3) from the mean and variance of a sample.
 
     Parameters
     ----------
-    mean : float or array-like
-        Means of losses in [0, 1].
     variance : float or array-like
         Sample variances, with denominator n - 1.
     n : int or array-like
         Number of losses, at least 2.
-    delta : float
-        Error probability of each one-sided bound.
-
-    Returns
-    -------
-    Bounds
 
     Examples
     --------
@@ -194,6 +176,7 @@ def bernstein_bounds(mean: ArrayLike, variance: ArrayLike, n: ArrayLike, delta: 
     return outward(p - width, p + width, p)
 
 
+@inherit_docs(hoeffding_bounds)
 def clopper_pearson_bounds(k: ArrayLike, n: ArrayLike, delta: float = 0.05) -> Bounds:
     """Compute the exact Clopper-Pearson bounds (4) on a probability.
 
@@ -203,12 +186,6 @@ def clopper_pearson_bounds(k: ArrayLike, n: ArrayLike, delta: float = 0.05) -> B
         Number of losses that are 1; the others are 0.
     n : int or array-like
         Number of losses.
-    delta : float
-        Error probability of each one-sided bound.
-
-    Returns
-    -------
-    Bounds
 
     Examples
     --------

@@ -54,6 +54,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.stats.bounds import Bounds, check_delta, chernoff_bounds, outward
 
@@ -146,22 +147,11 @@ def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
     return _test_each(x, m, check_delta(delta), _fixed)
 
 
+@inherit_docs(betting_rejects)
 def anytime_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
     """Test whether the bets on x reject a true mean of at least m after any number of rows.
 
     `anytime_bounds(x, delta).upper` is the smallest rejected m, or the sample mean if that is larger.
-
-    Parameters
-    ----------
-    x : array-like of shape (n,) or (n_samples, n)
-        Losses in [0, 1].
-    m : float
-        Mean to test, strictly between 0 and 1.
-    delta : float
-
-    Returns
-    -------
-    bool or ndarray of bool
     """
     return _test_each(x, m, check_delta(delta), _anytime)
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import entr, ndtri, rel_entr
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.stats.bounds import check_delta
 from summula.stats.multivariate_normal import MultivariateNormal
@@ -131,19 +132,9 @@ def conditional_entropy(joint: ArrayLike, *, base: float | None = None) -> float
     return float(_entropy(table) - _entropy(table.sum(axis=1))) / _log_base(base)
 
 
+@inherit_docs(conditional_entropy)
 def mutual_information(joint: ArrayLike, *, base: float | None = None) -> float:
     """Compute the mutual information I(X; Y) (2): the information gain of a split.
-
-    Parameters
-    ----------
-    joint : array-like of shape (n_x, n_y)
-        Joint probabilities, or counts, of X (rows) and Y (columns).
-    base : float, optional
-        Base of the logarithm. By default the natural logarithm.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

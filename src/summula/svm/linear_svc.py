@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.classifier import weights_of_labels
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
@@ -29,6 +30,7 @@ __all__ = ["LinearSVC"]
 Array = NDArray[Any]
 
 
+@inherit_docs()
 @schema.saved(n_iter_=schema.Integer(0), certificate_=schema.Object(LinearCertificate))
 class LinearSVC(SparseCoefficients, LinearMachine, LinearClassifier):
     """Linear support vector classification.
@@ -41,32 +43,20 @@ class LinearSVC(SparseCoefficients, LinearMachine, LinearClassifier):
     ----------
     penalty : {"l2", "l1"}, default="l2"
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-    dual : bool or "auto", default="auto"
-        For compatibility: the solver is chosen by the shape of the data.
-    tol : float, default=1e-4
-        Largest gap, as a share of the objective.
-    C : float, default=1.0
     multi_class : {"ovr"}, default="ovr"
-    fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
         The constant column that stands for the intercept; the larger, the less the intercept is penalised.
     class_weight : dict of label to weight, "balanced" or None, default=None
-    verbose : int, default=0
     random_state : int, Generator, RandomState or None, default=None
         Order of coordinate descent.
     max_iter : int, default=1000
         Most Newton steps or epochs.
-    penalize_intercept : bool, default=True
-        True penalises the intercept as scikit-learn does; False is the objective of the textbooks.
-    max_time : float, optional
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
-    n_iter_ : int
-    certificate_ : LinearCertificate
 
     Examples
     --------
@@ -123,14 +113,8 @@ class LinearSVC(SparseCoefficients, LinearMachine, LinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), or name of a column of X
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Weights, which multiply C.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             self._check_finite()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed, one_of, real
 from summula.core.estimator.regressor import check_one_target
 from summula.core.model_files import schema
@@ -21,6 +22,7 @@ __all__ = ["LinearSVR"]
 Array = NDArray[Any]
 
 
+@inherit_docs()
 @schema.saved(
     n_features_in_=schema.Integer(1, size="n_features"),
     coef_=schema.Array("float", "n_features"),
@@ -34,28 +36,16 @@ class LinearSVR(LinearMachine, LinearPredictor):
     Parameters
     ----------
     epsilon : float, default=0.0
-    tol : float, default=1e-4
-        Largest gap, as a share of the objective.
-    C : float, default=1.0
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         The squared loss streams, up to 2,048 columns.
-    fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
-    dual : bool or "auto", default="auto"
-        For compatibility: the solver is chosen by the shape of the data.
-    verbose : int, default=0
     random_state : int, Generator, RandomState or None, default=None
     max_iter : int, default=1000
-    penalize_intercept : bool, default=True
-        True penalises the intercept as scikit-learn does; False is the objective of the textbooks.
-    max_time : float, optional
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
     intercept_ : ndarray of shape (1,)
-    n_iter_ : int
-    certificate_ : LinearCertificate
 
     Examples
     --------
@@ -102,18 +92,7 @@ class LinearSVR(LinearMachine, LinearPredictor):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), or name of a column of X
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        self
-        """
+        """Fit the model."""
         with self._fitting(X, y, sample_weight) as run:
             self._check_finite()
             check_one_target(run, y)

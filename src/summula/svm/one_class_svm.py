@@ -16,6 +16,7 @@ from sklearn.base import OutlierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed, real
 from summula.core.estimator.rows import PredictionWriter
 from summula.core.model_files import schema
@@ -32,6 +33,7 @@ def _signs(values: Array) -> Array:
     return np.where(values[:, 0] > 0, 1, -1)
 
 
+@inherit_docs()
 @schema.saved(
     one_machine,
     n_support_=schema.Array("int32", 1, low=0),
@@ -111,11 +113,6 @@ class OneClassSVM(OutlierMixin, PredictionWriter, KernelMachine):
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
         y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._solve(run)
@@ -145,29 +142,13 @@ class OneClassSVM(OutlierMixin, PredictionWriter, KernelMachine):
         check_is_fitted(self)
         return self._by_row(X, self._value_function(), first_column)
 
+    @inherit_docs(decision_function)
     def score_samples(self, X: Any) -> Any:
-        """decision_function + offset_: w'phi(x).
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """decision_function + offset_: w'phi(x)."""
         return self.decision_function(X) + self.offset_
 
+    @inherit_docs(decision_function)
     def predict(self, X: Any) -> Any:
-        """1 for rows inside the region, -1 for outliers.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """1 for rows inside the region, -1 for outliers."""
         check_is_fitted(self)
         return self._by_row(X, self._value_function(), _signs)

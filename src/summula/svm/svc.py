@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import ScoreClassifier, weights_of_labels
 from summula.core.estimator.parameters import Allowed, boolean, mapping, none, one_of, random_state, real
@@ -68,6 +69,7 @@ def _counts(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(
     _counts,
     classes_=schema.Labels("n_classes", low=2),
@@ -220,10 +222,6 @@ class SVC(KernelMachine, ScoreClassifier):
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Weights, which multiply C.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             if self.probability is True:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, real
 from summula.core.estimator.regressor import Regressor, check_one_target
@@ -41,6 +42,7 @@ def one_machine(model: Any, sizes: schema.Sizes) -> str | None:
     )
 
 
+@inherit_docs()
 @schema.saved(one_machine, n_support_=schema.Array("int32", 1, low=0), n_iter_=schema.Integer(0))
 class SVR(KernelMachine, Regressor):
     """Support vector regression with any kernel.
@@ -123,13 +125,8 @@ class SVR(KernelMachine, Regressor):
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), or name of a column of X
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Weights, which multiply C.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, y, sample_weight) as run:
             if not np.isfinite(self.C):

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.errors import DataError, ParameterError
@@ -62,6 +64,7 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.state(
     _tree_fits_the_columns,
     n_features_in_=schema.Integer(1, size="n_features"),
@@ -74,7 +77,42 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _values=schema.Array("float64", "n_nodes", "n_values", row_major=True),
 )
 class DecisionTree(CategoricalColumns, RowwiseEstimator):
-    """A tree whose thresholds are found among all values."""
+    """A tree whose thresholds are found among all values.
+
+    Parameters
+    ----------
+    splitter : {"best", "random"}, default="best"
+        Whether each column has its best threshold, or one drawn between its smallest and largest value.
+    max_depth : int or None, default=None
+        Maximum number of splits on a path.
+    min_samples_split : int or float, default=2
+        Minimum number of rows of a node that is split, or their share.
+    min_samples_leaf : int or float, default=1
+        Minimum number of rows of a leaf, or their share.
+    min_weight_fraction_leaf : float, default=0
+        Minimum share of the total weight in a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Number of columns tried at each node, drawn anew, or their share; None tries all.
+    random_state : int, Generator, RandomState or None, default=None
+        For the columns and thresholds drawn.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves; the node of largest improvement is split first.
+    min_impurity_decrease : float, default=0
+        Minimum decrease of impurity, weighted by the share of rows, of a split.
+    ccp_alpha : float, default=0
+        Penalty per leaf; the tree is pruned to its best subtree.
+    max_time : float, optional
+        Seconds after which a fit is given up.
+
+    Attributes
+    ----------
+    tree_ : TreeArrays
+        The nodes, under the names of scikit-learn's `tree_`.
+    max_features_ : int
+        Number of columns tried at each node.
+    feature_importances_ : ndarray of shape (n_features,)
+        Decrease of impurity by the splits on each column, as shares of all.
+    """
 
     _allows_nan = True
     _streaming_alternative = "HistGradientBoostingClassifier or HistGradientBoostingRegressor"
@@ -101,7 +139,20 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         """Return the number of classes; 0 for regression."""
         return 0
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data, held as dense columns; NaN is a missing value, infinities are the outermost values of their
+            column.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind, or targets.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights of rows; rows of weight 0 are left out.
+        """
         with self._fitting(X, y, sample_weight) as run:
             check_one_target(run, y)
             tree = self._grow(run)

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.classifier import ShareClassifier, row_weights
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.model_files import schema
@@ -27,6 +27,7 @@ def _values_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(_values_are_shares, classes_=schema.Labels("n_classes"))
 class DecisionTreeClassifier(DecisionTree, ShareClassifier):
     """Classification tree: every value of a column is a possible threshold.
@@ -37,53 +38,16 @@ class DecisionTreeClassifier(DecisionTree, ShareClassifier):
     ----------
     criterion : {"gini", "entropy", "log_loss"}, default="gini"
         Impurity of a node; "log_loss" is the entropy.
-    splitter : {"best", "random"}, default="best"
-        Whether each column has its best threshold, or one drawn between its smallest and largest value.
-    max_depth : int or None, default=None
-        Maximum number of splits on a path.
-    min_samples_split : int or float, default=2
-        Minimum number of rows of a node that is split, or their share.
-    min_samples_leaf : int or float, default=1
-        Minimum number of rows of a leaf, or their share.
-    min_weight_fraction_leaf : float, default=0
-        Minimum share of the total weight in a leaf.
-    max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Number of columns tried at each node, drawn anew, or their share; None tries all.
-    random_state : int, Generator, RandomState or None, default=None
-        For the columns and thresholds drawn.
-    max_leaf_nodes : int or None, default=None
-        Maximum number of leaves; the node of largest improvement is split first.
-    min_impurity_decrease : float, default=0
-        Minimum decrease of impurity, weighted by the share of rows, of a split.
     class_weight : dict of label to weight, "balanced" or None, default=None
         Weights of rows are multiplied by the weight of their class.
-    ccp_alpha : float, default=0
-        Penalty per leaf; the tree is pruned to its best subtree.
     monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
         1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
         It is the probability of the second of two classes that rises or falls.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
-        names of columns. Beyond 255 levels the rarer ones are taken together.
-    max_time : float, optional
-        Seconds after which a fit is given up.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_classes_ : int
-    tree_ : TreeArrays
-        The nodes, under the names of scikit-learn's `tree_`.
-    max_features_ : int
-        Number of columns tried at each node.
-    feature_importances_ : ndarray of shape (n_features,)
-        Decrease of impurity by the splits on each column, as shares of all.
-    is_categorical_ : ndarray of shape (n_features,), bool, or None
-    category_levels_ : dict
-        The texts of each column of text.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when all columns have names.
 
     References
     ----------
@@ -142,26 +106,6 @@ class DecisionTreeClassifier(DecisionTree, ShareClassifier):
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.max_time = max_time
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data, held as dense columns; NaN is a missing value, infinities are the outermost values of their
-            column.
-        y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
-        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows; rows of weight 0 are left out.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
 
     @property
     def n_classes_(self) -> int:

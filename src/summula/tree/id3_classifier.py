@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import Source
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.classifier import ShareClassifier
 from summula.core.estimator.parameters import Allowed, integer, none, real
@@ -52,6 +53,7 @@ def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.saved(
     _children_come_later,
     n_features_in_=schema.Integer(1, size="n_features"),
@@ -80,11 +82,6 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    category_levels_ : dict
-        The texts of each column of text.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when all columns have names.
 
     References
     ----------

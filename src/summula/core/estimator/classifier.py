@@ -23,6 +23,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import unique_labels
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.rows import PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
@@ -128,17 +129,9 @@ class ComparedClassifier(Classifier):
         """The scores that are shown, shape (n, n_classes)."""
         return self._scores(chunk)
 
+    @inherit_docs(ScoreClassifier.decision_function)
     def decision_function(self, X: Any) -> Any:
-        """The scores of the classes; of two classes the second less the first.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes); batches for a scan
-        """
+        """The scores of the classes; of two classes the second less the first."""
         check_fitted(self)
         return self._by_row(X, self._decisions, _difference_of_two)
 
@@ -168,12 +161,9 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         check_fitted(self)
         return self._by_row(X, self._probability_function(), self._probabilities)
 
+    @inherit_docs(predict_proba)
     def predict_log_proba(self, X: Any) -> Any:
         """Predict the logarithm of the probability of each class, accurate even for probabilities near 0.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -236,20 +226,18 @@ class GenerativeClassifier(ProbabilisticClassifier):
     def _log_probabilities(scores: Array) -> Array:
         return np.asarray(special.log_softmax(scores, axis=1))
 
+    @inherit_docs(ProbabilisticClassifier.predict_log_proba)
     def predict_joint_log_proba(self, X: Any) -> Any:
         """Compute the joint log-probability (or log-density) of each row and class.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes); batches for a scan
         """
         check_fitted(self)
         return self._by_row(X, self._score_function())
 
+    @inherit_docs(ProbabilisticClassifier.predict_log_proba)
     def score_samples(self, X: Any) -> Any:
         """Compute the log-probability (or log-density) of each row, marginalised over the classes.
 

@@ -41,7 +41,14 @@ Array = NDArray[Any]
 
 @schema.state(_not_features=schema.Maybe(schema.Items(schema.Text())))
 class Estimator(CallbackSupportMixin, BaseEstimator):
-    """Base class of all estimators: validation, fit lifecycle and feature names, but no mathematics."""
+    """Base class of all estimators: validation, fit lifecycle and feature names, but no mathematics.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when all columns have names.
+    """
 
     # Allowed values of each parameter.
     _parameters: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.sources import Source
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.classifier import check_same_classes
@@ -72,6 +74,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
+@inherit_docs()
 @schema.state(
     _trees_fit_the_columns,
     n_features_in_=schema.Integer(1, size="n_features"),
@@ -87,7 +90,40 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _draws_by_weight=schema.Flag(),
 )
 class Forest(CategoricalColumns, RowwiseEstimator):
-    """Trees of resampled rows."""
+    """Trees of resampled rows.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves per tree; the node of largest improvement is split first.
+    bootstrap : bool, default=True
+        Whether each tree has rows drawn with replacement, in proportion to their weights, or all rows.
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+    random_state : int, Generator, RandomState or None, default=None
+        For rows, columns and thresholds drawn; the forest does not depend on the number of threads.
+    verbose : int, default=0
+        Ignored.
+    warm_start : bool, default=False
+        Whether a further fit adds trees to those there are.
+    ccp_alpha : float, default=0
+        Penalty per leaf; each tree is pruned to its best subtree.
+    max_samples : int, float or None, default=None
+        Number of draws per tree, or their share of the number (or weight) of rows; None draws as many as rows.
+    max_bins : int, default=255
+        Maximum number of bins per column.
+    max_time : float, optional
+        Seconds after which a fit stops with the trees it has.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        Decrease of impurity by the splits on each column, as shares of all; `oob_importances` is unbiased.
+    oob_score_ : float
+        Only with `oob_score`.
+    """
 
     _allows_nan = True
     _random_threshold: ClassVar[bool] = False
@@ -130,7 +166,19 @@ class Forest(CategoricalColumns, RowwiseEstimator):
     def _is_exact(self) -> bool:
         return bool(self.splits == "exact" or self.criterion == "absolute_error")
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+            Training data; NaN is a missing value, infinities are the outermost values of their column.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Class labels of any kind, or targets.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+            Weights of rows: with `bootstrap`, rows are drawn in proportion to them; otherwise trees count them.
+        """
         warm, before = self._goes_on, getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
             if warm and before is not None:

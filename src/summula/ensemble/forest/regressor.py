@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.metrics import r2_score
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import Regressor
@@ -21,6 +22,7 @@ from summula.ensemble.forest.walking import mean_values
 from summula.stats.bounds import Bounds
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.columns.binning import BinMap
+from summula.tree.decision_tree import DecisionTree
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
 from summula.tree.growing.limits import check_regression_targets
 
@@ -40,9 +42,33 @@ def means(trees: PackedTrees, bins: BinMap, chunk: Chunk) -> Array:
     return mean_values(trees, bins, chunk)[:, 0]
 
 
+@inherit_docs(DecisionTree)
 @schema.state(_leaves_have_a_number, oob_prediction_=schema.Maybe(schema.Array("float64", "n_samples")))
 class ForestRegressor(Forest, Regressor):
-    """The mean of the values of trees."""
+    """The mean of the values of trees.
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
+        Impurity of a node.
+    max_features : int, float, {"sqrt", "log2"} or None, default=1.0
+        Number of columns tried at each node, drawn anew, or their share; None tries all.
+    oob_score : bool or callable, default=False
+        Whether to predict each row by the trees that do not have it, and to score these predictions: by
+        R2, or by a function of targets and predictions.
+    monotonic_cst : array-like of int, dict or None, default=None
+        1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
+    splits : {"bins", "exact"}, default="bins"
+        Whether thresholds are those of `max_bins` bins shared by all trees, or any values; the latter needs more time
+        and its rows in memory. `criterion="absolute_error"` always takes them.
+
+    Attributes
+    ----------
+    estimators_ : list of DecisionTreeRegressor
+        The trees, made when asked for.
+    oob_prediction_ : ndarray of shape (n_samples,)
+        Prediction of each row by the trees that do not have it. Only with `oob_score`.
+    """
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "criterion": (one_of("squared_error", "absolute_error", "poisson"),),
@@ -50,6 +76,55 @@ class ForestRegressor(Forest, Regressor):
     }
 
     oob_prediction_: Array
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: Any = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        oob_score: Any = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        ccp_alpha: float = 0.0,
+        max_samples: float | None = None,
+        monotonic_cst: Any = None,
+        splits: str = "bins",
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        max_time: float | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.oob_score = oob_score
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.ccp_alpha = ccp_alpha
+        self.max_samples = max_samples
+        self.monotonic_cst = monotonic_cst
+        self.splits = splits
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.max_time = max_time
 
     def _check_targets(self, y: Array) -> None:
         check_regression_targets(y, self.criterion)

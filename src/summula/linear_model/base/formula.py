@@ -275,6 +275,12 @@ class FormulaModel:
     """Mixin of models with a parameter `formula`: what users give is turned into the columns of the formula.
 
     `formula_` is the fitted design; `formula_.table(frame)` gives its columns, which `certificate_.verify` takes.
+
+    Parameters
+    ----------
+    formula : str, optional
+        Formula of the columns and the target, such as "y ~ age + C(region) * income"; `fit` and `predict` then take a
+        frame.
     """
 
     formula: str | None = None

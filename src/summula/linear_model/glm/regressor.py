@@ -50,7 +50,43 @@ def _one_score(model: Any, sizes: schema.Sizes) -> str | None:
     _shifted=schema.Maybe(schema.Flag()),
 )
 class GlmRegressor(FormulaModel, FactorTerms, DiagnosedGlm, Regressor):
-    """Base class of generalised linear regressors with a family and a link."""
+    """Base class of generalised linear regressors with a family and a link.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty alpha ||v||^2 / 2, relative to the mean of half the deviance; the intercept is not
+        penalised.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
+        For compatibility with scikit-learn; it does not affect the result.
+    max_iter : int, default=100
+        Maximum number of steps of the solver.
+    tol : float, default=1e-4
+        Tolerance: the relative suboptimality of the objective is at most about tol^2 / 100.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
+    verbose : int, default=0
+        Ignored; use scikit-learn's callbacks for progress reports.
+    max_time : float, optional
+        Time limit in seconds, after which the best model so far is kept.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_iter_ : int
+        Number of steps over all rows.
+    deviance_, null_deviance_, pearson_chi2_, dispersion_, log_likelihood_ : float
+        Statistics of the fit.
+    certificate_ : GlmCertificate
+        Half the deviance plus the penalty, summed over rows, and a bound on its suboptimality.
+    factor_levels_ : dict of str to tuple
+        Levels of each categorical column; the first is the reference.
+    coef_names_ : tuple of str
+        Names of the coefficients: numeric columns, then "column[level]" for the levels of factors.
+    """
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "alpha": (real(0.0),),

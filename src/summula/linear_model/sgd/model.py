@@ -84,7 +84,51 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     _average_intercept=schema.Maybe(schema.Array("float64", "n_scores")),
 )
 class StochasticModel(SparseCoefficients, Estimator):
-    """Base class of linear models fitted by stochastic gradient descent, with one score or one per class."""
+    """Base class of linear models fitted by stochastic gradient descent, with one score or one per class.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+        Penalty on the weights.
+    alpha : float, default=0.0001
+        Strength of the penalty; also used by learning_rate="optimal".
+    l1_ratio : float, default=0.15
+        Weight of |w|_1 in "elasticnet"; the rest is that of |w|^2 / 2.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
+    max_iter : int, default=1000
+        Maximum number of epochs (passes over the rows).
+    tol : float or None, default=1e-3
+        Stop when the mean objective of an epoch has not improved on the best by this much for `n_iter_no_change`
+        epochs; None performs `max_iter` epochs.
+    shuffle : bool, default=True
+        Whether to shuffle the rows before each epoch.
+    verbose : int, default=0
+        Ignored; use scikit-learn's callbacks for progress reports.
+    epsilon : float, default=0.1
+        Threshold of "huber", and width of the epsilon-insensitive losses.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed for shuffling rows and for choosing held-out rows.
+    eta0 : float, default=0.01
+        Initial step size.
+    validation_fraction : float, default=0.1
+        Fraction of rows held out.
+    n_iter_no_change : int, default=5
+        Number of epochs without improvement after which to stop.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
+    average : bool or int, default=False
+        Whether `coef_` is the average of the weights over all steps; an int averages from this step on.
+    batch_size : int, optional
+        Number of rows per step, whose gradients are averaged; by default one.
+    max_time : float, optional
+        Time limit in seconds, after which the current weights are kept.
+
+    Attributes
+    ----------
+    t_ : float
+        Number of the next step.
+    """
 
     coef_: Any
     intercept_: Any

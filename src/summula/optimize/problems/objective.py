@@ -27,6 +27,27 @@ _DEPTH = 1e30  # times the first value: a decrease by more means that f is unbou
 _IDLE = 20  # steps without progress before a solver stops
 _FEW = 10  # dimensions up to which the iterates are stored
 
+# Documentation shared by the minimisers: see `summula.core.docstrings`.
+MINIMISER = """
+Parameters
+----------
+f : callable
+    Function to minimise, x -> number.
+x0 : number or array of shape (d,)
+    Starting point.
+gradient : callable, optional
+    Gradient of f, x -> array of shape (d,). By default central differences.
+tolerance : float, default=1e-6
+    Stop when the norm of the gradient is at most this value.
+max_steps : int, default=10_000
+    Maximum number of steps.
+
+Returns
+-------
+Solution
+    `trace` contains the objective values, `path` the iterates.
+"""
+
 
 def differences(f: Callable[[Array], Any], x: Array, relative_step: float = _EPS ** (1 / 3)) -> Array:
     """Return the derivatives (1): one column per variable, and one row per value of f if f is an array."""

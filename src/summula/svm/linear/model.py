@@ -53,7 +53,26 @@ class _Fitted(NamedTuple):
 
 
 class LinearMachine(Estimator):
-    """Scores w'x + b by minimising the problem of `problem.py`."""
+    """Scores w'x + b by minimising the problem of `problem.py`.
+
+    Parameters
+    ----------
+    dual : bool or "auto", default="auto"
+        For compatibility: the solver is chosen by the shape of the data.
+    tol : float, default=1e-4
+        Largest gap, as a share of the objective.
+    C : float, default=1.0
+    fit_intercept : bool, default=True
+    verbose : int, default=0
+    penalize_intercept : bool, default=True
+        True penalises the intercept as scikit-learn does; False is the objective of the textbooks.
+    max_time : float, optional
+
+    Attributes
+    ----------
+    n_iter_ : int
+    certificate_ : LinearCertificate
+    """
 
     loss: str
     tol: float

@@ -17,7 +17,20 @@ Array = NDArray[Any]
 
 
 class CategoricalColumns(Estimator):
-    """Columns of categories, by the parameter `categorical_features`."""
+    """Columns of categories, by the parameter `categorical_features`.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Columns whose values have no order: those a frame calls categorical and those of text, or a mask, or numbers or
+        names of columns. Beyond 255 levels the rarer ones are taken together.
+
+    Attributes
+    ----------
+    is_categorical_ : ndarray of shape (n_features,), bool, or None
+    category_levels_ : dict
+        The texts of each column of text.
+    """
 
     _factored = True  # text is categories
 
