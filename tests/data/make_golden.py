@@ -245,7 +245,7 @@ def _more_models(
     yield Golden("SGDRegressor", SGDRegressor(average=True, random_state=0).fit(scaled, y), "predict", scaled[:5])
     yield Golden("Perceptron", Perceptron().fit(scaled, words), "decision_function", scaled[:5])
     yield Golden("TableEncoder", TableEncoder(standardize=True).fit(levels), "transform", levels[:5])
-    table = TableModel(TableEncoder(), LogisticRegression(), "kind", costs=[[0.0, 1.0], [5.0, 0.0]])
+    table = TableModel(TableEncoder(), LogisticRegression(), "kind", costs=[[0.0, 5.0], [1.0, 0.0]])
     yield Golden("TableModel", table.fit(scaled, low), "predict", scaled[:5])
     yield Golden("PCA", PCA(n_components=2, scale=True).fit(X), "transform", new)
     yield Golden("FactorAnalysis", FactorAnalysis(n_components=1).fit(common), "transform", common[:5])

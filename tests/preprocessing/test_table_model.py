@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -61,8 +62,22 @@ def test_costs_choose_the_class_of_the_smallest_expected_cost() -> None:
     costs = [[0.0, 50.0, 1.0], [1.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
     p = model.predict_proba(penguins)
     model.set_params(costs=costs)
-    by_hand = [min(range(3), key=lambda k: sum(row[j] * costs[j][k] for j in range(3))) for row in p]
+    by_hand = [min(range(3), key=lambda k: sum(row[j] * costs[k][j] for j in range(3))) for row in p]
     assert model.predict(penguins).tolist() == model.classes_[by_hand].tolist()
+
+
+@pytest.mark.parametrize("as_stored", [lambda costs: costs, np.array])
+def test_costs_are_saved_in_the_order_of_the_first_files(as_stored: Any, tmp_path: Path) -> None:
+    penguins = summula.datasets.load("penguins")
+    costs = [[0.0, 50.0, 1.0], [1.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
+    model = species().fit(penguins).set_params(costs=as_stored(costs))
+    summula.save(model, tmp_path / "model.summula")
+    again = summula.load(tmp_path / "model.summula")
+    assert np.array_equal(again.costs, costs)
+    assert again.predict(penguins).tolist() == model.predict(penguins).tolist()
+    # Files of the first version hold costs[true class, predicted class]: this one was written with [[0, 1], [5, 0]].
+    old = summula.load(Path(__file__).parents[1] / "data" / "golden" / "format1-TableModel.safetensors")
+    assert old.costs == [[0.0, 5.0], [1.0, 0.0]]
 
 
 def test_numbers_are_held_within_a_range() -> None:

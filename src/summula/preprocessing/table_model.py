@@ -4,7 +4,7 @@
 
 With costs, the predicted class minimises the expected cost under the model's probabilities p:
 
-    argmin over k of sum over j of p_j C[j, k]                                                                   (2)
+    argmin over k of sum over j of C[k, j] p_j                                                                   (2)
 
 With a threshold t, for two classes, the second class is predicted if p_2 >= t.
 """
@@ -78,7 +78,7 @@ def _parts_agree(table: Any, sizes: schema.Sizes) -> str | None:
     return None
 
 
-_COSTS = schema.Items(schema.Items(schema.Real())) | schema.Array("float64", "n_true", "n_taken")
+_COSTS = schema.Items(schema.Items(schema.Real())) | schema.Array("float64", "n_taken", "n_true")
 
 
 @schema.saved(
@@ -107,8 +107,8 @@ class TableModel(ProbabilityWriter, BaseEstimator):
     low, high : float, optional
         Range to which predicted numbers are clipped.
     costs : list of list of float, optional
-        C[j][k] of (2): the cost if class j is true (row) and class k is predicted (column), in the order of `classes_`.
-        This is the transpose of the costs[prediction, true class] that `summula.train` and `summula.certify` take.
+        C[k][j] of (2), costs[predicted class, true class] in the order of `classes_`, as in `summula.train` and
+        `summula.certify`. (Files hold the transpose, as they did in the first version of the format.)
     metric : str, default=""
         Metric by which the model was selected.
     threshold : float, optional
@@ -173,6 +173,15 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         self.model = clone(self.model).fit(encoder.transform(X), y)
         self.encoder = encoder
         return self
+
+    @staticmethod
+    def _file_params(params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters as they are in files, or those of a file as they are here: costs are transposed."""
+        costs = params.get("costs")
+        if not isinstance(costs, np.ndarray | list | tuple):
+            return params
+        turned = costs.T if isinstance(costs, np.ndarray) else [list(row) for row in zip(*costs, strict=True)]
+        return {**params, "costs": turned}
 
     @property
     def classes_(self) -> Any:
@@ -309,7 +318,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         """Predictions for encoded rows; `chances` are their probabilities, if they are known."""
         if self.costs is not None:
             chances = self.model.predict_proba(rows) if chances is None else chances
-            expected = chances @ np.asarray(self.costs, np.float64)
+            expected = chances @ np.ascontiguousarray(np.transpose(np.asarray(self.costs, np.float64)))
             return np.asarray(np.asarray(self.classes_)[expected.argmin(axis=1)])
         if self.threshold is not None:
             chances = self.model.predict_proba(rows) if chances is None else chances

@@ -51,7 +51,7 @@ def table_model(encoder: Any, fitted: Any, target: str, judge: Judge, y: Array) 
         target,
         low=float(y.min()) if numbers else None,
         high=float(y.max()) if numbers else None,
-        costs=None if judge.costs is None else judge.costs.T.tolist(),
+        costs=None if judge.costs is None else judge.costs.tolist(),
         metric=judge.metric.name,
     )
 

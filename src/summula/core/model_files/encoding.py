@@ -70,6 +70,12 @@ def _check_attribute(cls: type[Any], name: Any) -> None:
         raise ValueError(f"the attribute {name!r} would hide a method of {cls.__name__}")
 
 
+def _as_in_files(cls: type[Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters as files have them, or as the class has them: `_file_params`, its own inverse, translates."""
+    translate = getattr(cls, "_file_params", None)
+    return params if translate is None else dict(translate(params))
+
+
 def _is_plain(item: Any) -> bool:
     """Whether an object array may hold it."""
     return item is None or type(item) in (str, bool, int, float)
@@ -109,7 +115,7 @@ class Writer:
     def estimator(self, model: Any, path: str, depth: int) -> dict[str, Any]:
         """Encode class, parameters, fitted attributes and metadata requests of an estimator."""
         cls = type(model)
-        params, state = model.get_params(deep=False), saved_attributes(model)
+        params, state = _as_in_files(cls, model.get_params(deep=False)), saved_attributes(model)
         node: dict[str, Any] = {"class": name_of(cls)}
         if vars(model).get("_metadata_request") is not None:
             routing = model.get_metadata_routing()
@@ -268,7 +274,7 @@ class Reader:
             raise ValueError(f"{min(unknown)!r} is not a parameter of {cls.__name__}")
         for name in state:
             _check_attribute(cls, name)
-        model = cls(**{name: self.tree(value, depth + 1) for name, value in params.items()})
+        model = cls(**_as_in_files(cls, {name: self.tree(value, depth + 1) for name, value in params.items()}))
         vars(model).update({name: self.tree(value, depth + 1) for name, value in state.items()})
         if unknown := state.keys() - saved_attributes(model).keys():
             raise ValueError(f"{min(unknown)!r} is not a saved attribute")

@@ -361,7 +361,7 @@ class CappedLoss:
 def certified_loss(model: Any) -> dict[str, Any]:
     """The loss that is certified of a table model, as arguments of `certify`."""
     if model.low is None:
-        return {"loss": "zero_one", "range": None, "costs": None if model.costs is None else np.transpose(model.costs)}
+        return {"loss": "zero_one", "range": None, "costs": model.costs}
     width = model.high - model.low
     squared = model.metric == "squared"
     cap = width**2 if squared else width

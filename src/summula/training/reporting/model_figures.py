@@ -67,7 +67,7 @@ class Explanation:
             costs = np.asarray(result.model.costs, np.float64)
 
             def cost(rows: Array) -> Array:
-                return np.asarray(costs[codes, (model.output(rows) @ costs).argmin(axis=1)])
+                return np.asarray(costs[(model.output(rows) @ costs.T).argmin(axis=1), codes])
 
             return cost, "cost"
         log_loss = METRICS["log_loss"].loss
