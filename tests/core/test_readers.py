@@ -313,7 +313,10 @@ def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def postgresql() -> Any:
     """A server of this test alone, on a socket in a folder of its own."""
     pytest.importorskip("adbc_driver_postgresql")
-    if os.name != "posix" or shutil.which("initdb") is None or shutil.which("pg_ctl") is None:
+    # (Debian keeps these programs in a folder per version that is not in PATH.)
+    path = os.pathsep.join([os.environ.get("PATH", ""), *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")))])
+    initdb, pg_ctl = shutil.which("initdb", path=path), shutil.which("pg_ctl", path=path)
+    if os.name != "posix" or initdb is None or pg_ctl is None:
         pytest.skip("needs the programs of PostgreSQL")
     folder = tempfile.mkdtemp()
     user: dict[str, Any] = {}
@@ -322,9 +325,9 @@ def postgresql() -> Any:
         user = {"user": "nobody"}
     quiet = {"check": True, "cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **user}
     data = f"{folder}/data"
-    control = ["pg_ctl", "-D", data, "-w", "-o", f"-k {folder} -h '' -c fsync=off", "-l", f"{folder}/log"]
+    control = [pg_ctl, "-D", data, "-w", "-o", f"-k {folder} -h '' -c fsync=off", "-l", f"{folder}/log"]
     try:
-        subprocess.run(["initdb", "-D", data, "-U", "me", "-A", "trust", "--no-sync"], **quiet)
+        subprocess.run([initdb, "-D", data, "-U", "me", "-A", "trust", "--no-sync"], **quiet)
         subprocess.run([*control, "start"], **quiet)
         try:
             yield f"postgresql://me:secret@/postgres?host={folder}"
