@@ -141,6 +141,16 @@ def test_places_that_cannot_be_written_to(species: Trained, tmp_path: Path) -> N
     assert "neither .parquet nor .csv" in failure(3, "predict", species.folder, species.fresh, "-o", tmp_path / "p.xls")
 
 
+def test_folders_made_for_a_run_that_fails_are_removed(tmp_path: Path) -> None:
+    rows = "".join(f"{k},{'inf' if k == 30 else k % 7}.5\n" for k in range(60)).replace("inf.5", "inf")
+    (tmp_path / "t.csv").write_text(f"x,y\n{rows}")
+    (tmp_path / "kept").mkdir()
+    said = failure(3, "train", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "kept" / "new" / "out")
+    assert "'y' is infinite at line 32" in said
+    assert (tmp_path / "kept").is_dir()
+    assert not list((tmp_path / "kept").iterdir())
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a folder nobody can write to")
 def test_a_folder_nobody_can_write_to(species: Trained) -> None:
     said = failure(5, "train", species.table, "-t", "species", "-o", "/proc/summula")

@@ -28,6 +28,30 @@ def losses(rows: np.ndarray) -> np.ndarray:
     return (FRAME.y.to_numpy() - MODEL.model.predict(rows)) ** 2
 
 
+@pytest.mark.parametrize("models", [["linear"], ["boosting"]])
+def test_a_report_of_columns_of_text_that_are_numbers_or_dates(models: list[str], tmp_path: Path) -> None:
+    days = pd.date_range("2024-01-01", periods=N)
+    frame = pd.DataFrame(
+        {
+            "price": [f"${4_000 + 1_000 * a:,.2f}" for a in FRAME.a],
+            "share": [f"{50 + 10 * b:.1f}%" for b in FRAME.b],
+            "mixed": ["unknown", *(f"{b:.2f}" for b in FRAME.b[1:])],
+            "day": days.strftime("%Y-%m-%d"),
+            "moment": days.strftime("%Y-%m-%d 10:30"),
+            "y": FRAME.y,
+        }
+    )
+    result = summula.train(frame, "y", models=models, time=600, progress=False)
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    dependence = page[page.index("Partial dependence") : page.index("Contributions")]
+    assert "price" in dependence
+    # Leakage is looked for among the numbers.
+    copied = frame.assign(copy=[f"${one:,.3f}" for one in FRAME.y])
+    result = summula.train(copied, "y", models=["linear"], time=600, progress=False)
+    assert list(result.leaks) == ["copy"]
+
+
 def test_importance_of_a_linear_model_is_twice_the_variance_it_explains() -> None:
     found = {one.name: one for one in importances(ENCODED, ROWS, losses, seconds=3_600)}
     assert list(found) == ["a", "kind", "b"]

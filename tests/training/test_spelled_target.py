@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import summula
-from tests.cli.commands import document
+from tests.cli.commands import document, run
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -61,3 +61,19 @@ def test_certify_reads_them_too(stream: bool, tmp_path: Path) -> None:
     said = document("certify", tmp_path / "out", fresh)
     assert said["rows"] == 40
     assert said["estimate"] < 60
+
+
+def test_inspect_reads_them_too_and_finds_leakage_among_numbers(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [
+        f'{x!r},"{price}","{2 * float(price[1:].replace(",", "")):,.1f}"'
+        for x, price in zip(X.tolist(), WRITTEN, strict=True)
+    ]
+    rows[3] = rows[3].replace("$", "about ")
+    table.write_text("\n".join(["x,price,twice", *rows]) + "\n")
+    said = document("inspect", table, "-t", "price")
+    assert list(said["leaks"]) == ["twice"]
+    remark = next(row["remark"] for row in said["columns"] if row["column"] == "price")
+    assert remark == f"the target, numbers: {N - 1} different values"
+    result = run("train", table, "-t", "price", "-o", tmp_path / "out", "--models", "linear")
+    assert "1 row without a value of 'price' is left out." in result.stderr

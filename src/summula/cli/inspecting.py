@@ -14,10 +14,10 @@ from summula.core.errors import DataError
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.training.data.leaks import leak_sentence, leaks
-from summula.training.data.profile import profile
+from summula.training.data.profile import as_read, profile
 from summula.training.data.row_numbers import located_in, numbered
 from summula.training.data.tables import open_table, read_table
-from summula.training.data.target import check_target, inferred_task, target_values
+from summula.training.data.target import check_target, inferred_task, read_target
 
 __all__ = ["inspect_file"]
 
@@ -40,7 +40,7 @@ def inspect_file(paths: list[str], reading: Reading, target: str | None, console
     found: dict[str, str] = {}
     said = ""
     if target is not None:
-        found, said = _leaks_of(table, target)
+        found, said = _leaks_of(table, target, sums)
         for row in rows:
             if row["column"] in found:
                 row["remark"] = f"looks like target leakage: {found[row['column']]}"
@@ -53,12 +53,12 @@ def inspect_file(paths: list[str], reading: Reading, target: str | None, console
     console.document({"rows": table.n_rows, "columns": rows, "leaks": found, "target": target})
 
 
-def _leaks_of(table: Scan, target: str) -> tuple[dict[str, str], str]:
+def _leaks_of(table: Scan, target: str, sums: dict[str, Any]) -> tuple[dict[str, str], str]:
     import pyarrow as pa
 
     few = read_table(table, last=_LEAK_ROWS)
-    values, there = target_values(few[target])
+    values, there, _ = read_target(few[target], None, target)
     with located_in(table), numbered(np.flatnonzero(there).__getitem__):
         task = inferred_task(values[there], None, target)
-    features = few.drop_columns([target]).filter(pa.array(there))
+    features = as_read(few.drop_columns([target]).filter(pa.array(there)), sums)
     return leaks(features, values[there], task.kind == "classes"), f"{task.kind}: {task.said}"

@@ -33,15 +33,18 @@ def train_table(paths: list[str], reading: Reading, request: Request, out: str, 
 
 @contextmanager
 def _folder(path: str) -> Iterator[str]:
-    """A folder to write to; one that was made for it and is still empty after an error is removed."""
-    existed = os.path.isdir(path)
+    """A folder to write to; folders that were made for it and are still empty after an error are removed."""
+    made, above = [], os.path.abspath(path)
+    while not os.path.lexists(above):
+        made.append(above)
+        above = os.path.dirname(above)
     folder = output_folder(path)
     try:
         yield folder
     except BaseException:
-        if not existed:
-            with suppress(OSError):
-                os.rmdir(folder)
+        with suppress(OSError):
+            for one in made:
+                os.rmdir(one)
         raise
 
 

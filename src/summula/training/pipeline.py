@@ -45,7 +45,7 @@ from summula.training.data.costs import costs_of
 from summula.training.data.file_rows import FileRows
 from summula.training.data.leaks import leak_sentence, leaks_of_training
 from summula.training.data.memory_rows import MemoryRows
-from summula.training.data.profile import spelled_remark
+from summula.training.data.profile import as_read, spelled_remark
 from summula.training.data.row_numbers import located_in, number_in_blocks, numbered
 from summula.training.data.split import MIN_ROWS, Split, key_values, split_rows
 from summula.training.data.tables import TableSource, free_memory, read_table, rows_of
@@ -55,8 +55,7 @@ from summula.training.data.target import (
     check_target,
     constant_prediction,
     inferred_task,
-    spelled_target,
-    target_values,
+    read_target,
 )
 from summula.training.request import Request
 from summula.training.result import Labelled, TrainingResult
@@ -148,7 +147,7 @@ class _Training:
         sums = self._sums(split)
         encoders = encoders_of(sums, self.features)
         self._announce(target, sums)
-        sample = self._training_sample(split, y)
+        sample = self._training_sample(split, y, sums)
         leaks = self._leaks(sample, target.task, encoders[False].dropped_)
         classes = np.unique(y[split.training]) if target.task.kind == "classes" else None
         costs = None if request.costs is None else costs_of(request.costs, classes)
@@ -193,11 +192,9 @@ class _Training:
 
     def _target(self) -> Target:
         request = self.request
-        values, known = target_values(self.table.column(request.target))
-        spelled = spelled_target(values, known, request.task)
-        if spelled is not None:
-            values, known = spelled.values, spelled.known
-            self.remark(spelled.remark(request.target))
+        values, known, remark = read_target(self.table.column(request.target), request.task, request.target)
+        if remark:
+            self.remark(remark)
         with numbered(np.flatnonzero(known).__getitem__):
             task = inferred_task(values[known], request.task, request.target)
         if task.kind == "numbers":
@@ -249,8 +246,8 @@ class _Training:
         with numbered(partial(number_in_blocks, split.training)):
             return dict(column_sums(rows_of(blocks, split.training)))
 
-    def _training_sample(self, split: Split, y: Array) -> Labelled:
-        """The first training rows in memory, as they are in the table."""
+    def _training_sample(self, split: Split, y: Array, sums: dict[str, Any]) -> Labelled:
+        """The first training rows in memory, as they are in the table, but for text that is read as numbers."""
         import pyarrow as pa
 
         if self.table.is_scan:
@@ -258,7 +255,7 @@ class _Training:
         else:
             few = self.table.table.select(self.features).slice(0, 2 * _LOOKED_AT)
         chosen = split.training[: few.num_rows]
-        return Labelled(few.filter(pa.array(chosen)), y[: few.num_rows][chosen])
+        return Labelled(as_read(few.filter(pa.array(chosen)), sums), y[: few.num_rows][chosen])
 
     def _leaks(self, sample: Labelled, task: Task, dropped: dict[str, str]) -> dict[str, str]:
         found = leaks_of_training(sample.X, sample.y, task.kind == "classes", dropped)
@@ -373,7 +370,8 @@ class _Training:
             f"{self.table.name}: {self.table.n_rows:,} rows; {request.target!r} is taken as {task.kind} ({task.said})."
         )
         if missing:
-            self.remark(f"{missing:,} rows without a value of {request.target!r} are left out.")
+            rows = "1 row" if missing == 1 else f"{missing:,} rows"
+            self.remark(f"{rows} without a value of {request.target!r} {'is' if missing == 1 else 'are'} left out.")
         for name, one in sums.items():
             if text := spelled_remark(name, one):
                 self.remark(text)

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.preprocessing.table_encoder_plans import plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
-__all__ = ["profile", "spelled_remark"]
+__all__ = ["as_read", "profile", "spelled_remark"]
 
 
 def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str, Any]]:
@@ -37,10 +38,27 @@ def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str
     return rows
 
 
+def as_read(table: Any, sums: dict[str, ColumnSums]) -> Any:
+    """A pyarrow Table whose columns of text that spell numbers are these numbers, as they are for models."""
+    import pyarrow as pa
+
+    for place, name in enumerate(table.column_names):
+        if name not in sums or not _spells_numbers(sums[name]):
+            continue
+        read = plan_column(name, sums[name], 0, False).numbers_in(
+            table_blocks(table.select([name])).read(0, table.num_rows)[name]
+        )
+        table = table.set_column(place, name, pa.array(read, from_pandas=True))
+    return table
+
+
+def _spells_numbers(sums: ColumnSums) -> bool:
+    return sums.kind == "text" and not sums.dates and sums.spelled.chosen() is not None
+
+
 def spelled_remark(name: str, sums: ColumnSums) -> str:
     """A remark on a column of text that is read as numbers; empty for other columns."""
-    read = sums.kind == "text" and not sums.dates and sums.spelled.chosen() is not None
-    return f"{name!r} is {_spelled_words(sums)}." if read else ""
+    return f"{name!r} is {_spelled_words(sums)}." if _spells_numbers(sums) else ""
 
 
 def _spelled(sums: ColumnSums) -> Any:

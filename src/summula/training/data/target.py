@@ -21,6 +21,7 @@ __all__ = [
     "check_target",
     "constant_prediction",
     "inferred_task",
+    "read_target",
     "spelled_target",
     "target_values",
 ]
@@ -103,6 +104,13 @@ def spelled_target(values: Array, known: Array, wanted: str | None) -> SpelledTa
     return SpelledTarget(numbers, there, str(values[int(np.flatnonzero(there)[0])]), n_odd, odd)
 
 
+def read_target(column: Any, wanted: str | None, target: str) -> tuple[Array, Array, str]:
+    """The target as an array of numbers or text, which rows have one, and a remark where text is read as numbers."""
+    values, known = target_values(column)
+    spelled = spelled_target(values, known, wanted)
+    return (values, known, "") if spelled is None else (spelled.values, spelled.known, spelled.remark(target))
+
+
 def as_labels(values: Array) -> Array:
     """Class labels: text, or whole numbers as integers."""
     if values.dtype.kind == "f" and (values == np.floor(values)).all() and np.abs(values).max(initial=0) < 2**53:
@@ -133,7 +141,7 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
     codes = whole and len(different) <= _MOST_CODES and different[0] in (0, 1)
     if len(different) == 2 or (codes and different[-1] - different[0] == len(different) - 1):
         return Task("classes", False, f"{len(different)} different whole numbers; --task numbers takes them as numbers")
-    return Task("numbers", counts, "counts" if counts else "numbers")
+    return Task("numbers", counts, "counts" if counts else f"{len(different):,} different values")
 
 
 def _check_text(values: Array, different: Array, wanted: str | None, target: str) -> None:

@@ -207,7 +207,7 @@ def _as_numbers(grid: Any, kind: str) -> list[Any]:
     if values.dtype.kind == "M":
         values = values.astype("datetime64[D]").astype(np.int64)
     elif values.dtype.kind == "O":  # dates in text
-        values = np.array(values, "datetime64[D]").astype(np.int64)
+        values = np.array(values, "datetime64[us]").astype("datetime64[D]").astype(np.int64)
     return [float(value) for value in values]
 
 

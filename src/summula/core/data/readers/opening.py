@@ -178,6 +178,8 @@ def _unknown_ending(path: str) -> DataError:
     cure = "read it with pandas or polars and give the frame, or save it as Parquet or CSV"
     if path.lower().endswith(".json"):
         cure = "write one object per line and call it .jsonl"
+    elif path.lower().endswith((".zip", ".7z", ".rar", ".tar", ".tgz")):
+        cure = "unpack it, and give the files in it"
     return DataError(f"The ending of {path} is none that scan reads ({known}); {cure}.")
 
 
