@@ -3,11 +3,13 @@
 from summula.theory.inequalities import chernoff_kl, hoeffding, union_bound
 from summula.theory.margin_bounds import margin_bound
 from summula.theory.planning import plan_holdout, plan_recall
+from summula.theory.ridge_stabilities import RidgeStability, ridge_stability
 from summula.theory.risks import ERM, empirical_risk, erm
 from summula.theory.sample_sizes import error_bound, sample_size
 
 __all__ = [
     "ERM",
+    "RidgeStability",
     "chernoff_kl",
     "empirical_risk",
     "erm",
@@ -16,6 +18,7 @@ __all__ = [
     "margin_bound",
     "plan_holdout",
     "plan_recall",
+    "ridge_stability",
     "sample_size",
     "union_bound",
 ]
