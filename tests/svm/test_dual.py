@@ -294,13 +294,56 @@ def test_gamma_zero_knows_the_larger_class_only() -> None:
     assert set(SVC(gamma=0.0).fit(X, y).predict(X)) == {1}
 
 
-def test_columns_of_very_different_scales_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = two_classes(200)
-    X = X * np.geomspace(1e-3, 1e5, 4)
+def _unscaled(n: int, d: int = 4) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    y = (X @ rng.normal(size=d) + rng.normal(size=n) > 0).astype(int)
+    return X * np.geomspace(1e-3, 1e5, d), y
+
+
+@pytest.mark.parametrize("C", [1.0, 1e6])
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+def test_linear_machines_on_columns_of_very_different_scales_converge(C: float, stored: Any, tmp_path: Any) -> None:
+    # Steps of pairs alone leave a gap of the size of the objective after any number of steps.
+    X, y = _unscaled(200)
+    X = stored(X)
+    model = SVC(kernel="linear", C=C).fit(X, y)
+    assert model.fit_status_ == 0
+    assert model.certificate_.gap <= 1e-6 * model.certificate_.primal
+    assert model.certificate_.verify(X, y)
+    # The objective, from what predictions are made of.
+    coef = np.asarray(model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_)
+    short = np.maximum(1.0 - (2 * y - 1) * model.decision_function(X), 0.0)
+    assert 0.5 * float((coef**2).sum()) + C * float(short.sum()) == pytest.approx(model.certificate_.primal, rel=1e-9)
+    summula.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(summula.load(tmp_path / "model").decision_function(X), model.decision_function(X))
+
+
+def test_linear_regression_machines_on_such_columns_converge() -> None:
+    X, _ = _unscaled(200)
+    y = X @ (1.0 / np.geomspace(1e-3, 1e5, 4)) + np.random.default_rng(1).normal(size=200)
+    model = SVR(kernel="linear", C=1e5).fit(X, y)
+    assert model.fit_status_ == 0
+    assert model.certificate_.gap <= 1e-6 * model.certificate_.primal
+    assert model.certificate_.verify(X, y)
+    loss = np.maximum(np.abs(y - model.predict(X)) - 0.1, 0.0).sum()
+    assert 0.5 * float((model.coef_**2).sum()) + 1e5 * loss == pytest.approx(model.certificate_.primal, rel=1e-9)
+
+
+def test_other_kernels_on_such_columns_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = _unscaled(200)
     ticks = iter(range(10**9))
     monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        model = SVC(kernel="linear", C=100.0, tol=1e-9, max_time=20).fit(X, y)
+        model = SVC(kernel="poly", degree=2, C=1e6, tol=1e-9, max_time=20).fit(X, y)
+    assert model.certificate_.verify(X, y)
+
+
+def test_steps_end_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_STEPS", 1_000)
+    X, y = _unscaled(60)
+    with pytest.warns(ConvergenceWarning, match="no further progress"):
+        model = SVC(kernel="poly", degree=2, C=1e6, tol=1e-9).fit(X, y)
     assert model.certificate_.verify(X, y)
 
 

@@ -1,6 +1,6 @@
 """Kernel machines: one dual problem behind SVC, SVR and OneClassSVM.
 
 Reading order: `solver` (the dual, and its solution by large working sets), `smo_kernels` (the steps), `kernel_matrix`
-(blocks and cached rows of the kernel matrix), `hard_margin` (whether one exists), `certificate`, `kernel_machine`
-(the base class of the estimators).
+(blocks and cached rows of the kernel matrix), `direct` (an interior-point method where steps take too long),
+`hard_margin` (whether one exists), `certificate`, `kernel_machine` (the base class of the estimators).
 """

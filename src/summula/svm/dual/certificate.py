@@ -21,8 +21,9 @@ from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.kernels.kernel import Kernel, centre_of
 from summula.kernels.rows import rows_of
+from summula.kernels.standard import Linear
 from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
-from summula.svm.dual.solver import DualProblem, objectives
+from summula.svm.dual.solver import DualProblem, linear_objectives, objectives
 
 __all__ = ["Machine", "MachineTask", "SupportCertificate", "problem_of", "rows_of_pair", "tasks_of"]
 
@@ -53,13 +54,18 @@ class MachineTask(NamedTuple):
     support=schema.Array("int64", "n_support", low=0),
     beta=schema.Array("float64", "n_support"),
     intercept=schema.Real(),
+    coef=schema.Array("float64", "n_columns") | None,
 )
 class Machine(NamedTuple):
-    """One solved problem: the rows with beta other than 0 by their numbers in the data, beta, and the intercept."""
+    """One solved problem: the rows with beta other than 0 by their numbers in the data, beta, and the intercept.
+
+    With a linear kernel, `coef` may be weights of columns that are more accurate than those that beta gives.
+    """
 
     support: Array
     beta: Array
     intercept: float
+    coef: Array | None = None
 
 
 def tasks_of(task: MachineTask) -> Iterator[tuple[int, int]]:
@@ -160,13 +166,19 @@ class SupportCertificate(Certificate):
         at = place[machine.support]
         if (at < 0).any():
             return np.nan, np.nan, False
-        g = self._matrix(X, rows).products(at.astype(np.intp), machine.beta, np.arange(len(rows)))
         whole = np.bincount(at, machine.beta, len(rows))
         beta = whole if len(problem.q) == len(rows) else np.append(np.maximum(whole, 0.0), np.minimum(whole, 0.0))
         slack = 1e-9 * np.abs(beta).sum() + 1e-12
         inside = bool(((beta >= problem.low - slack) & (beta <= problem.high + slack)).all())
         balanced = not problem.intercept or abs(float(beta.sum()) - problem.total) <= slack
-        return *objectives(problem, beta, g[problem.row] + problem.q, machine.intercept), inside and balanced
+        if machine.coef is not None and (not isinstance(self.kernel, Linear) or len(machine.coef) != X.shape[1]):
+            return np.nan, np.nan, False
+        if machine.coef is not None:
+            found = linear_objectives(problem, X[rows], beta, machine.coef, machine.intercept)
+        else:
+            g = self._matrix(X, rows).products(at.astype(np.intp), machine.beta, np.arange(len(rows)))
+            found = objectives(problem, beta, g[problem.row] + problem.q, machine.intercept)
+        return *found, inside and balanced
 
     def _matrix(self, X: Any, rows: Index) -> KernelMatrix:
         if self.kernel is None:

@@ -7,6 +7,7 @@ for kernels that do not mind, which keeps squared distances accurate.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from summula.kernels.rows import Rows, rows_of
 from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial, as_kernel
 from summula.kernels.values import kernel_values
 from summula.svm.dual.certificate import Machine, MachineTask, SupportCertificate, problem_of, rows_of_pair, tasks_of
+from summula.svm.dual.direct import can_be_direct, solve_directly
 from summula.svm.dual.hard_margin import check_separable
 from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
 from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, objectives, solve_dual
@@ -42,6 +44,8 @@ _SINGLE_TOLERANCE = 1e-4  # from which kernel rows of many rows are computed in 
 _SINGLE_ROWS = 2_048
 _SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
 _SYMMETRIC = 1e-5  # of the largest value: kernels may be computed in single precision
+_PATIENCE = 100_000  # steps of pairs before a linear machine is solved directly (and 100 per variable, at least)
+_MOST_STEPS = 10_000_000  # where it cannot be: then the fit ends there, with a warning
 _TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -71,6 +75,9 @@ def _linear_values(coef: Array, intercept: Array, chunk: Chunk) -> Array:
 
 def _agreeing(model: Any, sizes: schema.Sizes) -> str | None:
     given = model.kernel == "precomputed"
+    known = [machine.coef for machine in model.certificate_.machines if machine.coef is not None]
+    if any(len(coef) != sizes["n_features"] for coef in known):
+        return "a machine of the certificate has weights of other columns"
     if given:
         if model.support_.max(initial=-1) >= sizes["n_features"]:
             return "support_ numbers columns that there are not"
@@ -214,7 +221,17 @@ class KernelMachine(RowwiseEstimator):
                 run.offer(name_so_far)
                 return run.step("round")
 
-            point = solve_dual(K, problem, self._options(K, len(problem.q)), start=_start(problem), on_round=told)
+            options = self._options(K, len(problem.q))
+            mine = K.rows if isinstance(K, CachedKernel) else None
+            direct = mine is not None and can_be_direct(task, kernel, mine)
+            if options.max_steps < 0:
+                options = options._replace(patience=max(_PATIENCE if direct else _MOST_STEPS, 100 * len(problem.q)))
+            point = solve_dual(K, problem, options, start=_start(problem), on_round=told)
+            if point.status == "slow":
+                point = replace(point, status="stalled")
+                if direct and mine is not None:
+                    step = functools.partial(run.step, "interior-point step")
+                    point = solve_directly(task, mine.X, problem, point, float(self.tol), step)
             if point.status == "unbounded":
                 raise DataError(
                     "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
@@ -333,6 +350,9 @@ class KernelMachine(RowwiseEstimator):
             raise AttributeError("coef_ is only available when using a linear kernel")
         coef = self._machine_coefficients().T @ self.support_vectors_
         coef = np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
+        for row, machine in zip(coef, self.certificate_.machines, strict=True):
+            if machine.coef is not None:
+                row[:] = machine.coef
         if not _is_sparse(self.support_vectors_):
             coef.flags.writeable = False
             return coef
@@ -375,10 +395,14 @@ class _Fit:
     def machine(self) -> Machine:
         beta = np.bincount(self.problem.row, self.point.beta, len(self.rows))
         support = np.flatnonzero(beta)
-        intercept = intercept_of(self.problem, self.point.beta, self.point.f)
-        return Machine(self.rows[support].astype(np.int64), beta[support], intercept)
+        numbers, weights = self.rows[support].astype(np.int64), self.point.weights
+        if weights is not None:
+            return Machine(numbers, beta[support], weights.intercept, weights.coef)
+        return Machine(numbers, beta[support], intercept_of(self.problem, self.point.beta, self.point.f))
 
     def objectives(self, intercept: float) -> tuple[float, float]:
+        if (weights := self.point.weights) is not None:
+            return weights.primal, weights.dual
         return objectives(self.problem, self.point.beta, self.point.f, intercept)
 
 

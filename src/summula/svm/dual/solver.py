@@ -39,9 +39,11 @@ from summula.svm.dual.kernel_matrix import KernelMatrix
 __all__ = [
     "DualPoint",
     "DualProblem",
+    "LinearWeights",
     "Options",
     "Rounds",
     "intercept_of",
+    "linear_objectives",
     "objectives",
     "solve_dual",
     "violation_of",
@@ -72,7 +74,10 @@ class DualProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class DualPoint:
-    """Where the solver stopped: beta, the slope f, the violation (2), and how many steps it took."""
+    """Where the solver stopped: beta, the slope f, the violation (2), and how many steps it took.
+
+    Weights of columns are given where they are known better than beta tells (a linear kernel, `direct.py`).
+    """
 
     beta: Array
     f: Array
@@ -80,15 +85,29 @@ class DualPoint:
     steps: int
     converged: bool
     status: str
+    weights: LinearWeights | None = None
+
+
+class LinearWeights(NamedTuple):
+    """A linear function w'x + b, and its objectives: the primal of (w, b), and the dual of beta."""
+
+    coef: Array
+    intercept: float
+    primal: float
+    dual: float
 
 
 class Options(NamedTuple):
-    """How exactly to solve: tolerance of (2), most steps (-1: any number), size of working sets, shrinking."""
+    """How exactly to solve: tolerance of (2), most steps (-1: any number), size of working sets, shrinking.
+
+    After `patience` steps (-1: none) the solver leaves the rest to others, with the status "slow".
+    """
 
     tolerance: float
     max_steps: int = -1
     working_set: int = 1_024
     shrinking: bool = True
+    patience: int = -1
 
 
 def violation_of(problem: DualProblem, beta: Array, f: Array) -> float:
@@ -138,6 +157,22 @@ def objectives(problem: DualProblem, beta: Array, f: Array, intercept: float) ->
     return 0.5 * square + float(problem.high @ over - problem.low @ under) + intercept * problem.total, dual
 
 
+def linear_objectives(problem: DualProblem, X: Any, beta: Array, coef: Array, intercept: float) -> tuple[float, float]:
+    """The same for a linear kernel: the primal of given weights w, and the dual of beta.
+
+    X'beta is summed in extended precision: with large C and long columns, w is a small difference of large sums.
+    """
+    n = X.shape[0]
+    s = np.asarray(X @ coef)[problem.row] + problem.q + intercept
+    loss = float(problem.high @ np.maximum(-s, 0.0) - problem.low @ np.maximum(s, 0.0))
+    whole = np.bincount(problem.row, beta, n)
+    used = np.flatnonzero(whole)
+    rows = X[used]
+    rows = np.asarray(rows.toarray() if hasattr(rows, "indptr") else rows)
+    inner = (rows.astype(np.longdouble) * whole[used, None]).sum(axis=0).astype(np.float64)
+    return 0.5 * float(coef @ coef) + loss, -0.5 * float(inner @ inner) - float(problem.q @ beta)
+
+
 def solve_dual(
     K: KernelMatrix,
     problem: DualProblem,
@@ -180,6 +215,9 @@ class Rounds:
             return
         if 0 <= options.max_steps <= self.steps:
             self.status = "max_iter"
+            return
+        if 0 <= options.patience <= self.steps:
+            self.status = "slow"
             return
         chosen = _working_set(self.problem, self.beta, self.f, self.last, options.working_set)
         gain = self._improve(chosen)
