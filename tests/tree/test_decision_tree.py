@@ -7,12 +7,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import tree as theirs
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 import summula
 from summula.core.errors import DataError, ParameterError
+from summula.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from summula.tree.exact.grow_kernels import keep_rows
 from tests.reference import decision_trees as plain
@@ -237,6 +239,9 @@ def test_paths_end_in_the_leaf_and_begin_at_the_root():
     X, target = rows(100, 3)
     model = DecisionTreeRegressor(max_depth=4).fit(X, target)
     path, leaves = model.decision_path(X).toarray(), model.apply(X)
+    stored = sparse.csr_array(X)
+    np.testing.assert_array_equal(model.tree_.apply(stored), leaves)
+    np.testing.assert_array_equal(model.tree_.decision_path(stored).toarray(), path)
     assert (path[:, 0] == 1).all()
     assert (path[np.arange(100), leaves] == 1).all()
     np.testing.assert_array_equal(path.sum(axis=1), model._depths()[leaves] + 1)
@@ -401,3 +406,10 @@ def test_nodes_of_equal_targets_are_leaves(factor: float) -> None:
     tree = DecisionTreeRegressor(max_depth=4).fit(X, y).tree_
     assert (tree.impurity[tree.children_left >= 0] > 0.1 * factor**2 / 100).all()
     assert (tree.impurity[np.abs(tree.value.reshape(-1)) > factor * (1 - 1e-9)] == 0.0).all()
+
+
+@pytest.mark.parametrize("model", [DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor])
+def test_friedman_mse_is_squared_error(model):
+    with pytest.warns(FutureWarning, match="friedman_mse"):
+        made = model(criterion="friedman_mse")
+    assert made.criterion == "squared_error"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +26,7 @@ from summula.tree.columns.constraints import monotone_signs
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
 from summula.tree.growing.limits import LIMITS, number_of_features, tree_limits
-from summula.tree.prediction.arrays import TreeArrays
+from summula.tree.prediction.arrays import TreeArrays, paths_to
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import find_leaves
 
@@ -278,19 +277,7 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         -------
         sparse matrix of shape (n_samples, n_nodes), 1 for the nodes on the path
         """
-        leaves, parent = np.asarray(self.apply(X)), np.full(len(self._impurity), -1)
-        inner = np.flatnonzero(self._nodes.column >= 0)
-        for side in range(2):
-            parent[self._nodes.child[inner] + side] = inner
-        rows, columns, at = [], [], leaves
-        which = np.arange(len(leaves))
-        while len(at):
-            rows.append(which)
-            columns.append(at)
-            at, which = parent[at], which[parent[at] >= 0]
-            at = at[at >= 0]
-        row, column = np.concatenate([which, *rows]), np.concatenate([at, *columns])
-        return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), (len(leaves), len(parent)))
+        return paths_to(np.asarray(self.apply(X)), self._nodes)
 
     def rules(self, *, decimals: int = 4) -> str:
         """Return the tree as text: one line per question and leaf.

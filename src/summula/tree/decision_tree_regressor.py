@@ -15,7 +15,7 @@ from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree, leaf_values
-from summula.tree.growing.limits import check_regression_targets
+from summula.tree.growing.limits import check_regression_targets, regression_criterion
 from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["DecisionTreeRegressor"]
@@ -84,7 +84,7 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
         categorical_features: Any = "from_dtype",
         max_time: float | None = None,
     ) -> None:
-        self.criterion = criterion
+        self.criterion = regression_criterion(criterion)
         self.splitter = splitter
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split

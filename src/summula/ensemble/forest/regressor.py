@@ -24,7 +24,7 @@ from summula.tree.binned.packed import PackedTrees
 from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree import DecisionTree
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
-from summula.tree.growing.limits import check_regression_targets
+from summula.tree.growing.limits import check_regression_targets, regression_criterion
 
 __all__ = ["ForestRegressor"]
 
@@ -104,7 +104,7 @@ class ForestRegressor(Forest, Regressor):
         max_time: float | None = None,
     ) -> None:
         self.n_estimators = n_estimators
-        self.criterion = criterion
+        self.criterion = regression_criterion(criterion)
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, integer, mapping, none, one_of, random_state, real
 from summula.tree.exact.grower import ExactParameters
 
-__all__ = ["LIMITS", "check_regression_targets", "number_of_features", "tree_limits"]
+__all__ = ["LIMITS", "check_regression_targets", "number_of_features", "regression_criterion", "tree_limits"]
 
 _share = Allowed(
     lambda v: isinstance(v, float | np.floating) and bool(0.0 < v <= 1.0), "a float in the range (0.0, 1.0]"
@@ -31,6 +31,18 @@ LIMITS: dict[str, tuple[Allowed, ...]] = {
     "categorical_features": (one_of("from_dtype"), array_like, none),
     "max_time": (none, real(0.0)),
 }
+
+
+def regression_criterion(given: str) -> str:
+    """Return the criterion of a regression tree: scikit-learn's deprecated "friedman_mse" is "squared_error"."""
+    if not (isinstance(given, str) and given == "friedman_mse"):
+        return given
+    warn(
+        "criterion='friedman_mse' is deprecated: it chooses the splits of 'squared_error', which is used instead; "
+        "give criterion='squared_error'.",
+        FutureWarning,
+    )
+    return "squared_error"
 
 
 def number_of_features(given: Any, d: int) -> int:
@@ -73,4 +85,4 @@ def check_regression_targets(y: Any, criterion: str) -> None:
     if criterion == "poisson" and (y < 0).any():
         raise DataError(f"Some value(s) of y are negative which is not allowed for Poisson regression; {cure}")
     if criterion == "poisson" and not y.any():
-        raise DataError(f"Sum of y is not strictly positive which is necessary for Poisson regression; {cure}")
+        raise DataError(f"Sum of y is not positive which is necessary for Poisson regression; {cure}")

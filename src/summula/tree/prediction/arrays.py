@@ -7,15 +7,32 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import find_leaves
 
-__all__ = ["TreeArrays"]
+__all__ = ["TreeArrays", "paths_to"]
 
 Array = NDArray[Any]
 
 _LEAF, _UNDEFINED = -1, -2  # scikit-learn's marks
+
+
+def paths_to(leaves: Array, nodes: Nodes) -> Any:
+    """Return the nodes on the paths to these leaves: a sparse matrix of ones, shape (len(leaves), number of nodes)."""
+    parent = np.full(len(nodes.column), -1)
+    inner = np.flatnonzero(nodes.column >= 0)
+    for side in range(2):
+        parent[nodes.child[inner] + side] = inner
+    rows, columns, at, which = [], [], leaves, np.arange(len(leaves))
+    while len(at):
+        rows.append(which)
+        columns.append(at)
+        at, which = parent[at], which[parent[at] >= 0]
+        at = at[at >= 0]
+    row, column = np.concatenate([which, *rows]), np.concatenate([at, *columns])
+    return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), (len(leaves), len(parent)))
 
 
 @dataclass(frozen=True)
@@ -108,10 +125,14 @@ class TreeArrays:
 
     def apply(self, X: Any) -> Array:
         """Return the number of the leaf that each row ends in; categories are the numbers of their bins."""
-        X = np.ascontiguousarray(X)
+        X = np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X)
         leaves = np.empty((len(X), 1), np.int64)
         find_leaves(X if X.dtype == np.float32 else X.astype(np.float64), self.nodes, 0, 1, leaves)
         return leaves[:, 0]
+
+    def decision_path(self, X: Any) -> Any:
+        """Return which nodes each row passes through: a sparse matrix of shape (n, node_count) of ones."""
+        return paths_to(self.apply(X), self.nodes)
 
     def predict(self, X: Any) -> Array:
         """Return the values of the leaves that the rows end in, shape (n, 1, n_classes) or (n, 1)."""
