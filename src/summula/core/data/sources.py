@@ -23,6 +23,7 @@ __all__ = ["MappedSource", "MemorySource", "Source", "WrappedSource"]
 
 Array = NDArray[Any]
 
+_MANY_VALUES = 2**22  # whose copying is worth the look-up of a kernel
 _SPAN_STEPS = 8  # minimum number of steps that a part of a file covers, where it has to read over rows to get there
 
 
@@ -196,6 +197,8 @@ class MemorySource(Source):
         """The parts, on the global row grid; they depend on the data, `chunk_rows` and `work` only."""
         if isinstance(self.rows, tuple) or (isinstance(self.rows, np.ndarray) and not self.rows.flags.c_contiguous):
             load_kernel(self.n_rows * self.n_features)
+        elif isinstance(self.rows, np.ndarray) and self.rows.size >= _MANY_VALUES:
+            load_kernel(0)  # if Numba is in use anyway: rows in C order are copied well enough without
         return super().plan(chunk_rows, work)
 
     def _rows(self, a: int, b: int) -> Any:

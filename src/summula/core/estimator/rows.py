@@ -78,6 +78,10 @@ def _map_chunks(
     return results, refused
 
 
+def _joined(values: list[Array]) -> Array:
+    return values[0] if len(values) == 1 else np.concatenate(values)
+
+
 class RowwiseEstimator(Estimator):
     """Base class of estimators with results for each row."""
 
@@ -96,42 +100,42 @@ class RowwiseEstimator(Estimator):
 
     def _map_rows(self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None = None) -> Any:
         """Apply `compute`, then `finish`, to the rows of a source."""
-        batches = self._batches(compute, source, finish)
         if source.streams:
-            return batches
+            return self._batches(compute, source, finish)
         engine = current_engine()
-        if isinstance(source, MemorySource) and type(engine) in (SerialEngine, ThreadEngine):
-            parts = source.plan(engine.chunk_rows)
-            if len(parts) == 1:
-                return self._few_rows(compute, source, finish, parts[0])
-        results = list(batches)
-        return results[0] if len(results) == 1 else np.concatenate(results)
+        task, parts = self._row_tasks(compute, source, finish, engine.chunk_rows)
+        if len(parts) == 1 and isinstance(source, MemorySource) and type(engine) in (SerialEngine, ThreadEngine):
+            with one_blas_thread():  # without the engine: handing a few rows over takes longer than they do
+                results = [task(parts[0])]
+        else:
+            with closing(engine.map_ordered(task, parts, n_jobs=getattr(self, "n_jobs", None))) as values:
+                results = list(values)
+        return _joined([value for part in results for value in self._accepted(part, source)])
 
-    def _few_rows(
-        self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None, part: Part
-    ) -> Array:
-        """The same for rows that are a single part: without the engine, whose hand-over takes longer than they do."""
+    def _row_tasks(
+        self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None, chunk_rows: int | None
+    ) -> tuple[Callable[[Part], tuple[list[Array], bool]], list[Part]]:
+        """Return the function of a part, and the parts."""
         if not source.is_sparse:
-            load_kernel(4 * source.n_rows * source.n_features)
-        with one_blas_thread():
-            values, refused = _map_chunks(compute, finish, self._allows_nan, part)
+            load_kernel(4 * source.n_rows * source.n_features)  # products with a vector are slow without it
+        return functools.partial(_map_chunks, compute, finish, self._allows_nan), source.plan(chunk_rows)
+
+    def _accepted(self, results: tuple[list[Array], bool], source: Source) -> list[Array]:
+        """Return the values of a part, unless its rows contain invalid ones."""
+        values, refused = results
         if refused:
             raise_if_not_finite(source, type(self).__name__, allow_nan=self._allows_nan)
-        return values[0] if len(values) == 1 else np.concatenate(values)
+        return values
 
     def _batches(
         self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None
     ) -> Iterator[Array]:
+        """Yield the values of one part after the other to the user's code."""
         engine = current_engine()
-        if not source.is_sparse:
-            load_kernel(4 * source.n_rows * source.n_features)  # products with a vector are slow without it
-        task = functools.partial(_map_chunks, compute, finish, self._allows_nan)
-        parts = source.plan(engine.chunk_rows)
+        task, parts = self._row_tasks(compute, source, finish, engine.chunk_rows)
         with closing(map_batches(engine, task, parts, n_jobs=getattr(self, "n_jobs", None))) as results:
-            for values, refused in results:
-                if refused:
-                    raise_if_not_finite(source, type(self).__name__, allow_nan=self._allows_nan)
-                yield values[0] if len(values) == 1 else np.concatenate(values)
+            for part in results:
+                yield _joined(self._accepted(part, source))
 
     def _fill_batches(self, fill: Callable[[Chunk, Array], None], source: Source, width: int) -> Iterator[Array]:
         """Yield a block of results for each chunk of rows read from files."""
