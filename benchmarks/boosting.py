@@ -275,6 +275,19 @@ def _fit_workload(name: str, title: str, shape: tuple[int, int], data: Any, kind
 
 _PEERS = _contenders("Classifier", slow=False)
 
+
+def _predict_workload(name: str, title: str, rows: int, *, one: bool) -> FitWorkload:
+    return FitWorkload(
+        f"boosting-{name}",
+        f"HistGradientBoostingClassifier, {title}",
+        (rows, 28),
+        (5_000, 12),
+        fresh_rows,
+        tuple(_predicting(peer, one=one) for peer in _PEERS if "quantised" not in peer.name),
+        Quality(disagreement, "error", tolerance=1e-6),
+    )
+
+
 WORKLOADS = (
     _fit_workload("binary", "two classes", (800_000, 28), two_classes, "Classifier", slow=False),
     _fit_workload("classes", "five classes", (800_000, 28), five_classes, "Classifier", slow=False, draws=2, rounds=2),
@@ -293,24 +306,8 @@ WORKLOADS = (
     ),
     _fit_workload("wide", "two classes", (50_000, 500), two_classes, "Classifier", slow=False, draws=5),
     _fit_workload("small", "two classes", (5_000, 20), two_classes, "Classifier", draws=40, rounds=9),
-    FitWorkload(
-        name="boosting-predict",
-        title="HistGradientBoostingClassifier, predict_proba",
-        shape=(1_000_000, 28),
-        quick_shape=(5_000, 12),
-        make_data=fresh_rows,
-        contenders=tuple(_predicting(one, one=False) for one in _PEERS if "quantised" not in one.name),
-        quality=Quality(disagreement, "error", tolerance=1e-6),
-    ),
-    FitWorkload(
-        name="boosting-one-row",
-        title="HistGradientBoostingClassifier, predict_proba of one row",
-        shape=(200_000, 28),
-        quick_shape=(5_000, 12),
-        make_data=fresh_rows,
-        contenders=tuple(_predicting(one, one=True) for one in _PEERS if "quantised" not in one.name),
-        quality=Quality(disagreement, "error", tolerance=1e-6),
-    ),
+    _predict_workload("predict", "predict_proba", 1_000_000, one=False),
+    _predict_workload("one-row", "predict_proba of one row", 200_000, one=True),
     FitWorkload(
         name="boosting-stream",
         title=f"HistGradientBoostingClassifier from Parquet, {STREAM_TREES} trees, against the same rows in memory",

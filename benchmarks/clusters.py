@@ -1,6 +1,5 @@
 """k-means: the same first centres, the same number of passes, the same inertia."""
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.mixtures import _table, _write
+from benchmarks.mixtures import _write, fit_files
 from benchmarks.streams import Files
 from benchmarks.workload import Contender, FitWorkload, Quality
 
@@ -94,22 +93,10 @@ def _in_memory(name: str, shape: tuple[int, int], k: int, passes: int, make: Cal
     )
 
 
-def _stream(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
-    def load() -> Callable[[Files], Any]:
-        import summula
-        from summula.cluster import KMeans
+def _from_centres(start: np.ndarray) -> Any:
+    from summula.cluster import KMeans
 
-        def work(files: Files) -> Any:
-            columns = len(summula.scan(files.paths).columns)
-            start = np.random.default_rng(2).normal(0.0, 2.0, (STREAM_CLUSTERS, columns))
-            rows = _table(files) if in_memory else summula.scan(files.paths)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return KMeans(STREAM_CLUSTERS, init=start, tol=0.0, max_iter=STREAM_PASSES).fit(rows)
-
-        return work
-
-    return load
+    return KMeans(STREAM_CLUSTERS, init=start, tol=0.0, max_iter=STREAM_PASSES)
 
 
 WORKLOADS = (
@@ -133,8 +120,8 @@ WORKLOADS = (
         quick_shape=(20_000, 5),
         make_data=lambda rows, columns: Files("clusters", rows, columns, _write, products=False),
         contenders=(
-            Contender("summula", _stream(in_memory=False)),
-            Contender("summula, in memory", _stream(in_memory=True)),
+            Contender("summula", fit_files(False, STREAM_CLUSTERS, _from_centres)),
+            Contender("summula, in memory", fit_files(True, STREAM_CLUSTERS, _from_centres)),
         ),
         quality=Quality(lambda files, model: model.inertia_, "objective", tolerance=1e-12),
         rounds=3,

@@ -9,6 +9,8 @@ from scipy import sparse
 
 from benchmarks.workload import Contender, FitWorkload, Quality
 
+Shape = tuple[int, int]
+
 COMPONENTS = 10
 STORED = 50  # values per sparse row
 TOPICS = 20
@@ -81,36 +83,17 @@ def _contenders(name: str, **options: Any) -> tuple[Contender, ...]:
     return ours, theirs
 
 
+def _pca(name: str, title: str, shape: Shape, quick_shape: Shape, data: Any, rounds: int = 7) -> FitWorkload:
+    quality = Quality(lost_variance, "objective", tolerance=1e-10)
+    return FitWorkload(
+        name, f"PCA, 10 components{title}", shape, quick_shape, data, _contenders("PCA"), quality, rounds
+    )
+
+
 WORKLOADS = (
-    FitWorkload(
-        name="pca",
-        title="PCA, 10 components",
-        shape=(200_000, 200),
-        quick_shape=(2_000, 50),
-        make_data=table,
-        contenders=_contenders("PCA"),
-        quality=Quality(lost_variance, "objective", tolerance=1e-10),
-    ),
-    FitWorkload(
-        name="pca-sparse",
-        title="PCA, 10 components, sparse, topics",
-        shape=(100_000, 20_000),
-        quick_shape=(3_000, 2_500),
-        make_data=words,
-        contenders=_contenders("PCA"),
-        quality=Quality(lost_variance, "objective", tolerance=1e-10),
-        rounds=3,
-    ),
-    FitWorkload(
-        name="pca-sparse-noise",
-        title="PCA, 10 components, sparse, no structure",
-        shape=(100_000, 20_000),
-        quick_shape=(3_000, 2_500),
-        make_data=noise,
-        contenders=_contenders("PCA"),
-        quality=Quality(lost_variance, "objective", tolerance=1e-10),
-        rounds=1,
-    ),
+    _pca("pca", "", (200_000, 200), (2_000, 50), table),
+    _pca("pca-sparse", ", sparse, topics", (100_000, 20_000), (3_000, 2_500), words, rounds=3),
+    _pca("pca-sparse-noise", ", sparse, no structure", (100_000, 20_000), (3_000, 2_500), noise, rounds=1),
     FitWorkload(
         name="factor-analysis",
         title="FactorAnalysis, 10 factors, tol 1e-4",

@@ -1,6 +1,7 @@
 """Scaling and polynomial features."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -56,23 +57,30 @@ def _sklearn_lift() -> Callable[[Matrix], Matrix]:
     return lambda X: np.asarray(PolynomialFeatures(degree=2, include_bias=False).fit_transform(X))
 
 
+def _workload(
+    name: str, title: str, shape: tuple[int, int], quick_rows: int, ours: Any, theirs: Any, error: Quality
+) -> FitWorkload:
+    contenders = (Contender("summula", ours), Contender("scikit-learn", theirs))
+    return FitWorkload(name, title, shape, (quick_rows, shape[1]), table, contenders, error)
+
+
 WORKLOADS = (
-    FitWorkload(
-        name="standard-scaler",
-        title="StandardScaler, fit and transform",
-        shape=(1_000_000, 50),
-        quick_shape=(10_000, 50),
-        make_data=table,
-        contenders=(Contender("summula", _our_scaler), Contender("scikit-learn", _sklearn_scaler)),
-        quality=Quality(standardisation_error, "error", tolerance=1e-9),
+    _workload(
+        "standard-scaler",
+        "StandardScaler, fit and transform",
+        (1_000_000, 50),
+        10_000,
+        _our_scaler,
+        _sklearn_scaler,
+        Quality(standardisation_error, "error", tolerance=1e-9),
     ),
-    FitWorkload(
-        name="polynomial-lift",
-        title="PolynomialLift, degree 2",
-        shape=(100_000, 20),
-        quick_shape=(1_000, 20),
-        make_data=table,
-        contenders=(Contender("summula", _our_lift), Contender("scikit-learn", _sklearn_lift)),
-        quality=Quality(quadratic_sum_error, "error", tolerance=1e-12),
+    _workload(
+        "polynomial-lift",
+        "PolynomialLift, degree 2",
+        (100_000, 20),
+        1_000,
+        _our_lift,
+        _sklearn_lift,
+        Quality(quadratic_sum_error, "error", tolerance=1e-12),
     ),
 )

@@ -57,24 +57,27 @@ def _contenders(make: Any, kind: str) -> tuple[Contender, ...]:
     return tuple(Contender(name, make(module, kind)) for name, module in LIBRARIES)
 
 
+def _fit_workload(name: str, title: str, shape: tuple[int, int], kind: str, data: Any, quality: Quality) -> FitWorkload:
+    title = f"RandomForest{kind}, {title}{TREES} trees, at least {LEAF} rows per leaf"
+    return FitWorkload(name, title, shape, (2_000, 12), data, _contenders(_fit, kind), quality)
+
+
 WORKLOADS = (
-    FitWorkload(
-        name="forest-classes",
-        title=f"RandomForestClassifier, two classes, {TREES} trees, at least {LEAF} rows per leaf",
-        shape=(50_000, 30),
-        quick_shape=(2_000, 12),
-        make_data=two_classes,
-        contenders=_contenders(_fit, "Classifier"),
-        quality=Quality(minus_area, "objective", tolerance=3e-3),
+    _fit_workload(
+        "forest-classes",
+        "two classes, ",
+        (50_000, 30),
+        "Classifier",
+        two_classes,
+        Quality(minus_area, "objective", tolerance=3e-3),
     ),
-    FitWorkload(
-        name="forest-regression",
-        title=f"RandomForestRegressor, {TREES} trees, at least {LEAF} rows per leaf",
-        shape=(100_000, 20),
-        quick_shape=(2_000, 12),
-        make_data=numbers,
-        contenders=_contenders(_fit, "Regressor"),
-        quality=Quality(squared_error, "objective", tolerance=1e-2),
+    _fit_workload(
+        "forest-regression",
+        "",
+        (100_000, 20),
+        "Regressor",
+        numbers,
+        Quality(squared_error, "objective", tolerance=1e-2),
     ),
     FitWorkload(
         name="forest-predict",

@@ -10,6 +10,8 @@ from scipy import sparse, special
 from benchmarks.threads import pin_intelex
 from benchmarks.workload import Contender, FitWorkload, Quality
 
+Shape = tuple[int, int]
+
 NONZEROS_PER_ROW = 50
 WORDS_PER_ROW = 4.7  # logarithm of the median number of words of a text
 BLOCK_ROWS = 65_536
@@ -190,60 +192,45 @@ def _family(name: str, title: str, make_data: Callable[..., Rows], ours: str, fa
     )
 
 
+def _logistic(
+    name: str, title: str, shape: Shape, quick_shape: Shape, data: Any, *others: Contender, rounds: int = 3
+) -> FitWorkload:
+    quality = Quality(log_loss, "objective", tolerance=1e-6)
+    contenders = (_summula("LogisticRegression"), *others)
+    return FitWorkload(name, f"LogisticRegression, {title}", shape, quick_shape, data, contenders, quality, rounds)
+
+
+_LBFGS = _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000)
+
 WORKLOADS = (
-    FitWorkload(
-        name="logistic-dense",
-        title="LogisticRegression, two classes",
-        shape=(500_000, 50),
-        quick_shape=(5_000, 20),
-        make_data=partial(classes, kinds=2),
-        contenders=(
-            _summula("LogisticRegression"),
-            _of("scikit-learn-intelex", "sklearnex.linear_model", "LogisticRegression", tol=1e-6),
-            _sklearn("LogisticRegression", " lbfgs", tol=1e-6),
-        ),
-        quality=Quality(log_loss, "objective", tolerance=1e-6),
+    _logistic(
+        "logistic-dense",
+        "two classes",
+        (500_000, 50),
+        (5_000, 20),
+        partial(classes, kinds=2),
+        _of("scikit-learn-intelex", "sklearnex.linear_model", "LogisticRegression", tol=1e-6),
+        _sklearn("LogisticRegression", " lbfgs", tol=1e-6),
+        rounds=7,
     ),
-    FitWorkload(
-        name="logistic-sparse",
-        title=f"LogisticRegression, sparse, {NONZEROS_PER_ROW} entries per row",
-        shape=(200_000, 50_000),
-        quick_shape=(5_000, 500),
-        make_data=sparse_classes,
-        contenders=(
-            _summula("LogisticRegression"),
-            _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000),
-        ),
-        quality=Quality(log_loss, "objective", tolerance=1e-6),
-        rounds=3,
+    _logistic(
+        "logistic-sparse",
+        f"sparse, {NONZEROS_PER_ROW} entries per row",
+        (200_000, 50_000),
+        (5_000, 500),
+        sparse_classes,
+        _LBFGS,
     ),
-    FitWorkload(
-        name="logistic-text",
-        title="LogisticRegression, wide sparse text, four classes",
-        shape=(4_500, 19_188),
-        quick_shape=(500, 2_000),
-        make_data=partial(texts, kinds=4),
-        contenders=(
-            _summula("LogisticRegression"),
-            _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000),
-            _sklearn("LogisticRegression", " lbfgs, default tol"),
-        ),
-        quality=Quality(log_loss, "objective", tolerance=1e-6),
-        rounds=3,
+    _logistic(
+        "logistic-text",
+        "wide sparse text, four classes",
+        (4_500, 19_188),
+        (500, 2_000),
+        partial(texts, kinds=4),
+        _LBFGS,
+        _sklearn("LogisticRegression", " lbfgs, default tol"),
     ),
-    FitWorkload(
-        name="softmax",
-        title="LogisticRegression, ten classes",
-        shape=(200_000, 50),
-        quick_shape=(5_000, 20),
-        make_data=partial(classes, kinds=10),
-        contenders=(
-            _summula("LogisticRegression"),
-            _sklearn("LogisticRegression", " lbfgs", tol=1e-6, max_iter=1_000),
-        ),
-        quality=Quality(log_loss, "objective", tolerance=1e-6),
-        rounds=3,
-    ),
+    _logistic("softmax", "ten classes", (200_000, 50), (5_000, 20), partial(classes, kinds=10), _LBFGS),
     _family("glm-poisson", "Poisson GLM, log link", counts, "PoissonRegressor", "poisson"),
     _family("glm-gamma", "gamma GLM, log link", amounts, "GammaRegressor", "gamma"),
     FitWorkload(

@@ -124,23 +124,29 @@ def _table(files: Files) -> np.ndarray:
     return X
 
 
-def _stream(in_memory: bool) -> Callable[[], Callable[[Files], Any]]:
+def fit_files(in_memory: bool, centres: int, make: Callable[[np.ndarray], Any]) -> Callable[[], Callable[[Files], Any]]:
+    """A fit to files, or to their rows in memory; `make` gives the model that starts from some centres."""
+
     def load() -> Callable[[Files], Any]:
         import summula
-        from summula.mixture import GaussianMixture
 
         def work(files: Files) -> Any:
             columns = len(summula.scan(files.paths).columns)
-            means = np.random.default_rng(2).normal(0.0, 2.0, (STREAM_COMPONENTS, columns))
+            start = np.random.default_rng(2).normal(0.0, 2.0, (centres, columns))
             rows = _table(files) if in_memory else summula.scan(files.paths)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                start = _start(means, "full")
-                return GaussianMixture(STREAM_COMPONENTS, tol=0.0, max_iter=STREAM_STEPS, **start).fit(rows)
+                return make(start).fit(rows)
 
         return work
 
     return load
+
+
+def _from_means(means: np.ndarray) -> Any:
+    from summula.mixture import GaussianMixture
+
+    return GaussianMixture(STREAM_COMPONENTS, tol=0.0, max_iter=STREAM_STEPS, **_start(means, "full"))
 
 
 WORKLOADS = (
@@ -152,8 +158,8 @@ WORKLOADS = (
         quick_shape=(20_000, 5),
         make_data=lambda rows, columns: Files("mixture", rows, columns, _write, products=False),
         contenders=(
-            Contender("summula", _stream(in_memory=False)),
-            Contender("summula, in memory", _stream(in_memory=True)),
+            Contender("summula", fit_files(False, STREAM_COMPONENTS, _from_means)),
+            Contender("summula, in memory", fit_files(True, STREAM_COMPONENTS, _from_means)),
         ),
         quality=Quality(lambda files, model: -model.lower_bound_, "objective", tolerance=1e-12),
         rounds=3,

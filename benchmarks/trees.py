@@ -9,6 +9,8 @@ from sklearn.metrics import mean_squared_error, roc_auc_score
 
 from benchmarks.workload import Contender, FitWorkload, Quality
 
+Shape = tuple[int, int]
+
 LEAF = 20
 STAGES = 100
 TEST_ROWS = 20_000
@@ -62,21 +64,6 @@ def squared_error(data: Rows, model: Any) -> float:
     return float(mean_squared_error(data.y_test, model.predict(data.X_test)))
 
 
-def _workload(name: str, title: str, data: Any, kind: str, judge: Any) -> FitWorkload:
-    return FitWorkload(
-        name=f"tree-{name}",
-        title=f"DecisionTree{kind}, {title}, at least {LEAF} rows per leaf",
-        shape=(100_000, 20),
-        quick_shape=(3_000, 12),
-        make_data=data,
-        contenders=(
-            Contender("summula", _fit("summula.tree", kind)),
-            Contender("scikit-learn", _fit("sklearn.tree", kind)),
-        ),
-        quality=Quality(judge, "objective", tolerance=3e-3),
-    )
-
-
 def _fit_stages(module: str, name: str, options: dict[str, Any]) -> Callable[[], Callable[[Rows], Any]]:
     def load() -> Callable[[Rows], Any]:
         found = getattr(import_module(module), name)
@@ -89,19 +76,25 @@ def _fit_stages(module: str, name: str, options: dict[str, Any]) -> Callable[[],
     return load
 
 
+def _against_sklearn(name: str, title: str, shape: Shape, quick_shape: Shape, data: Any, fit: Any, judge: Any) -> Any:
+    contenders = (Contender("summula", fit("summula")), Contender("scikit-learn", fit("sklearn")))
+    return FitWorkload(name, title, shape, quick_shape, data, contenders, Quality(judge, "objective", tolerance=3e-3))
+
+
+def _workload(name: str, title: str, data: Any, kind: str, judge: Any) -> FitWorkload:
+    title = f"DecisionTree{kind}, {title}, at least {LEAF} rows per leaf"
+
+    def fit(library: str) -> Any:
+        return _fit(f"{library}.tree", kind)
+
+    return _against_sklearn(f"tree-{name}", title, (100_000, 20), (3_000, 12), data, fit, judge)
+
+
 def _stages(name: str, title: str, data: Any, judge: Any, **options: Any) -> FitWorkload:
-    return FitWorkload(
-        name=f"stages-{name}",
-        title=f"{name}, {title}",
-        shape=(50_000, 20),
-        quick_shape=(2_000, 8),
-        make_data=data,
-        contenders=(
-            Contender("summula", _fit_stages("summula.ensemble", name, options)),
-            Contender("scikit-learn", _fit_stages("sklearn.ensemble", name, options)),
-        ),
-        quality=Quality(judge, "objective", tolerance=3e-3),
-    )
+    def fit(library: str) -> Any:
+        return _fit_stages(f"{library}.ensemble", name, options)
+
+    return _against_sklearn(f"stages-{name}", f"{name}, {title}", (50_000, 20), (2_000, 8), data, fit, judge)
 
 
 WORKLOADS = (

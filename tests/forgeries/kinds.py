@@ -9,43 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from summula import ensemble, linear_model
 from summula.decomposition import PCA, FactorAnalysis
 from summula.dummy import BaselineClassifier, BaselineRegressor, DummyClassifier, DummyRegressor
-from summula.ensemble import (
-    AdaBoostClassifier,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from summula.kernel_ridge import KernelLMS, KernelRidge
 from summula.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
-from summula.linear_model import (
-    BayesianLogisticRegression,
-    ElasticNet,
-    ElasticNetCV,
-    GammaRegressor,
-    GeneralizedLinearRegressor,
-    Lasso,
-    LassoCV,
-    LinearRegression,
-    LogisticRegression,
-    LogisticRegressionCV,
-    Perceptron,
-    PoissonRegressor,
-    PolynomialRegression,
-    Ridge,
-    RidgeCV,
-    SGDClassifier,
-    SGDRegressor,
-    TweedieRegressor,
-)
 from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.preprocessing import StandardScaler, TableEncoder, TableModel
 from summula.preprocessing.paired_encoder import PairedEncoder
@@ -172,8 +142,10 @@ def _pair() -> PairedEncoder:
 def _averaged_table() -> AveragedClassifier:
     """An average of a model of codes and one of indicators, for the columns of `_frame`."""
     first, second = _pair().fit(_frame()).widths
-    boosted = HistGradientBoostingClassifier(**_BOOST)
-    return AveragedClassifier([boosted, LogisticRegression()], [0.5, 0.5], [0, first], [first, first + second])
+    boosted = ensemble.HistGradientBoostingClassifier(**_BOOST)
+    return AveragedClassifier(
+        [boosted, linear_model.LogisticRegression()], [0.5, 0.5], [0, first], [first, first + second]
+    )
 
 
 def _table(model: Any, target: str, encoder: Any = None, **options: Any) -> Saved:
@@ -188,96 +160,118 @@ _COSTS = [[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
 # Variants by class: each a function, so that only what is needed is fitted.
 KINDS: dict[str, list[Callable[[], Saved]]] = {
     "LinearRegression": [
-        lambda: _with_names(LinearRegression()),
-        lambda: _two_targets(LinearRegression(positive=True)),
-        lambda: _in_parts(LinearRegression()),
-        lambda: _with_factors(LinearRegression()),
-        lambda: _with_formula(LinearRegression(formula="counts ~ size * C(town)")),
+        lambda: _with_names(linear_model.LinearRegression()),
+        lambda: _two_targets(linear_model.LinearRegression(positive=True)),
+        lambda: _in_parts(linear_model.LinearRegression()),
+        lambda: _with_factors(linear_model.LinearRegression()),
+        lambda: _with_formula(linear_model.LinearRegression(formula="counts ~ size * C(town)")),
     ],
-    "Ridge": [lambda: _arrays(Ridge()), lambda: _two_targets(Ridge(alpha=np.array([0.1, 3.0])))],
+    "Ridge": [
+        lambda: _arrays(linear_model.Ridge()),
+        lambda: _two_targets(linear_model.Ridge(alpha=np.array([0.1, 3.0]))),
+    ],
     "RidgeCV": [
-        lambda: _arrays(RidgeCV(cv=3)),
-        lambda: _two_targets(RidgeCV(alpha_per_target=True, store_cv_results=True)),
+        lambda: _arrays(linear_model.RidgeCV(cv=3)),
+        lambda: _two_targets(linear_model.RidgeCV(alpha_per_target=True, store_cv_results=True)),
     ],
     "PolynomialRegression": [
-        lambda: _arrays(PolynomialRegression()),
-        lambda: _two_targets(PolynomialRegression(3, interaction_only=True)),
+        lambda: _arrays(linear_model.PolynomialRegression()),
+        lambda: _two_targets(linear_model.PolynomialRegression(3, interaction_only=True)),
     ],
-    "Lasso": [lambda: _arrays(Lasso(0.05))],
-    "ElasticNet": [lambda: _two_targets(ElasticNet(0.05)), lambda: _with_names(ElasticNet(0.1))],
-    "LassoCV": [lambda: _arrays(LassoCV(cv=3, alphas=5))],
-    "ElasticNetCV": [lambda: _arrays(ElasticNetCV(l1_ratio=[0.3, 0.9], cv=3, alphas=4))],
+    "Lasso": [lambda: _arrays(linear_model.Lasso(0.05))],
+    "ElasticNet": [
+        lambda: _two_targets(linear_model.ElasticNet(0.05)),
+        lambda: _with_names(linear_model.ElasticNet(0.1)),
+    ],
+    "LassoCV": [lambda: _arrays(linear_model.LassoCV(cv=3, alphas=5))],
+    "ElasticNetCV": [lambda: _arrays(linear_model.ElasticNetCV(l1_ratio=[0.3, 0.9], cv=3, alphas=4))],
     "LogisticRegression": [
-        lambda: _with_names(LogisticRegression(C=np.inf), "words"),
-        lambda: _arrays(LogisticRegression(class_weight="balanced"), "three"),
-        lambda: _discrete(LogisticRegression()),
-        lambda: _arrays(LogisticRegression(l1_ratio=1.0, C=0.3), "two"),
+        lambda: _with_names(linear_model.LogisticRegression(C=np.inf), "words"),
+        lambda: _arrays(linear_model.LogisticRegression(class_weight="balanced"), "three"),
+        lambda: _discrete(linear_model.LogisticRegression()),
+        lambda: _arrays(linear_model.LogisticRegression(l1_ratio=1.0, C=0.3), "two"),
         lambda: Saved(
-            _arrays(LogisticRegression(l1_ratio=1.0, C=0.1), "three").model.sparsify(), _data().X, _data().three
+            _arrays(linear_model.LogisticRegression(l1_ratio=1.0, C=0.1), "three").model.sparsify(),
+            _data().X,
+            _data().three,
         ),
     ],
     "LogisticRegressionCV": [
         lambda: _arrays(
-            LogisticRegressionCV(l1_ratios=(0.0,), Cs=2, cv=2, scoring=None, use_legacy_attributes=False), "three"
+            linear_model.LogisticRegressionCV(l1_ratios=(0.0,), Cs=2, cv=2, scoring=None, use_legacy_attributes=False),
+            "three",
         ),
         lambda: _arrays(
-            LogisticRegressionCV(
+            linear_model.LogisticRegressionCV(
                 l1_ratios=(0.0,), Cs=2, cv=2, scoring="accuracy", use_legacy_attributes=True, refit=False
             ),
             "words",
         ),
     ],
     "GeneralizedLinearRegressor": [
-        lambda: _with_factors(GeneralizedLinearRegressor("gamma", "log", alpha=0.01)),
-        lambda: _arrays(GeneralizedLinearRegressor(families.Tweedie(1.5), links.Log(), lower=0.0), "counts"),
-        lambda: _arrays(GeneralizedLinearRegressor("gamma", "inverse_squared", alpha=0.3), "counts"),
+        lambda: _with_factors(linear_model.GeneralizedLinearRegressor("gamma", "log", alpha=0.01)),
+        lambda: _arrays(
+            linear_model.GeneralizedLinearRegressor(families.Tweedie(1.5), links.Log(), lower=0.0), "counts"
+        ),
+        lambda: _arrays(linear_model.GeneralizedLinearRegressor("gamma", "inverse_squared", alpha=0.3), "counts"),
     ],
-    "PoissonRegressor": [lambda: _arrays(PoissonRegressor(), "counts")],
-    "GammaRegressor": [lambda: _with_names(GammaRegressor(), "counts")],
-    "TweedieRegressor": [lambda: _arrays(TweedieRegressor(power=1.5), "counts")],
+    "PoissonRegressor": [lambda: _arrays(linear_model.PoissonRegressor(), "counts")],
+    "GammaRegressor": [lambda: _with_names(linear_model.GammaRegressor(), "counts")],
+    "TweedieRegressor": [lambda: _arrays(linear_model.TweedieRegressor(power=1.5), "counts")],
     "BayesianLogisticRegression": [
-        lambda: _arrays(BayesianLogisticRegression(), "words"),
-        lambda: _arrays(BayesianLogisticRegression(predictive="sampling", n_samples=50, random_state=0), "two"),
+        lambda: _arrays(linear_model.BayesianLogisticRegression(), "words"),
+        lambda: _arrays(
+            linear_model.BayesianLogisticRegression(predictive="sampling", n_samples=50, random_state=0), "two"
+        ),
     ],
     "SGDClassifier": [
-        lambda: _arrays(SGDClassifier("log_loss", average=True, random_state=0), "words"),
-        lambda: Saved(_arrays(SGDClassifier(random_state=0), "three").model.sparsify(), _data().X, _data().three),
-        lambda: _in_parts(SGDClassifier("modified_huber", random_state=0), "three", classes=[0, 1, 2]),
+        lambda: _arrays(linear_model.SGDClassifier("log_loss", average=True, random_state=0), "words"),
+        lambda: Saved(
+            _arrays(linear_model.SGDClassifier(random_state=0), "three").model.sparsify(), _data().X, _data().three
+        ),
+        lambda: _in_parts(linear_model.SGDClassifier("modified_huber", random_state=0), "three", classes=[0, 1, 2]),
     ],
     "SGDRegressor": [
-        lambda: _arrays(SGDRegressor(average=True, random_state=0)),
-        lambda: Saved(_arrays(SGDRegressor(random_state=0)).model.sparsify(), _data().X, _data().y),
+        lambda: _arrays(linear_model.SGDRegressor(average=True, random_state=0)),
+        lambda: Saved(_arrays(linear_model.SGDRegressor(random_state=0)).model.sparsify(), _data().X, _data().y),
     ],
-    "Perceptron": [lambda: _arrays(Perceptron(), "three"), lambda: _arrays(Perceptron(batch=True), "words")],
+    "Perceptron": [
+        lambda: _arrays(linear_model.Perceptron(), "three"),
+        lambda: _arrays(linear_model.Perceptron(batch=True), "words"),
+    ],
     "HistGradientBoostingRegressor": [
-        lambda: _arrays(HistGradientBoostingRegressor(**_BOOST)),
-        lambda: _boosted(HistGradientBoostingRegressor(early_stopping=True, **_BOOST)),
+        lambda: _arrays(ensemble.HistGradientBoostingRegressor(**_BOOST)),
+        lambda: _boosted(ensemble.HistGradientBoostingRegressor(early_stopping=True, **_BOOST)),
     ],
     "HistGradientBoostingClassifier": [
-        lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 2),
-        lambda: _boosted(HistGradientBoostingClassifier(**_BOOST), 3),
+        lambda: _boosted(ensemble.HistGradientBoostingClassifier(**_BOOST), 2),
+        lambda: _boosted(ensemble.HistGradientBoostingClassifier(**_BOOST), 3),
     ],
     "RandomForestRegressor": [
-        lambda: _with_names(RandomForestRegressor(2, max_depth=3, random_state=0)),
-        lambda: _boosted(RandomForestRegressor(2, max_depth=3, splits="exact", random_state=0)),
+        lambda: _with_names(ensemble.RandomForestRegressor(2, max_depth=3, random_state=0)),
+        lambda: _boosted(ensemble.RandomForestRegressor(2, max_depth=3, splits="exact", random_state=0)),
     ],
     "RandomForestClassifier": [
-        lambda: _arrays(RandomForestClassifier(30, max_depth=2, oob_score=True, random_state=0), "words"),
-        lambda: _boosted(RandomForestClassifier(2, max_depth=3, max_features=None, random_state=0), 3),
+        lambda: _arrays(ensemble.RandomForestClassifier(30, max_depth=2, oob_score=True, random_state=0), "words"),
+        lambda: _boosted(ensemble.RandomForestClassifier(2, max_depth=3, max_features=None, random_state=0), 3),
     ],
-    "ExtraTreesRegressor": [lambda: _arrays(ExtraTreesRegressor(2, max_depth=3, random_state=0))],
-    "ExtraTreesClassifier": [lambda: _boosted(ExtraTreesClassifier(2, max_depth=3, random_state=0), 3)],
+    "ExtraTreesRegressor": [lambda: _arrays(ensemble.ExtraTreesRegressor(2, max_depth=3, random_state=0))],
+    "ExtraTreesClassifier": [lambda: _boosted(ensemble.ExtraTreesClassifier(2, max_depth=3, random_state=0), 3)],
     "AdaBoostClassifier": [
-        lambda: _arrays(AdaBoostClassifier(n_estimators=4), "three"),
-        lambda: _with_names(AdaBoostClassifier(LogisticRegression(), n_estimators=2), "words"),
+        lambda: _arrays(ensemble.AdaBoostClassifier(n_estimators=4), "three"),
+        lambda: _with_names(ensemble.AdaBoostClassifier(linear_model.LogisticRegression(), n_estimators=2), "words"),
     ],
     "GradientBoostingRegressor": [
-        lambda: _with_names(GradientBoostingRegressor(n_estimators=4, subsample=0.6, random_state=0)),
-        lambda: _arrays(GradientBoostingRegressor(estimator=Ridge(), init=LinearRegression(), n_estimators=2)),
+        lambda: _with_names(ensemble.GradientBoostingRegressor(n_estimators=4, subsample=0.6, random_state=0)),
+        lambda: _arrays(
+            ensemble.GradientBoostingRegressor(
+                estimator=linear_model.Ridge(), init=linear_model.LinearRegression(), n_estimators=2
+            )
+        ),
     ],
     "GradientBoostingClassifier": [
-        lambda: _arrays(GradientBoostingClassifier(n_estimators=3, init="zero"), "three"),
-        lambda: _arrays(GradientBoostingClassifier(n_estimators=3), "words"),
+        lambda: _arrays(ensemble.GradientBoostingClassifier(n_estimators=3, init="zero"), "three"),
+        lambda: _arrays(ensemble.GradientBoostingClassifier(n_estimators=3), "words"),
     ],
     "DecisionTreeRegressor": [
         lambda: _with_names(DecisionTreeRegressor(max_depth=3)),
@@ -312,19 +306,22 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
         lambda: _encoded(TableEncoder(categories="codes", max_levels=2)),
     ],
     "TableModel": [
-        lambda: _table(LogisticRegression(), "three", costs=_COSTS, metric="cost"),
-        lambda: _table(Ridge(), "y", low=-1.0, high=2.0),
-        lambda: _table(HistGradientBoostingClassifier(**_BOOST), "words", TableEncoder(categories="codes")),
+        lambda: _table(linear_model.LogisticRegression(), "three", costs=_COSTS, metric="cost"),
+        lambda: _table(linear_model.Ridge(), "y", low=-1.0, high=2.0),
+        lambda: _table(ensemble.HistGradientBoostingClassifier(**_BOOST), "words", TableEncoder(categories="codes")),
         lambda: _table(_averaged_table(), "words", _pair()),
     ],
     "PairedEncoder": [lambda: _encoded(_pair())],
     "AveragedClassifier": [
         lambda: _arrays(
-            AveragedClassifier([LogisticRegression(), DummyClassifier()], [0.25, 0.75], [0, 1], [2, 3]), "three"
+            AveragedClassifier([linear_model.LogisticRegression(), DummyClassifier()], [0.25, 0.75], [0, 1], [2, 3]),
+            "three",
         )
     ],
     "AveragedRegressor": [
-        lambda: _arrays(AveragedRegressor([Ridge(), LinearRegression()], [0.5, 0.5], [0, 0], [3, 1]))
+        lambda: _arrays(
+            AveragedRegressor([linear_model.Ridge(), linear_model.LinearRegression()], [0.5, 0.5], [0, 0], [3, 1])
+        )
     ],
     "CalibratedSVC": [
         lambda: _arrays(CalibratedSVC(Cs=(1.0,)), "words"),

@@ -14,24 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from summula.linear_model import (
-    BayesianLogisticRegression,
-    ElasticNet,
-    ElasticNetCV,
-    GammaRegressor,
-    GeneralizedLinearRegressor,
-    Lasso,
-    LassoCV,
-    LinearRegression,
-    LogisticRegression,
-    LogisticRegressionCV,
-    Perceptron,
-    PoissonRegressor,
-    Ridge,
-    RidgeCV,
-    SGDClassifier,
-    SGDRegressor,
-)
+from summula import linear_model
 from tests.reference import decimal_objectives as exact
 
 N = 24
@@ -64,45 +47,69 @@ def likelihood(l1: float, l2: float) -> Callable[[Any], tuple[float, float, floa
 
 
 CASES = {
-    "least squares": Case(LinearRegression(), "numbers", exact.squared, squares(lambda m: 0.0)),
-    "nonnegative": Case(LinearRegression(positive=True), "numbers", exact.squared, squares(lambda m: 0.0)),
-    "ridge": Case(Ridge(0.5), "numbers", exact.squared, squares(lambda m: 0.5)),
-    "nonnegative ridge": Case(Ridge(0.5, positive=True), "numbers", exact.squared, squares(lambda m: 0.5)),
-    "ridge cv": Case(RidgeCV(), "numbers", exact.squared, squares(lambda m: m.alpha_)),
-    "lasso": Case(Lasso(0.1), "numbers", exact.squared, mean_squares(lambda m: 0.1, 1.0)),
-    "nonnegative lasso": Case(Lasso(0.1, positive=True), "numbers", exact.squared, mean_squares(lambda m: 0.1, 1.0)),
-    "elastic net": Case(ElasticNet(0.1), "numbers", exact.squared, mean_squares(lambda m: 0.1, 0.5)),
-    "lasso cv": Case(LassoCV(alphas=5, cv=3), "numbers", exact.squared, mean_squares(lambda m: m.alpha_, 1.0)),
-    "elastic net cv": Case(
-        ElasticNetCV(alphas=5, cv=3), "numbers", exact.squared, mean_squares(lambda m: m.alpha_, 0.5)
+    "least squares": Case(linear_model.LinearRegression(), "numbers", exact.squared, squares(lambda m: 0.0)),
+    "nonnegative": Case(linear_model.LinearRegression(positive=True), "numbers", exact.squared, squares(lambda m: 0.0)),
+    "ridge": Case(linear_model.Ridge(0.5), "numbers", exact.squared, squares(lambda m: 0.5)),
+    "nonnegative ridge": Case(linear_model.Ridge(0.5, positive=True), "numbers", exact.squared, squares(lambda m: 0.5)),
+    "ridge cv": Case(linear_model.RidgeCV(), "numbers", exact.squared, squares(lambda m: m.alpha_)),
+    "lasso": Case(linear_model.Lasso(0.1), "numbers", exact.squared, mean_squares(lambda m: 0.1, 1.0)),
+    "nonnegative lasso": Case(
+        linear_model.Lasso(0.1, positive=True), "numbers", exact.squared, mean_squares(lambda m: 0.1, 1.0)
     ),
-    "logistic": Case(LogisticRegression(), "two classes", exact.logistic, likelihood(0.0, 1.0)),
-    "unpenalised logistic": Case(LogisticRegression(C=np.inf), "two classes", exact.logistic, likelihood(0.0, 0.0)),
+    "elastic net": Case(linear_model.ElasticNet(0.1), "numbers", exact.squared, mean_squares(lambda m: 0.1, 0.5)),
+    "lasso cv": Case(
+        linear_model.LassoCV(alphas=5, cv=3), "numbers", exact.squared, mean_squares(lambda m: m.alpha_, 1.0)
+    ),
+    "elastic net cv": Case(
+        linear_model.ElasticNetCV(alphas=5, cv=3), "numbers", exact.squared, mean_squares(lambda m: m.alpha_, 0.5)
+    ),
+    "logistic": Case(linear_model.LogisticRegression(), "two classes", exact.logistic, likelihood(0.0, 1.0)),
+    "unpenalised logistic": Case(
+        linear_model.LogisticRegression(C=np.inf), "two classes", exact.logistic, likelihood(0.0, 0.0)
+    ),
     "L1 logistic": Case(
-        LogisticRegression(l1_ratio=1.0, solver="saga"), "two classes", exact.logistic, likelihood(1.0, 0.0)
+        linear_model.LogisticRegression(l1_ratio=1.0, solver="saga"),
+        "two classes",
+        exact.logistic,
+        likelihood(1.0, 0.0),
     ),
     "elastic net logistic": Case(
-        LogisticRegression(l1_ratio=0.5, solver="saga"), "two classes", exact.logistic, likelihood(0.5, 0.5)
+        linear_model.LogisticRegression(l1_ratio=0.5, solver="saga"),
+        "two classes",
+        exact.logistic,
+        likelihood(0.5, 0.5),
     ),
-    "softmax": Case(LogisticRegression(), "three classes", exact.multinomial, likelihood(0.0, 1.0)),
+    "softmax": Case(linear_model.LogisticRegression(), "three classes", exact.multinomial, likelihood(0.0, 1.0)),
     "L1 softmax": Case(
-        LogisticRegression(l1_ratio=1.0, solver="saga"), "three classes", exact.multinomial, likelihood(1.0, 0.0)
+        linear_model.LogisticRegression(l1_ratio=1.0, solver="saga"),
+        "three classes",
+        exact.multinomial,
+        likelihood(1.0, 0.0),
     ),
     "logistic cv": Case(
-        LogisticRegressionCV(Cs=3, cv=3, scoring="neg_log_loss", l1_ratios=(0.0,), use_legacy_attributes=False),
+        linear_model.LogisticRegressionCV(
+            Cs=3, cv=3, scoring="neg_log_loss", l1_ratios=(0.0,), use_legacy_attributes=False
+        ),
         "two classes",
         exact.logistic,
         lambda m: (1.0, 0.0, 1 / m.C_),
     ),
     "bayesian": Case(
-        BayesianLogisticRegression(), "two classes", exact.logistic, lambda m: (1.0, 0.0, 1 / m.prior_scale_**2)
+        linear_model.BayesianLogisticRegression(),
+        "two classes",
+        exact.logistic,
+        lambda m: (1.0, 0.0, 1 / m.prior_scale_**2),
     ),
-    "poisson": Case(PoissonRegressor(alpha=0.1), "counts", exact.poisson, likelihood(0.0, 0.1 * N)),
-    "unpenalised poisson": Case(PoissonRegressor(alpha=0.0), "counts", exact.poisson, likelihood(0.0, 0.0)),
-    "gamma": Case(GammaRegressor(alpha=0.1), "amounts", exact.gamma, likelihood(0.0, 0.1 * N)),
-    "normal": Case(GeneralizedLinearRegressor(alpha=0.1), "numbers", exact.squared, likelihood(0.0, 0.1 * N)),
+    "poisson": Case(linear_model.PoissonRegressor(alpha=0.1), "counts", exact.poisson, likelihood(0.0, 0.1 * N)),
+    "unpenalised poisson": Case(
+        linear_model.PoissonRegressor(alpha=0.0), "counts", exact.poisson, likelihood(0.0, 0.0)
+    ),
+    "gamma": Case(linear_model.GammaRegressor(alpha=0.1), "amounts", exact.gamma, likelihood(0.0, 0.1 * N)),
+    "normal": Case(
+        linear_model.GeneralizedLinearRegressor(alpha=0.1), "numbers", exact.squared, likelihood(0.0, 0.1 * N)
+    ),
     "L1 poisson": Case(
-        GeneralizedLinearRegressor(family="poisson", alpha=0.1, l1_ratio=0.9),
+        linear_model.GeneralizedLinearRegressor(family="poisson", alpha=0.1, l1_ratio=0.9),
         "counts",
         exact.poisson,
         likelihood(0.09 * N, 0.01 * N),
@@ -111,9 +118,9 @@ CASES = {
 
 # Descent is not to converge here; its steps are so short that it does not diverge either.
 STOCHASTIC = {
-    "log loss": (SGDClassifier(loss="log_loss"), "two classes", exact.logistic),
-    "squared": (SGDRegressor(), "numbers", exact.squared),
-    "several": (SGDClassifier(loss="log_loss"), "three classes", exact.logistic),
+    "log loss": (linear_model.SGDClassifier(loss="log_loss"), "two classes", exact.logistic),
+    "squared": (linear_model.SGDRegressor(), "numbers", exact.squared),
+    "several": (linear_model.SGDClassifier(loss="log_loss"), "three classes", exact.logistic),
 }
 
 
@@ -192,7 +199,7 @@ def test_stochastic_descent(name: str, storage: str, offset: float) -> None:
 @pytest.mark.parametrize(("storage", "offset"), PLACES)
 def test_perceptron(storage: str, offset: float) -> None:
     X, y = table("two classes", offset, storage)
-    model = Perceptron(max_iter=20, random_state=0).fit(stored(X, storage), y)
+    model = linear_model.Perceptron(max_iter=20, random_state=0).fit(stored(X, storage), y)
     assert model.certificate_.verify(stored(X, storage), y)
     # A margin is the difference of numbers as large as the offset times the coefficients.
     scores = [
@@ -217,7 +224,7 @@ def test_lasso_fits_do_not_lie_above_their_gap(seed: int, dtype: Any) -> None:
     X, y = X.astype(dtype), (y + rng.choice([0.0, 1e3, 1e6])).astype(dtype)
     largest = float(np.abs((X - X.mean(axis=0)).T.astype(float) @ (y - y.mean())).max()) / n
     alpha, positive = largest * 10.0 ** rng.uniform(-4, -0.1), bool(rng.integers(2))
-    model = Lasso(alpha, positive=positive).fit(X, y)
+    model = linear_model.Lasso(alpha, positive=positive).fit(X, y)
     assert model.certificate_.verify(X, y)
     weight = np.full(n, 1 / n)
     here = exact.objective(exact.squared, X, y, weight, [model.coef_], [model.intercept_], alpha)

@@ -15,8 +15,10 @@ from summula.cluster.passes import Centres, ClusterSums, LloydPass, RowState, as
 from summula.cluster.seeding import random_rows
 from summula.cluster.selection import silhouette_samples
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import stream_key
-from summula.core.estimator.clusterer import Clusterer
+from summula.core.estimator.clusterer import Clusterer, LogDensityScores
+from summula.core.estimator.transformer import Transformer
 
 __all__ = ["CentreModel"]
 
@@ -37,12 +39,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         values = np.asarray(self.cluster_centers_, np.float64)
         return Centres.of(values, values.mean(axis=0))
 
+    @inherit_docs(Clusterer.predict)
     def predict(self, X: Any) -> Any:
         """The nearest centre of each row; of several equally near the first.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -51,12 +50,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         check_is_fitted(self)
         return self._by_row(X, functools.partial(_nearest, self._centres()), _labels)
 
+    @inherit_docs(Transformer.transform)
     def transform(self, X: Any) -> Any:
         """The distance of each row to each centre.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -77,19 +73,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             squared_distances(X, C, D)
         return np.asarray(np.sqrt(D), chunk.dtype)
 
+    @inherit_docs(LogDensityScores.score)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the inertia of the rows: the larger the better.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        float
-        """
+        """Minus the inertia of the rows: the larger the better."""
         check_is_fitted(self)
         with self._evaluating(X, None, sample_weight, needs_y=False) as run:
             inertia = run.sum(ClusterSums, LloydPass(self._centres()), "score").inertia
@@ -97,14 +83,9 @@ class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 run.raise_if_not_finite()
         return -inertia
 
+    @inherit_docs(score)
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
         """Fit, and give the cluster of each row.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
 
         Returns
         -------

@@ -35,7 +35,7 @@ Returns
 -------
 self
 """
-_METHODS = {"fit": _FIT, "partial_fit": _FIT}
+_UNSUPERVISED_FIT = _FIT.replace("array-like of shape (n_samples,), or name of a column of X\n", "ignored\n", 1)
 
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 _ENTRY = re.compile(r"^(?=\S)", re.MULTILINE)
@@ -63,7 +63,7 @@ def inherit_docs(*sources: Any) -> Callable[[Documented], Documented]:
         for name, method in vars(documented).items():
             if inspect.isfunction(method) and not name.startswith("_"):
                 inherited = [getattr(base, name) for base in (*bases, *sources) if hasattr(base, name)]
-                _complete(method, inherited, [_METHODS[name]] if name in _METHODS else [])
+                _complete(method, inherited, [_fit_docs(method)] if name in ("fit", "partial_fit") else [])
         _complete(documented, bases, sources)
         return documented
 
@@ -80,6 +80,11 @@ def with_defaults(init: Callable[P, None], **defaults: Any) -> Callable[P, None]
     copy.__annotations__ = function.__annotations__
     copy.__qualname__ = function.__qualname__
     return cast(Callable[P, None], copy)
+
+
+def _fit_docs(method: Callable[..., Any]) -> str:
+    y = inspect.signature(method).parameters.get("y")
+    return _UNSUPERVISED_FIT if y is not None and y.default is None else _FIT
 
 
 def _complete(documented: Any, bases: Iterable[Any], others: Iterable[Any] = ()) -> None:

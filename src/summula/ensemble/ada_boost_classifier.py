@@ -371,12 +371,9 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
         for scores in self._staged_scores(X):
             yield self._decided(scores)
 
+    @inherit_docs(staged_decision_function)
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Classes after each round.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
 
         Yields
         ------
@@ -385,12 +382,9 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
         for scores in self._staged_scores(X):
             yield self.classes_[self._winners(scores)]
 
+    @inherit_docs(staged_decision_function)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Probabilities after each round.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
 
         Yields
         ------

@@ -14,12 +14,7 @@ __all__ = ["ExtraTreesClassifier"]
 class ExtraTreesClassifier(ForestClassifier):
     """Classification by extremely randomised trees: one threshold per column is drawn, and the best is taken.
 
-    Probabilities are the mean over the trees of the shares of classes in the leaves that a row ends in.
-
-    Parameters
-    ----------
-    bootstrap : bool, default=False
-        Whether each tree has rows drawn with replacement, in proportion to their weights, or all rows.
+    Otherwise trees are those of `RandomForestClassifier`, grown on all rows unless `bootstrap` is set.
 
     References
     ----------

@@ -14,12 +14,7 @@ __all__ = ["ExtraTreesRegressor"]
 class ExtraTreesRegressor(ForestRegressor):
     """Regression by extremely randomised trees: one threshold per column is drawn, and the best is taken.
 
-    Predictions are the mean over the trees of the values of the leaves that a row ends in.
-
-    Parameters
-    ----------
-    bootstrap : bool, default=False
-        Whether each tree has rows drawn with replacement, in proportion to their weights, or all rows.
+    Otherwise trees are those of `RandomForestRegressor`, grown on all rows unless `bootstrap` is set.
 
     References
     ----------

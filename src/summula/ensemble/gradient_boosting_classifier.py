@@ -169,12 +169,9 @@ class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, Scor
     def _log_probabilities(self, scores: Array) -> Array:  # type: ignore[override]
         return super()._log_probabilities(2.0 * scores if self.loss == "exponential" else scores)
 
+    @inherit_docs(GradientBoosting.staged_predict)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Probabilities after each stage.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
 
         Yields
         ------
@@ -182,12 +179,9 @@ class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, Scor
         """
         return self._staged(X, self._probabilities)
 
+    @inherit_docs(GradientBoosting.staged_predict)
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Scores after each stage.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
 
         Yields
         ------

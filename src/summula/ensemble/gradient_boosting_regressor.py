@@ -132,12 +132,9 @@ class GradientBoostingRegressor(GradientBoosting, Regressor):
         return DummyRegressor(strategy="quantile", quantile=float(self.alpha) if self.loss == "quantile" else 0.5)
 
     @available_if(grows_trees)
+    @inherit_docs(GradientBoosting.apply)
     def apply(self, X: Any) -> Any:
         """The leaf of each tree that rows end in.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------

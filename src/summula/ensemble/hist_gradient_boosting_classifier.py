@@ -146,12 +146,9 @@ class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifi
     def _log_probabilities(self, scores: Array) -> Array:  # type: ignore[override]
         return np.asarray(np.log(self._probabilities(scores)))
 
+    @inherit_docs(HistGradientBoosting.staged_predict)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Predict class probabilities after each iteration.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
 
         Yields
         ------
@@ -160,12 +157,9 @@ class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifi
         check_is_fitted(self)
         return self._staged(X, self._probabilities)
 
+    @inherit_docs(HistGradientBoosting.staged_predict)
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Compute raw scores after each iteration.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
 
         Yields
         ------

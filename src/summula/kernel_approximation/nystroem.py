@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
@@ -107,39 +106,29 @@ class Nystroem(RandomFeatures):
     def _n_outputs(self) -> int:
         return len(self.component_indices_)
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Draw the basis, and factor its kernel matrix.
-
-        Parameters
-        ----------
-        y : ignored
-        """
-        with self._fitting(X, None, needs_y=False) as run:
-            if (callable(self.kernel) or self.kernel == "precomputed") and not _only_function_parameters(self):
-                raise DataError(
-                    "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed kernel."
-                )
-            n = run.source.n_rows
-            if self.n_components > n:
-                warn(
-                    f"n_components={self.n_components} is more than the {n} rows: every row is in the basis, which is "
-                    "the whole kernel matrix (n_components > n_samples. This is not possible.)",
-                    UserWarning,
-                )
-            chosen = self._basis(run, min(int(self.n_components), n))
-            self.component_indices_ = chosen
-            basis = _gather(run, chosen)
-            if not run.source.streams or not np.isfinite(basis.sum()):  # files are checked when they are transformed
-                run.raise_if_not_finite()
-            kernel = chosen_kernel(self, run.source.n_features)
-            if kernel is None:
-                K = np.asarray(basis[:, chosen], np.float64)
-            else:
-                K = gram(kernel, rows_of(basis, centre_of(kernel, basis)))
-            self.normalization_ = _root_of_inverse(K).astype(run.source.dtype)
-            self.components_ = basis
-        return self
+    def _draw(self, run: Run) -> None:
+        """Draw the basis, and factor its kernel matrix."""
+        if (callable(self.kernel) or self.kernel == "precomputed") and not _only_function_parameters(self):
+            raise DataError("Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed kernel.")
+        n = run.source.n_rows
+        if self.n_components > n:
+            warn(
+                f"n_components={self.n_components} is more than the {n} rows: every row is in the basis, which is "
+                "the whole kernel matrix (n_components > n_samples. This is not possible.)",
+                UserWarning,
+            )
+        chosen = self._basis(run, min(int(self.n_components), n))
+        self.component_indices_ = chosen
+        basis = _gather(run, chosen)
+        if not run.source.streams or not np.isfinite(basis.sum()):  # files are checked when they are transformed
+            run.raise_if_not_finite()
+        kernel = chosen_kernel(self, run.source.n_features)
+        if kernel is None:
+            K = np.asarray(basis[:, chosen], np.float64)
+        else:
+            K = gram(kernel, rows_of(basis, centre_of(kernel, basis)))
+        self.normalization_ = _root_of_inverse(K).astype(run.source.dtype)
+        self.components_ = basis
 
     def _basis(self, run: Run, size: int) -> Array:
         """Row numbers: those with the least random bits."""
@@ -162,10 +151,6 @@ class Nystroem(RandomFeatures):
 
     def transform(self, X: Any) -> Any:
         """The features of rows.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, sparse
-from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import integers, stream_key
 from summula.core.estimator.parameters import Allowed, integer, random_state, real
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.kernel_approximation.random_features import RandomFeatures, seed_of
 
@@ -99,23 +99,15 @@ class PolynomialCountSketch(RandomFeatures):
         self.n_components = n_components
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Draw places and signs; only the number of columns matters.
-
-        Parameters
-        ----------
-        y : ignored
-        """
-        with self._fitting(X, None, needs_y=False) as run:
-            if not run.source.streams:  # files are checked when they are transformed
-                run.raise_if_not_finite()
-            terms = run.source.n_features + (self.coef0 != 0)
-            seed, shape = seed_of(self.random_state), (int(self.degree), terms)
-            size = shape[0] * shape[1]
-            self.indexHash_ = integers(stream_key(seed, 0), size, int(self.n_components)).reshape(shape)
-            self.bitHash_ = (2 * integers(stream_key(seed, 1), size, 2) - 1).reshape(shape)
-        return self
+    def _draw(self, run: Run) -> None:
+        """Draw places and signs; only the number of columns matters."""
+        if not run.source.streams:  # files are checked when they are transformed
+            run.raise_if_not_finite()
+        terms = run.source.n_features + (self.coef0 != 0)
+        seed, shape = seed_of(self.random_state), (int(self.degree), terms)
+        size = shape[0] * shape[1]
+        self.indexHash_ = integers(stream_key(seed, 0), size, int(self.n_components)).reshape(shape)
+        self.bitHash_ = (2 * integers(stream_key(seed, 1), size, 2) - 1).reshape(shape)
 
     def _features(self, chunk: Chunk) -> Array:
         """Equation (1)."""

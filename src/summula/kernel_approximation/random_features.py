@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
+from summula.core.docstrings import inherit_docs
+from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
 
 __all__ = ["RandomFeatures", "seed_of"]
@@ -27,6 +30,7 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31))
 
 
+@inherit_docs()
 class RandomFeatures(Transformer):
     """Rows turned into `n_components` features, which are dense also for sparse rows.
 
@@ -36,6 +40,17 @@ class RandomFeatures(Transformer):
     """
 
     n_components: int
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Draw the features."""
+        with self._fitting(X, None, needs_y=False) as run:
+            self._draw(run)
+        return self
+
+    def _draw(self, run: Run) -> None:
+        """Draw the features and assign them."""
+        raise NotImplementedError
 
     def _n_outputs(self) -> int:
         return int(self.n_components)

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
@@ -81,24 +80,16 @@ class RBFSampler(RandomFeatures):
         self.n_components = n_components
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Draw the weights; only the number of columns matters, unless gamma is "scale".
-
-        Parameters
-        ----------
-        y : ignored
-        """
-        with self._fitting(X, None, needs_y=False) as run:
-            if not run.source.streams:  # files are checked when they are transformed
-                run.raise_if_not_finite()
-            d, m = run.source.n_features, int(self.n_components)
-            seed, gamma = seed_of(self.random_state), self._rate(run)
-            draws = normal(stream_key(seed, 0), d * m).reshape(d, m)
-            dtype = run.source.dtype
-            self.random_weights_ = (np.sqrt(2.0 * gamma) * draws).astype(dtype)
-            self.random_offset_ = (2.0 * np.pi * uniform(stream_key(seed, 1), m)).astype(dtype)
-        return self
+    def _draw(self, run: Run) -> None:
+        """Draw the weights; only the number of columns matters, unless gamma is "scale"."""
+        if not run.source.streams:  # files are checked when they are transformed
+            run.raise_if_not_finite()
+        d, m = run.source.n_features, int(self.n_components)
+        seed, gamma = seed_of(self.random_state), self._rate(run)
+        draws = normal(stream_key(seed, 0), d * m).reshape(d, m)
+        dtype = run.source.dtype
+        self.random_weights_ = (np.sqrt(2.0 * gamma) * draws).astype(dtype)
+        self.random_offset_ = (2.0 * np.pi * uniform(stream_key(seed, 1), m)).astype(dtype)
 
     def _rate(self, run: Run) -> float:
         if not isinstance(self.gamma, str):

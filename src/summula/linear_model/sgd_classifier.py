@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.core.estimator.classifier import classes_of_parts, weights_of_labels
+from summula.core.estimator.classifier import ProbabilisticClassifier, classes_of_parts, weights_of_labels
 from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of
 from summula.core.model_files import schema
 from summula.linear_model.base.linear_classifier import LinearClassifier
@@ -246,12 +246,9 @@ class SGDClassifier(StochasticClassifier):
         self.max_time = max_time
 
     @available_if(_has_probabilities)
+    @inherit_docs(ProbabilisticClassifier.predict_proba)
     def predict_proba(self, X: Any) -> Any:
         """Predict the probability of each class, with loss="log_loss" or "modified_huber".
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -262,12 +259,9 @@ class SGDClassifier(StochasticClassifier):
         return self._by_row(X, self._score_function(), self._shares())
 
     @available_if(_has_probabilities)
+    @inherit_docs(predict_proba)
     def predict_log_proba(self, X: Any) -> Any:
         """Predict the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------

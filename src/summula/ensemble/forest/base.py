@@ -98,7 +98,7 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         Number of trees.
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves per tree; the node of largest improvement is split first.
-    bootstrap : bool, default=True
+    bootstrap : bool, default=True for random forests, False for extra trees
         Whether each tree has rows drawn with replacement, in proportion to their weights, or all rows.
     n_jobs : int, optional
         Maximum number of threads; None uses all.

@@ -12,12 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.estimator import Estimator
 from summula.core.model_files import schema
+from summula.training.models.base import ArrayClassifier, ArrayModel
 
 __all__ = ["AveragedClassifier", "AveragedRegressor"]
 
@@ -77,8 +79,17 @@ _FIELDS: dict[str, schema.Field] = {
 }
 
 
-class _Average(Estimator):
-    """What averages of classifiers and regressors share."""
+@inherit_docs()
+class _Average(ArrayModel):
+    """What averages of classifiers and regressors share.
+
+    Parameters
+    ----------
+    weights : list of float
+        Positive; they add up to 1.
+    starts, stops : list of int
+        The range of columns that each model takes.
+    """
 
     def __init__(
         self, models: Sequence[Any], weights: Sequence[float], starts: Sequence[int], stops: Sequence[int]
@@ -89,17 +100,7 @@ class _Average(Estimator):
         self.stops = stops
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit clones of all models, each to its columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        self
-        """
+        """Fit clones of all models, each to its columns."""
         if (fault := _fault(self.models, self.weights, self.starts, self.stops)) is not None:
             raise ParameterError(f"{type(self).__name__} cannot be fitted: {fault}.")
         X = np.asarray(X, np.float64)
@@ -131,18 +132,15 @@ class _Average(Estimator):
         return True
 
 
+@inherit_docs()
 @schema.saved(_members_agree, _classes_agree, **_FIELDS)
-class AveragedClassifier(ClassifierMixin, _Average):
+class AveragedClassifier(ArrayClassifier, _Average):
     """The weighted average of the probabilities of several classifiers.
 
     Parameters
     ----------
     models : list of classifiers
         With `predict_proba`, of the same classes.
-    weights : list of float
-        Positive; they add up to 1.
-    starts, stops : list of int
-        The range of columns that each model takes.
 
     Attributes
     ----------
@@ -166,32 +164,11 @@ class AveragedClassifier(ClassifierMixin, _Average):
         return self.models[0].classes_
 
     def predict_proba(self, X: Any) -> Array:
-        """Predict the probability of each class, by (1).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Predict the probability of each class, by (1)."""
         return self._averaged(X, "predict_proba")
 
-    def predict(self, X: Any) -> Array:
-        """Predict the most probable class.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return np.asarray(np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)])
-
-
+@inherit_docs()
 @schema.saved(_members_agree, _no_classes, **_FIELDS)
 class AveragedRegressor(RegressorMixin, _Average):
     """The weighted average of the predictions of several regressors.
@@ -199,10 +176,6 @@ class AveragedRegressor(RegressorMixin, _Average):
     Parameters
     ----------
     models : list of regressors
-    weights : list of float
-        Positive; they add up to 1.
-    starts, stops : list of int
-        The range of columns that each model takes.
 
     Examples
     --------
@@ -216,14 +189,5 @@ class AveragedRegressor(RegressorMixin, _Average):
     """
 
     def predict(self, X: Any) -> Array:
-        """Predict the target, by (1).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predict the target, by (1)."""
         return self._averaged(X, "predict")

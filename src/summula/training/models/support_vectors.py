@@ -18,13 +18,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import permutation, stream_key
 from summula.core.errors import TimeLimitError
-from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import (
     Allowed,
     Parameters,
@@ -39,6 +39,7 @@ from summula.core.model_files import schema
 from summula.kernel_approximation import Nystroem
 from summula.linear_model import LogisticRegression
 from summula.svm import SVC, SVR, LinearSVC, LinearSVR
+from summula.training.models.base import ArrayClassifier, ArrayModel
 
 __all__ = ["CalibratedSVC", "ScaledSVR"]
 
@@ -129,29 +130,23 @@ def _left_out(fit: Callable[[Array], Callable[[Array], Array]], Z: Array, folds:
     return scores
 
 
-@schema.saved(
+@schema.state(
     _parts_agree,
-    _calibration_agrees,
     n_features_in_=schema.Integer(1, size="n_features"),
-    classes_=schema.Labels("n_classes"),
     C_=schema.Real(0.0),
-    machine_=schema.Object(SVC) | schema.Object(LinearSVC),
     map_=schema.Object(Nystroem) | None,
-    calibration_=schema.Object(LogisticRegression),
 )
-class CalibratedSVC(ClassifierMixin, Estimator):
-    """Support vector classification with a chosen C and calibrated probabilities.
+class _KernelModel(ArrayModel):
+    """A support vector machine with a chosen C, of the rows or of their Nystroem columns.
 
     Parameters
     ----------
     Cs : tuple of float, default=(1.0, 10.0)
-        Values of C to choose among, by the log loss of rows left out.
+        Values of C to choose among, by the loss of rows left out.
     max_exact : int, default=4000
         Number of rows up to which the kernel is exact.
     n_components : int, default=300
         Number of Nystroem columns for more rows.
-    class_weight : dict or "balanced", optional
-        Weights of the classes, in the machine and in its calibration.
     random_state : int, default=0
         Draws folds and Nystroem rows.
     max_time : float, optional
@@ -160,9 +155,54 @@ class CalibratedSVC(ClassifierMixin, Estimator):
     Attributes
     ----------
     C_ : float
-        The chosen one.
-    machine_ : SVC or LinearSVC
+        The chosen C.
     map_ : Nystroem or None
+    """
+
+    _parameters: ClassVar[Parameters] = _SETTINGS
+
+    def __init__(
+        self,
+        *,
+        Cs: Sequence[float] = (1.0, 10.0),
+        max_exact: int = 4_000,
+        n_components: int = 300,
+        random_state: int = 0,
+        max_time: float | None = None,
+    ) -> None:
+        self.Cs = Cs
+        self.max_exact = max_exact
+        self.n_components = n_components
+        self.random_state = random_state
+        self.max_time = max_time
+
+    def _mapped(self, X: Any) -> Any:
+        """Rows as the machine takes them."""
+        check_is_fitted(self)
+        return np.asarray(X, np.float64) if self.map_ is None else self.map_.transform(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "machine_")
+
+
+@inherit_docs()
+@schema.saved(
+    _calibration_agrees,
+    classes_=schema.Labels("n_classes"),
+    machine_=schema.Object(SVC) | schema.Object(LinearSVC),
+    calibration_=schema.Object(LogisticRegression),
+)
+class CalibratedSVC(ArrayClassifier, _KernelModel):
+    """Support vector classification with a chosen C, the one of least log loss, and calibrated probabilities.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced", optional
+        Weights of the classes, in the machine and in its calibration.
+
+    Attributes
+    ----------
+    machine_ : SVC or LinearSVC
     calibration_ : LogisticRegression
         Of the scores of the machine.
     classes_ : ndarray of shape (n_classes,)
@@ -188,12 +228,10 @@ class CalibratedSVC(ClassifierMixin, Estimator):
         random_state: int = 0,
         max_time: float | None = None,
     ) -> None:
-        self.Cs = Cs
-        self.max_exact = max_exact
-        self.n_components = n_components
+        super().__init__(
+            Cs=Cs, max_exact=max_exact, n_components=n_components, random_state=random_state, max_time=max_time
+        )
         self.class_weight = class_weight
-        self.random_state = random_state
-        self.max_time = max_time
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose C, fit the machine, and calibrate its scores.
@@ -202,11 +240,6 @@ class CalibratedSVC(ClassifierMixin, Estimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Scaled columns without missing values.
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        self
         """
         check_parameters(self, self._parameters)
         X, y, clock = np.asarray(X, np.float64), np.asarray(y), _Clock(self.max_time)
@@ -233,35 +266,9 @@ class CalibratedSVC(ClassifierMixin, Estimator):
         return self
 
     def predict_proba(self, X: Any) -> Array:
-        """Predict the probability of each class, by (2).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        Z = np.asarray(X, np.float64) if self.map_ is None else self.map_.transform(X)
-        return np.asarray(self.calibration_.predict_proba(_scores_of(self.machine_, len(self.classes_))(Z)))
-
-    def predict(self, X: Any) -> Array:
-        """Predict the most probable class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "machine_")
+        """Predict the probability of each class, by (2)."""
+        scores = _scores_of(self.machine_, len(self.classes_))(self._mapped(X))
+        return np.asarray(self.calibration_.predict_proba(scores))
 
 
 def _scores_of(machine: Any, n_classes: int) -> Callable[[Array], Array]:
@@ -283,37 +290,18 @@ def _as_column(machine: Any) -> Callable[[Array], Array]:
     return lambda Z: np.asarray(machine.predict(Z), np.float64)[:, np.newaxis]
 
 
+@inherit_docs()
 @schema.saved(
-    _parts_agree,
-    n_features_in_=schema.Integer(1, size="n_features"),
-    C_=schema.Real(0.0),
     mean_=schema.Real(),
     scale_=schema.Real(0.0),
     machine_=schema.Object(SVR) | schema.Object(LinearSVR),
-    map_=schema.Object(Nystroem) | None,
 )
-class ScaledSVR(RegressorMixin, Estimator):
-    """Support vector regression of a standardised target, with a chosen C.
-
-    Parameters
-    ----------
-    Cs : tuple of float, default=(1.0, 10.0)
-        Values of C to choose among, by the absolute error of rows left out.
-    max_exact : int, default=4000
-        Number of rows up to which the kernel is exact.
-    n_components : int, default=300
-        Number of Nystroem columns for more rows.
-    random_state : int, default=0
-        Draws folds and Nystroem rows.
-    max_time : float, optional
-        Seconds after which a fit stops; machines keep what they have, and without a first one the fit fails.
+class ScaledSVR(RegressorMixin, _KernelModel):
+    """Support vector regression of a standardised target, with a chosen C: the one of least absolute error.
 
     Attributes
     ----------
-    C_ : float
-        The chosen one.
     machine_ : SVR or LinearSVR
-    map_ : Nystroem or None
     mean_, scale_ : float
         Mean and standard deviation of the target.
 
@@ -326,36 +314,8 @@ class ScaledSVR(RegressorMixin, Estimator):
     True
     """
 
-    _parameters: ClassVar[Parameters] = _SETTINGS
-
-    def __init__(
-        self,
-        *,
-        Cs: Sequence[float] = (1.0, 10.0),
-        max_exact: int = 4_000,
-        n_components: int = 300,
-        random_state: int = 0,
-        max_time: float | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.max_exact = max_exact
-        self.n_components = n_components
-        self.random_state = random_state
-        self.max_time = max_time
-
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose C, and fit the machine.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Scaled columns without missing values.
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        self
-        """
+        """Choose C, and fit the machine."""
         check_parameters(self, self._parameters)
         X, y, clock = np.asarray(X, np.float64), np.asarray(y, np.float64), _Clock(self.max_time)
         mean, scale = float(y.mean()), float(y.std()) or 1.0
@@ -379,19 +339,6 @@ class ScaledSVR(RegressorMixin, Estimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predict the target.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        Z = np.asarray(X, np.float64) if self.map_ is None else self.map_.transform(X)
+        """Predict the target."""
+        Z = self._mapped(X)
         return np.asarray(self.mean_ + self.scale_ * self.machine_.predict(Z))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "machine_")

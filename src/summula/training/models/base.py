@@ -1,0 +1,67 @@
+"""Base classes of the models that only training runs use: rows are arrays of numbers, and are read whole."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from summula.core.docstrings import inherit_docs
+from summula.core.estimator.estimator import Estimator
+
+__all__ = ["ArrayClassifier", "ArrayModel"]
+
+Array = NDArray[Any]
+
+
+class ArrayModel(Estimator):
+    """Base class of models of arrays."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Columns without missing values.
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Array:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        raise NotImplementedError
+
+
+class ArrayClassifier(ClassifierMixin, ArrayModel):  # type: ignore[misc]
+    """Base class of classifiers with probabilities."""
+
+    @inherit_docs(ArrayModel.predict)
+    def predict_proba(self, X: Any) -> Array:
+        """Predict the probability of each class.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        raise NotImplementedError
+
+    @inherit_docs(ArrayModel.predict)
+    def predict(self, X: Any) -> Array:
+        """Predict the most probable class."""
+        return np.asarray(np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)])
