@@ -197,15 +197,9 @@ class DummyClassifier(ShareClassifier):
         self.constant = constant
 
     @with_callbacks
+    @inherit_docs(DummyRegressor.fit)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DummyClassifier:
-        """Count the classes.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Ignored, apart from the number and names of the columns.
-        sample_weight : array-like of shape (n_samples,), optional
-        """
+        """Count the classes."""
         with self._fitting(X, y, sample_weight) as run:
             sums = run.sum(TargetSums, ("classes", len(self.classes_)))
             self.class_prior_ = sums.total / sums.weight

@@ -86,13 +86,17 @@ def test_rejecting_is_an_action() -> None:
     assert problem.decide([border + 1e-9]) == "reject"
 
 
+def drawn_problem(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n_states, n_actions = rng.integers(2, 5, 2)
+    priors, likelihoods = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(3), n_states)
+    return priors, likelihoods, rng.normal(size=(n_actions, n_states))
+
+
 class TestSensitivity:
     def test_priors_may_move_within_their_ranges(self) -> None:
         rng = np.random.default_rng(1)
         for _ in range(30):
-            n_states, n_actions = rng.integers(2, 5, 2)
-            priors, likelihoods = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(3), n_states)
-            costs = rng.normal(size=(n_actions, n_states))
+            priors, likelihoods, costs = drawn_problem(rng)
             found = DecisionProblem(priors, likelihoods, costs).sensitivity([0, 2])
             for s, (low, high) in enumerate(found.priors):
                 for t in np.clip([low - 1e-6, low + 1e-6, high - 1e-6, high + 1e-6], 0, 1):
@@ -104,9 +108,8 @@ class TestSensitivity:
     def test_costs_may_move_within_their_ranges(self) -> None:
         rng = np.random.default_rng(2)
         for _ in range(30):
-            n_states, n_actions = rng.integers(2, 5, 2)
-            priors, likelihoods = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(3), n_states)
-            costs = rng.normal(size=(n_actions, n_states))
+            priors, likelihoods, costs = drawn_problem(rng)
+            n_actions, n_states = costs.shape
             found = DecisionProblem(priors, likelihoods, costs).sensitivity([1])
             for a, s, side in itertools.product(range(n_actions), range(n_states), range(2)):
                 if np.isfinite(found.costs[a, s, side]):

@@ -21,17 +21,17 @@ class Trained(NamedTuple):
     said: Any
 
 
+def trained(home: Path, target: str, models: str) -> Trained:
+    table, fresh = halves("penguins", home)
+    said = document("train", table, "-t", target, "-o", home / "out", "--models", models)
+    return Trained(table, fresh, home / "out", said)
+
+
 @pytest.fixture(scope="session")
 def species(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    home = tmp_path_factory.mktemp("species")
-    table, fresh = halves("penguins", home)
-    said = document("train", table, "-t", "species", "-o", home / "out", "--models", "logistic")
-    return Trained(table, fresh, home / "out", said)
+    return trained(tmp_path_factory.mktemp("species"), "species", "logistic")
 
 
 @pytest.fixture(scope="session")
 def mass(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    home = tmp_path_factory.mktemp("mass")
-    table, fresh = halves("penguins", home)
-    said = document("train", table, "-t", "body_mass_g", "-o", home / "out", "--models", "linear,ridge")
-    return Trained(table, fresh, home / "out", said)
+    return trained(tmp_path_factory.mktemp("mass"), "body_mass_g", "linear,ridge")

@@ -133,12 +133,18 @@ def test_a_subsample_that_wins_is_fitted_to_as_many_rows_as_there_is_time_for(mo
     assert seconds <= 121.0
 
 
-def test_without_time_for_a_last_fit_the_model_of_a_fold_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def slow_comparison(monkeypatch: pytest.MonkeyPatch, seconds: float) -> tuple[Clock, Budget, Any]:
+    """A comparison of which one candidate takes 50 seconds."""
     clock = Clock()
     monkeypatch.setattr(schedule, "time", clock)
     fold = FakeFold(clock, {"baseline": 0.1, "logistic": 50.0}, RISKS, n_rows=1_500)
-    budget = Budget(100.0, 2_000)
+    budget = Budget(seconds, 2_000)
     board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], METRICS["accuracy"], budget)
+    return clock, budget, board
+
+
+def test_without_time_for_a_last_fit_the_model_of_a_fold_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, budget, board = slow_comparison(monkeypatch, 100.0)
     clock.now = 99.0
     model = last_fit(board, 1_500, budget, lambda *_: pytest.fail("there is no time for this"))
     assert model == "logistic on 1500"
@@ -181,11 +187,7 @@ def test_compiling_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_after_ctrl_c_nobody_waits_for_a_long_last_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(schedule, "time", clock)
-    fold = FakeFold(clock, {"baseline": 0.1, "logistic": 50.0}, RISKS, n_rows=1_500)
-    budget = Budget(1_000.0, 2_000)
-    board = compare_candidates(candidates_for("classes", False, ["logistic"]), [fold], METRICS["accuracy"], budget)
+    _, budget, board = slow_comparison(monkeypatch, 1_000.0)
     board.interrupted = True
     assert last_fit(board, 1_500, budget, lambda *_: pytest.fail("it is too long")) == "logistic on 1500"
     board.entries[0].seconds = [0.2]

@@ -81,28 +81,18 @@ STEPS: dict[str, Any] = {"learning_rate": "invscaling", "eta0": 0.02, "random_st
 STOCHASTIC: dict[str, Any] = {"repeats": False, "unordered": False, "stochastic": True}
 
 # Leaves have a least number of rows, whatever their weights; rounding is drawn by the number of a row.
-BOOSTED: dict[str, Any] = {
+TREES: dict[str, Any] = {
     "numbers": (),
     "trees": True,
     "repeats": False,
-    "unordered": False,
-    "stochastic": True,
     "scale_free": True,
     "finite": False,
     "single": False,
     "grid": {"max_depth": [1, 3]},
 }
+BOOSTED: dict[str, Any] = {**TREES, "unordered": False, "stochastic": True}
 # Of equally good splits the first column is taken.
-EXACT_TREE: dict[str, Any] = {
-    "numbers": (),
-    "trees": True,
-    "streams": False,
-    "repeats": False,
-    "scale_free": True,
-    "finite": False,
-    "single": False,
-    "grid": {"max_depth": [1, 3]},
-}
+EXACT_TREE: dict[str, Any] = {**TREES, "streams": False}
 # Rows and columns are drawn by their numbers.
 FOREST: dict[str, Any] = {
     **BOOSTED,

@@ -16,6 +16,7 @@ from summula import CollinearityWarning, engine
 from summula.core.errors import DataError
 from summula.linear_model import LinearRegression, Ridge, RidgeCV
 from summula.linear_model.least_squares import solver as least_squares
+from tests.linear_model.tables import sparse_table
 from tests.reference import exact
 
 EPS = float(np.finfo(float).eps)
@@ -511,11 +512,7 @@ class TestStorage:
 class TestWideSparse:
     """More columns than `SPARSE_GRAM_COLUMNS`: conjugate gradients."""
 
-    @staticmethod
-    def table(n=300, d=40, seed=0):
-        rng = np.random.default_rng(seed)
-        X = sparse.random_array((n, d), density=0.2, format="csr", rng=rng)
-        return X, X @ rng.normal(size=d) + rng.normal(size=n) + 4
+    table = staticmethod(sparse_table)
 
     @pytest.mark.parametrize("intercept", [True, False])
     @pytest.mark.parametrize("weighted", [True, False])

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, sparse
+from scipy import optimize
 from sklearn.linear_model import Ridge as Theirs
 
 from summula import CollinearityWarning, ParameterError, engine
 from summula.linear_model import LinearRegression, Ridge
+from tests.linear_model.tables import sparse_table
 from tests.reference import exact
 
 SOLVERS = ("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs")
@@ -212,11 +213,7 @@ def test_float32():
 
 
 class TestSparse:
-    @staticmethod
-    def table(n=300, d=40, seed=0):
-        rng = np.random.default_rng(seed)
-        X = sparse.random_array((n, d), density=0.2, format="csr", rng=rng)
-        return X, X @ rng.normal(size=d) + rng.normal(size=n) + 4
+    table = staticmethod(sparse_table)
 
     @pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
     @pytest.mark.parametrize("intercept", [True, False])

@@ -113,14 +113,20 @@ def test_frames_give_the_same_bits(keep: Any, blocks_of: int) -> None:
         assert np.array_equal(model.transform(keep(rows)), expected.transform(rows), equal_nan=True)
 
 
+def both_fitted(encoder: Any, rows: Any, stored: Any) -> tuple[Any, Any]:
+    """Fits to the rows in memory and as they are stored, which have the same columns."""
+    expected, model = clone(encoder).fit(rows), clone(encoder).fit(stored)
+    assert model.columns_ == expected.columns_
+    assert model.feature_names_in_.tolist() == rows.column_names
+    return expected, model
+
+
 @pytest.mark.parametrize("keep", STREAMS.values(), ids=STREAMS.keys())
 def test_files_give_the_same_bits(keep: Any, blocks_of: int, tmp_path: Path) -> None:
     rows = table()
     scan = keep(rows, tmp_path)
     for encoder in encoders():
-        expected, model = clone(encoder).fit(rows), clone(encoder).fit(scan)
-        assert model.columns_ == expected.columns_
-        assert model.feature_names_in_.tolist() == rows.column_names
+        expected, model = both_fitted(encoder, rows, scan)
         batches = list(model.transform(scan))
         assert len(batches) == -(-ROWS // blocks_of)
         assert np.array_equal(np.concatenate(batches), expected.transform(rows), equal_nan=True)
@@ -131,9 +137,7 @@ def test_dask_dataframes_give_the_same_bits(partitions: int, blocks_of: int) -> 
     rows = table()
     lazy = dask_of(rows, partitions)
     for encoder in encoders():
-        expected, model = clone(encoder).fit(rows), clone(encoder).fit(lazy)
-        assert model.columns_ == expected.columns_
-        assert model.feature_names_in_.tolist() == rows.column_names
+        expected, model = both_fitted(encoder, rows, lazy)
         encoded = model.transform(lazy)
         assert type(encoded).__module__.startswith("dask.")
         assert np.array_equal(np.asarray(encoded), expected.transform(rows), equal_nan=True)

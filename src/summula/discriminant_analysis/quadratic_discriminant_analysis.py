@@ -82,9 +82,8 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from summula.discriminant_analysis import QuadraticDiscriminantAnalysis
-    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [-3.0, -2.0], [1.0, 1.0], [2.0, 1.0], [3.0, 2.0]])
+    >>> X = [[-1.0, -1.0], [-2.0, -1.0], [-3.0, -2.0], [1.0, 1.0], [2.0, 1.0], [3.0, 2.0]]
     >>> QuadraticDiscriminantAnalysis().fit(X, [1, 1, 1, 2, 2, 2]).predict([[-0.8, -1.0]])
     array([1])
     """

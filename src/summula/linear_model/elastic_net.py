@@ -55,7 +55,17 @@ def relative_gap(tol: float) -> float:
     _target_names=schema.Items(schema.Text(), "n_targets") | None,
 )
 class L1Model(LinearPredictor):
-    """Base class of the lasso, the elastic net and their cross-validated versions."""
+    """Base class of the lasso, the elastic net and their cross-validated versions.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
+    positive : bool, default=False
+        Whether to constrain coefficients to be non-negative.
+    max_time : float, optional
+        Time limit in seconds, after which the best model so far is kept.
+    """
 
     coef_: Array
     intercept_: Any
@@ -135,6 +145,7 @@ class L1Model(LinearPredictor):
         return self._target_names
 
 
+@inherit_docs()
 @schema.saved()
 class ElasticNet(MultiOutputMixin, L1Model):
     """Linear regression with L1 and L2 penalties.
@@ -145,8 +156,6 @@ class ElasticNet(MultiOutputMixin, L1Model):
         Strength of the penalty.
     l1_ratio : float, default=0.5
         Weight of the L1 penalty: 1 is the lasso, 0 ridge regression (with alpha per row).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
     precompute, copy_X, selection, random_state
         For compatibility with scikit-learn; they do not affect the result.
     max_iter : int, default=1000
@@ -155,10 +164,6 @@ class ElasticNet(MultiOutputMixin, L1Model):
         Tolerance: the duality gap is at most 1e-6 tol ||y||^2 / n (about eight digits of the coefficients).
     warm_start : bool, default=False
         Whether to start from the solution of the previous fit.
-    positive : bool, default=False
-        Whether to constrain coefficients to be non-negative.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------

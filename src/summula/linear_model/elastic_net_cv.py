@@ -125,6 +125,7 @@ def _errors_from_sums(test: Gram, V: Array, lead: Array) -> Array:
     return np.asarray(np.maximum(squares, 0.0) / test.weight)
 
 
+@inherit_docs()
 @schema.saved(
     alpha_=schema.Real(0.0),
     l1_ratio_=schema.Real(0.0, 1.0),
@@ -143,8 +144,6 @@ class ElasticNetCV(L1Model):
         Ratio of the smallest to the largest alpha.
     alphas : int or array-like, default=100
         Number of alphas to try, or the alphas.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
     precompute, copy_X, selection, random_state, verbose
         For compatibility with scikit-learn; they do not affect the result.
     max_iter : int, default=1000
@@ -156,12 +155,8 @@ class ElasticNetCV(L1Model):
         Cross-validation splits; by default 5 folds of consecutive rows.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
-    positive : bool, default=False
-        Whether to constrain coefficients to be non-negative.
     select : {"min", "1se"}, default="min"
         Select the alpha with the smallest mean error, or the largest one within one standard error of it.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------

@@ -39,24 +39,13 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
 
     Parameters
     ----------
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    copy_X : bool, default=True
-        Ignored; X is never overwritten.
     tol : float, default=1e-6
         Tolerance of conjugate gradients, used for wide sparse data (relative size of the squared gradient); other
         solvers are exact up to rounding.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
-    positive : bool, default=False
-        Whether to constrain coefficients to be non-negative.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-    intercept_ : float or ndarray of shape (n_targets,)
     rank_ : int
         Rank of the centred X.
     singular_ : ndarray
@@ -69,7 +58,6 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         Levels of text columns; the first level is the reference, and the others have one coefficient each.
     coef_names_ : tuple of str
         Names of the coefficients: numeric columns first, then factors level by level.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------

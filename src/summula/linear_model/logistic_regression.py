@@ -95,7 +95,6 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
     certificate_ : GlmCertificate
         The objective (1), divided by C, and a bound on its suboptimality; with an L1 penalty also `zeros`:
         coefficients that are zero in every minimiser.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import SerialEngine, local_engine
-from summula.core.errors import DataError, ParameterError, warn
+from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import values_in_memory
@@ -40,7 +40,7 @@ from summula.linear_model.cross_validation.likelihood_paths import Path, path_at
 from summula.linear_model.glm.objective import GlmFit
 from summula.linear_model.glm.statistics.quality import quality_of_classes
 from summula.linear_model.logistic_regression import LogisticRegression
-from summula.linear_model.ridge_cv import CV, callable_value, scorer_name, takes_weights
+from summula.linear_model.ridge_cv import CV, callable_value, scorer_name, takes_weights, warn_unweighted
 
 __all__ = ["LogisticRegressionCV"]
 
@@ -77,8 +77,6 @@ class LogisticRegressionCV(LogisticRegression):
         Number of values of C to try, logarithmically spaced from 1e-4 to 1e4, or the values.
     l1_ratios : array-like, default="warn"
         Weights of the L1 penalty to try. The default tries 0 and warns, as in scikit-learn.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
     cv : int, splitter or iterable of (train, test), default=None
         Cross-validation splits; by default 5 stratified folds.
     dual, intercept_scaling, random_state, verbose
@@ -87,24 +85,18 @@ class LogisticRegressionCV(LogisticRegression):
         For compatibility with scikit-learn; use `l1_ratios`.
     scoring : str or callable, default="warn"
         Scorer used for the selection; None is the accuracy. The default is None and warns, as in scikit-learn.
-    solver : {"auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="auto"
-        For compatibility with scikit-learn; every value is accepted and none affects the result.
     tol : float, default=1e-4
         Tolerance, as in `LogisticRegression`.
     max_iter : int, default=100
         Maximum number of steps of the solver per fit.
     class_weight : dict of label to weight, "balanced" or None, default=None
         Weights of the classes; "balanced" gives every class the same total weight over all rows.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
     refit : bool, default=True
         Whether to fit the model on all rows with the selected values; else the best models of the splits are averaged.
     use_legacy_attributes : bool, default="warn"
         Whether attributes have scikit-learn's older shapes. The default is True and warns, as in scikit-learn.
     select : {"min", "1se"}, default="min"
         Select the C with the best mean score, or the smallest one within one standard error of it.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
@@ -120,7 +112,6 @@ class LogisticRegressionCV(LogisticRegression):
         Number of steps of each fit.
     classes_, coef_, intercept_, certificate_
         Of the final model, as in `LogisticRegression`; averages of models have no certificate.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------
@@ -281,11 +272,7 @@ class LogisticRegressionCV(LogisticRegression):
         if unknown := sorted(params.keys() - {"groups"}):
             raise self._unrouted("fit", unknown)
         if weights and not takes_weights(self.scoring, self._get_scorer()):
-            warn(
-                f"scoring={self.scoring!r} does not support sample_weight, so test rows are not weighted; "
-                "use a scorer with a sample_weight argument to weight them.",
-                UserWarning,
-            )
+            warn_unweighted(self.scoring)
             weights = {}
         return weights, params
 

@@ -92,22 +92,14 @@ class PolynomialRegression(LeastSquaresModel):
         Maximum degree.
     interaction_only : bool, default=False
         Whether to use only products of distinct features.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_terms,) or (n_targets, n_terms)
         Coefficients of the monomials of x, in the order of `powers_`.
-    intercept_ : float or ndarray of shape (n_targets,)
     powers_ : ndarray of shape (n_terms, n_features)
         Exponent of each feature in each monomial.
     certificate_ : PolynomialCertificate
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
     --------

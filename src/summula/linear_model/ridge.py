@@ -32,27 +32,18 @@ class Ridge(LeastSquaresModel):
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
         Strength of the penalty, one for all targets or one per target. The intercept is not penalised.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    copy_X : bool, default=True
-        Ignored; X is never overwritten.
     max_iter : int, optional
         Maximum number of conjugate gradient steps, used for wide sparse data.
     tol : float, default=1e-4
         Tolerance of conjugate gradients, used for wide sparse data; other solvers are exact up to rounding.
     solver : {"auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"}, default="auto"
         For compatibility with scikit-learn; every value is accepted and none affects the result.
-    positive : bool, default=False
-        Whether to constrain coefficients to be non-negative.
     random_state : optional
         Ignored; the fit is deterministic.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-    intercept_ : float or ndarray of shape (n_targets,)
     solver_ : str
         The parameter `solver`; for "auto" the solver used: "cholesky" (normal equations), "svd" (orthogonal
         factorisation), "sparse_cg" (conjugate gradients) or "lbfgs" (wide sparse data, positive=True).
@@ -60,7 +51,6 @@ class Ridge(LeastSquaresModel):
         Penalised sum of squares and a bound on its suboptimality.
     n_iter_ : ndarray of shape (n_targets,)
         Number of conjugate gradient steps if they were used, else 1.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
     ----------

@@ -39,7 +39,7 @@ from summula.linear_model.least_squares.model import Given, LeastSquaresModel
 from summula.linear_model.least_squares.problem import Fit, Problem
 from summula.linear_model.least_squares.solver import solve
 
-__all__ = ["CV", "RidgeCV", "callable_value", "scorer_name", "takes_weights"]
+__all__ = ["CV", "RidgeCV", "callable_value", "scorer_name", "takes_weights", "warn_unweighted"]
 
 Array = NDArray[Any]
 
@@ -111,8 +111,6 @@ class RidgeCV(LeastSquaresModel):
         Whether to select alpha separately for each target (`cv=None` only).
     select : {"min", "1se"}, default="min"
         Select the alpha with the best mean score, or the largest one within one standard error of it.
-    max_time : float, optional
-        Time limit in seconds, after which the best model so far is kept.
 
     Attributes
     ----------
@@ -124,13 +122,11 @@ class RidgeCV(LeastSquaresModel):
         Mean score of each alpha and its standard error (NaN if undefined: for a scorer of all rows at once, or a single
         split).
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-    intercept_ : float or ndarray of shape (n_targets,)
     cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
         With `store_cv_results`: weighted squared leave-one-out errors of the rows, or their predictions if `scoring` is
         given.
     certificate_ : LeastSquaresCertificate
         Penalised sum of squares at `alpha_` and a bound on its suboptimality.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
@@ -274,11 +270,7 @@ class RidgeCV(LeastSquaresModel):
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
         if weights and self.cv is not None and not takes_weights(self.scoring, self._scorer()):
-            warn(
-                f"scoring={self.scoring!r} does not support sample_weight, so test rows are not weighted; "
-                "use a scorer with a sample_weight argument to weight them.",
-                UserWarning,
-            )
+            warn_unweighted(self.scoring)
             weights = {}
         return weights, params
 
@@ -427,6 +419,15 @@ class RidgeCV(LeastSquaresModel):
     partial_fit = property(_not_a_sum)
     forget = property(_not_a_sum)
     merge = property(_not_a_sum)
+
+
+def warn_unweighted(scoring: Any) -> None:
+    """Warn that a scorer ignores the sample weights."""
+    warn(
+        f"scoring={scoring!r} does not support sample_weight, so test rows are not weighted; "
+        "use a scorer with a sample_weight argument to weight them.",
+        UserWarning,
+    )
 
 
 def takes_weights(scoring: Any, scorer: Any) -> bool:

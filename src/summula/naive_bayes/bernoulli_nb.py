@@ -40,10 +40,6 @@ class BernoulliNB(CountNB):
         Pseudo-count of set flags, and of unset ones (Laplace smoothing).
     binarize : float or None, default=0.0
         Values above it are set flags; None takes columns of 0 and 1 as they are.
-    fit_prior : bool, default=True
-        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), optional
-        Probabilities of the classes.
 
     Attributes
     ----------

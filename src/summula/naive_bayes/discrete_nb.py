@@ -123,6 +123,10 @@ class CountNB(DiscreteNB):
     ----------
     force_alpha : bool, default=True
         Whether to use an alpha below 1e-10 as it is.
+    fit_prior : bool, default=True
+        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
+    class_prior : array-like of shape (n_classes,), optional
+        Probabilities of the classes.
 
     Attributes
     ----------

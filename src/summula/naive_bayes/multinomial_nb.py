@@ -35,10 +35,6 @@ class MultinomialNB(CountNB):
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         Pseudo-count added to every column (Laplace smoothing).
-    fit_prior : bool, default=True
-        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), optional
-        Probabilities of the classes.
 
     Attributes
     ----------

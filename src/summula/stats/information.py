@@ -87,6 +87,7 @@ def entropy(p: ArrayLike, *, base: float | None = None, axis: int | None = -1) -
     return _float(entr(_distribution(p, "p", axis)).sum(axis=axis) / _log_base(base))
 
 
+@inherit_docs(entropy)
 def gini_impurity(p: ArrayLike, *, axis: int | None = -1) -> Any:
     """Compute the Gini impurity (2): the probability that two independent draws differ.
 
@@ -94,12 +95,6 @@ def gini_impurity(p: ArrayLike, *, axis: int | None = -1) -> Any:
     ----------
     p : array-like
         Probabilities that sum to 1, or counts.
-    axis : int or None, default=-1
-        Axis of the outcomes; None treats the whole array as one distribution.
-
-    Returns
-    -------
-    float or ndarray
 
     Examples
     --------

@@ -45,18 +45,11 @@ class OneClassSVM(OutlierMixin, PredictionWriter, KernelMachine):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, Kernel or callable, default="rbf"
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-    coef0 : float, default=0.0
     tol : float, default=1e-3
     nu : float, default=0.5
         Largest share of the rows that are outliers, least share of support vectors; from above 0 to 1.
-    shrinking : bool, default=True
     cache_size : float, default=200
     verbose : bool, default=False
-    max_iter : int, default=-1
-    max_time : float, optional
 
     Attributes
     ----------
@@ -111,8 +104,8 @@ class OneClassSVM(OutlierMixin, PredictionWriter, KernelMachine):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
         y : ignored
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             self._solve(run)

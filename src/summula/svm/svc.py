@@ -101,8 +101,6 @@ class SVC(KernelMachine, ScoreClassifier):
     tol : float, default=1e-3
         Largest violation of the KKT conditions. From 1e-4 on, kernel rows of more than 2,048 rows are kept in single
         precision (as in libsvm); sums are always in double.
-    cache_size : float, default=200
-        Megabytes of kernel rows that are kept.
     class_weight : dict of label to weight, "balanced" or None, default=None
     verbose : bool, default=False
         For compatibility; use scikit-learn's callbacks for progress.
@@ -216,12 +214,8 @@ class SVC(KernelMachine, ScoreClassifier):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data, or with kernel="precomputed" the kernel matrix of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,), or name of a column of X
             Class labels of any kind.
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights, which multiply C.
         """
         with self._fitting(X, y, sample_weight) as run:
             if self.probability is True:

@@ -49,24 +49,15 @@ class SVR(KernelMachine, Regressor):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, Kernel or callable, default="rbf"
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-    coef0 : float, default=0.0
     tol : float, default=1e-3
         Largest violation of the KKT conditions.
     C : float, default=1.0
         Price of errors beyond epsilon.
     epsilon : float, default=0.1
         Errors up to this are free.
-    shrinking : bool, default=True
-    cache_size : float, default=200
-        Megabytes of kernel rows that are kept.
     verbose : bool, default=False
         For compatibility.
-    max_iter : int, default=-1
     fit_intercept : bool, default=True
-    max_time : float, optional
 
     Attributes
     ----------
@@ -120,14 +111,7 @@ class SVR(KernelMachine, Regressor):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-            Weights, which multiply C.
-        """
+        """Fit the model."""
         with self._fitting(X, y, sample_weight) as run:
             if not np.isfinite(self.C):
                 raise ParameterError("SVR needs a finite C: no function need be within epsilon of every target.")

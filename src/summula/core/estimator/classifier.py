@@ -25,7 +25,7 @@ from sklearn.utils.multiclass import unique_labels
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.rows import PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
+from summula.core.estimator.rows import ROWS, PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
 from summula.core.estimator.validation import check_fitted
 
@@ -64,12 +64,9 @@ class Classifier(ClassifierMixin, PredictionWriter, RowwiseEstimator):
         """Return the index of the predicted class of each row, equation (1)."""
         return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
+    @inherit_docs(ROWS)
     def predict(self, X: Any) -> Any:
         """Predict the class with the largest score; ties go to the first class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -78,12 +75,12 @@ class Classifier(ClassifierMixin, PredictionWriter, RowwiseEstimator):
         check_fitted(self)
         return self._by_row(X, self._score_function(), functools.partial(_labels, self.classes_, self._winners))
 
+    @inherit_docs(ROWS)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy: the fraction of rows whose class is predicted correctly.
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or name of a column of X
             True labels; a label that did not occur in `fit` counts as an error.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
@@ -102,12 +99,9 @@ def _labels(classes: Array, winners: Callable[[Array], Array], scores: Array) ->
 class ScoreClassifier(Classifier):
     """Base class of classifiers with a `decision_function`."""
 
+    @inherit_docs(ROWS)
     def decision_function(self, X: Any) -> Any:
         """Compute the scores: for two classes positive if the second is predicted, else one score per class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -147,12 +141,9 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
         """What gives the scores that probabilities follow from, where they are not those that decide."""
         return self._score_function()
 
+    @inherit_docs(ROWS)
     def predict_proba(self, X: Any) -> Any:
         """Predict the probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------

@@ -11,7 +11,8 @@ from sklearn.base import ClusterMixin, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
-from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEstimator
+from summula.core.docstrings import inherit_docs
+from summula.core.estimator.rows import ROWS, PredictionWriter, RowFunction, RowwiseEstimator
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Clusterer", "Density", "LogDensityScores"]
@@ -26,12 +27,9 @@ class Clusterer(ClusterMixin, PredictionWriter, RowwiseEstimator):
         """Return the distances (or an increasing function of them) of rows to clusters, of shape (n, n_clusters)."""
         raise NotImplementedError
 
+    @inherit_docs(ROWS)
     def predict(self, X: Any) -> Any:
         """Predict the nearest cluster of each row; ties go to the first cluster.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -68,12 +66,9 @@ class LogDensityScores(RowwiseEstimator):
         """Return the log-density of the rows of a chunk, of shape (n,)."""
         raise NotImplementedError
 
+    @inherit_docs(ROWS)
     def score_samples(self, X: Any) -> Any:
         """Compute the log-density of each row.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -82,12 +77,12 @@ class LogDensityScores(RowwiseEstimator):
         check_is_fitted(self)
         return self._by_row(X, self._log_density)
 
+    @inherit_docs(ROWS)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the mean log-density of the rows.
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
 

@@ -9,8 +9,9 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, warn
-from summula.core.estimator.rows import PredictionWriter, RowFunction, RowwiseEstimator
+from summula.core.estimator.rows import ROWS, PredictionWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import r2
 from summula.core.estimator.validation import check_fitted
@@ -35,6 +36,7 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         """Return a picklable function that predicts the rows of a chunk."""
         return self._predicted
 
+    @inherit_docs(ROWS)
     def predict(self, X: Any) -> Any:
         """Predict the target.
 
@@ -51,12 +53,12 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         check_fitted(self)
         return self._by_row(X, self._row_function())
 
+    @inherit_docs(ROWS)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination R2: the proportion of the variance of y explained by the predictions.
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or names of columns of X
             The true targets.
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional

@@ -41,6 +41,13 @@ _BY_ROW = (
     "inverse_transform",
 )
 
+# Documentation of X shared by the methods that go through rows: see `summula.core.docstrings`.
+ROWS = """
+Parameters
+----------
+X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
+"""
+
 
 def composed(finish: Callable[[Array], Array], compute: RowFunction) -> RowFunction:
     """Return the picklable function chunk -> finish(compute(chunk))."""

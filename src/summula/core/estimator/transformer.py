@@ -12,8 +12,9 @@ from sklearn.base import TransformerMixin
 from summula.core.data.chunks import Chunk
 from summula.core.data.scan import Scan
 from summula.core.data.sources import Source
+from summula.core.docstrings import inherit_docs
 from summula.core.estimator.finiteness import has_bad_values, raise_if_not_finite
-from summula.core.estimator.rows import RowwiseEstimator
+from summula.core.estimator.rows import ROWS, RowwiseEstimator
 from summula.core.estimator.transformed_scan import TransformedScan
 
 __all__ = ["Transformer"]
@@ -40,12 +41,9 @@ class Transformer(TransformerMixin, RowwiseEstimator):
         """Return the transformed rows of a CSR matrix."""
         raise NotImplementedError
 
+    @inherit_docs(ROWS)
     def transform(self, X: Any) -> Any:
         """Transform rows.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------

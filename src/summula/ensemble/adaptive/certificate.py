@@ -21,8 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.docstrings import inherit_docs
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Verification
+from summula.plotting.style import AXES
 
 __all__ = ["BoostingCertificate", "TrainingVotes"]
 
@@ -125,17 +127,9 @@ class BoostingCertificate:
     def __repr__(self) -> str:
         return f"BoostingCertificate({self})"
 
+    @inherit_docs(AXES)
     def plot(self, ax: Any = None) -> Any:
-        """Draw the distribution of the margins: the share of rows whose margin is at most so large.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        matplotlib Axes
-        """
+        """Draw the distribution of the margins: the share of rows whose margin is at most the value on the x-axis."""
         from summula.plotting.style import GREY, axes, check_installed, colour, dress
 
         check_installed()

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
+from summula.plotting.style import AXES
 from summula.tree.columns.binning import BinMap
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.shapley_kernels import add_shapley
@@ -155,6 +157,7 @@ class PartialDependence:
         """Mean over the rows at each value."""
         return np.asarray(self.individual.mean(axis=0))
 
+    @inherit_docs(AXES)
     def plot(self, *, lines: int = 50, ax: Any = None) -> Any:
         """Plot the mean, and some of the individual rows.
 
@@ -162,11 +165,6 @@ class PartialDependence:
         ----------
         lines : int, default=50
             Maximum number of rows to plot.
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        matplotlib Axes
         """
         from summula.plotting.style import GREY, axes, check_installed, colour, dress
 

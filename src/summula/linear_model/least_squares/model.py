@@ -71,7 +71,25 @@ def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
     _squares=schema.Maybe(schema.Array("float64", "n_terms")),
 )
 class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
-    """Base class of linear models fitted by least squares."""
+    """Base class of linear models fitted by least squares.
+
+    Parameters
+    ----------
+    max_time : float, optional
+        Time limit in seconds, after which the best model so far is kept.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    copy_X : bool, default=True
+        Ignored; X is never overwritten.
+    positive : bool, default=False
+        Whether to constrain coefficients to be non-negative.
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+
+    Attributes
+    ----------
+    intercept_ : float or ndarray of shape (n_targets,)
+    """
 
     _fit: Fit
 

@@ -100,7 +100,20 @@ def _agreeing(model: Any, sizes: schema.Sizes) -> str | None:
     certificate_=schema.Object(SupportCertificate),
 )
 class KernelMachine(RowwiseEstimator):
-    """A function sum_i beta_i k(x_i, x) + b of few rows x_i of the data, the support vectors."""
+    """A function sum_i beta_i k(x_i, x) + b of few rows x_i of the data, the support vectors.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, Kernel or callable, default="rbf"
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+    coef0 : float, default=0.0
+    shrinking : bool, default=True
+    cache_size : float, default=200
+        Megabytes of kernel rows that are kept.
+    max_iter : int, default=-1
+    max_time : float, optional
+    """
 
     _streaming_alternative: ClassVar[str | None] = (
         "Nystroem or RBFSampler (summula.kernel_approximation) followed by LinearSVC or LinearSVR, which stream, as in "
@@ -121,6 +134,18 @@ class KernelMachine(RowwiseEstimator):
     intercept_: Any
     support_vectors_: Any
     gamma_: float
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data, or with kernel="precomputed" the kernel matrix of shape (n_samples, n_samples).
+        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+            Weights, which multiply C.
+        """
+        raise NotImplementedError
 
     def _task(self, weights: Array | None, y: Array | None) -> MachineTask:
         """Which problem; `weights` are those of the rows."""

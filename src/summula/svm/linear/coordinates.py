@@ -29,7 +29,7 @@ from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, int
 from summula.svm.linear.dual import DualRows, dual_sides, penalty_of
 from summula.svm.linear.problem import LinearProblem, losses
 
-__all__ = ["CoordinateFit", "by_columns", "by_pairs", "by_rows", "judged_at", "rows_in_memory"]
+__all__ = ["CoordinateFit", "Schedule", "by_columns", "by_pairs", "by_rows", "judged_at", "rows_in_memory"]
 
 Array = NDArray[Any]
 
@@ -51,6 +51,15 @@ class CoordinateFit(NamedTuple):
     beta: Array
 
 
+class Schedule(NamedTuple):
+    """When to stop, relative to the objective; the seed of the order of visits; what is called after each epoch."""
+
+    tolerance: float
+    max_epochs: int
+    seed: int
+    on_epoch: Callable[[Callable[[], CoordinateFit]], bool]
+
+
 def rows_in_memory(chunk: Chunk, column: float) -> Any:
     """The rows z_i of all data as CSR in double precision."""
     X = chunk.X if chunk.is_sparse else sparse.csr_array(chunk.block(np.float64))
@@ -62,29 +71,19 @@ def rows_in_memory(chunk: Chunk, column: float) -> Any:
     return X
 
 
-def by_rows(
-    Z: Any,
-    y: Array,
-    weight: Array,
-    problem: LinearProblem,
-    *,
-    tolerance: float,
-    max_epochs: int,
-    seed: int,
-    on_epoch: Callable[[Callable[[], CoordinateFit]], bool],
-) -> CoordinateFit:
-    """Minimise P with an L2 penalty, until the gap is `tolerance` of the objective.
+def by_rows(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: Schedule) -> CoordinateFit:
+    """Minimise P with an L2 penalty, until the gap is `schedule.tolerance` of the objective.
 
     An intercept without a penalty is found from outside: min over w of P is convex in b, and its slope is -sum beta.
     """
-    options: dict[str, Any] = {"tolerance": tolerance, "seed": seed, "on_epoch": on_epoch}
     if not problem.is_free:
-        return _descend(Z, y, weight, problem, np.zeros(len(y)), 0.0, max_epochs=max_epochs, **options)
+        return _descend(Z, y, weight, problem, np.zeros(len(y)), 0.0, schedule)
     low, high, b, step = -np.inf, np.inf, 0.0, 1.0
     beta, epochs = np.zeros(len(y)), 0
     best = CoordinateFit(np.zeros(Z.shape[1]), np.inf, np.inf, 0, False, DualRows.none(), beta)
-    while epochs < max_epochs:
-        fit = _descend(Z, y, weight, problem, beta, b, max_epochs=max_epochs - epochs, **options)
+    while epochs < schedule.max_epochs:
+        left = schedule._replace(max_epochs=schedule.max_epochs - epochs)
+        fit = _descend(Z, y, weight, problem, beta, b, left)
         beta, epochs = fit.beta, epochs + fit.epochs
         best = fit if fit.gap < best.gap else best
         best = best._replace(epochs=epochs)
@@ -97,17 +96,7 @@ def by_rows(
     return best
 
 
-def by_pairs(
-    Z: Any,
-    y: Array,
-    weight: Array,
-    problem: LinearProblem,
-    *,
-    tolerance: float,
-    max_epochs: int,
-    seed: int,
-    on_epoch: Callable[[Callable[[], CoordinateFit]], bool],
-) -> CoordinateFit:
+def by_pairs(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: Schedule) -> CoordinateFit:
     """The same for losses with a kink and an intercept without penalty: pairs of rows keep sum beta = 0."""
     kept = np.flatnonzero(weight > 0)
     X = Z[kept, :-1]
@@ -119,15 +108,15 @@ def by_pairs(
         beta[kept] = np.bincount(dual.row, point.beta, len(kept))
         v = np.asarray(Z.T @ beta)
         v[-1] = intercept_of(dual, point.beta, point.f) / problem.column
-        return judged_at(Z, y, weight, problem, v, beta, tolerance)._replace(epochs=point.steps)
+        return judged_at(Z, y, weight, problem, v, beta, schedule.tolerance)._replace(epochs=point.steps)
 
     def told(rounds: Rounds) -> bool:
-        return on_epoch(lambda: judged(rounds.point()))
+        return schedule.on_epoch(lambda: judged(rounds.point()))
 
     best: CoordinateFit | None = None
     beta, violation, steps = np.zeros(len(dual.q)), 1e-2, 0
     while best is None or not best.converged:
-        options = Options(violation, max_epochs * len(kept) - steps)
+        options = Options(violation, schedule.max_epochs * len(kept) - steps)
         point = solve_dual(CachedKernel(Linear(), rows, _CACHE), dual, options, start=beta, on_round=told)
         beta, violation, steps = point.beta, violation / 10, steps + point.steps
         best = judged(point)
@@ -152,11 +141,7 @@ def _descend(
     problem: LinearProblem,
     beta: Array,
     b: float,
-    *,
-    tolerance: float,
-    max_epochs: int,
-    seed: int,
-    on_epoch: Callable[[Callable[[], CoordinateFit]], bool],
+    schedule: Schedule,
 ) -> CoordinateFit:
     """The steps (1) from some beta; a constant column without penalty has the weight b."""
     from summula.svm.linear.coordinate_kernels import dual_epoch
@@ -170,22 +155,22 @@ def _descend(
         whole, Z = Z, Z.copy()
         Z.data[Z.indptr[1:] - 1] = 0.0  # the constant stands last in every row
     rows = (Z.indptr, Z.indices, Z.data)
-    state = np.array([np.inf, 0.0, float(stream_key(seed, _PERMUTATIONS) >> 11), 0.0])
+    state = np.array([np.inf, 0.0, float(stream_key(schedule.seed, _PERMUTATIONS) >> 11), 0.0])
     order, active, epoch = kept.astype(np.int64), len(kept), 0
 
     def judged() -> CoordinateFit:
         w = v.copy()
         if problem.is_free:
             w[-1] = b
-        return judged_at(whole, y, weight, problem, w, beta.copy(), tolerance)._replace(epochs=epoch)
+        return judged_at(whole, y, weight, problem, w, beta.copy(), schedule.tolerance)._replace(epochs=epoch)
 
-    while epoch < max_epochs:
+    while epoch < schedule.max_epochs:
         active = int(dual_epoch(rows, y_left, box, square, v, beta, order[:active], state))
         epoch += 1
         state[0] = max(state[1], 1e-12)
-        if on_epoch(judged):
+        if schedule.on_epoch(judged):
             break
-        settled = state[1] <= 0.01 * tolerance
+        settled = state[1] <= 0.01 * schedule.tolerance
         if settled or epoch % _CHECK_EVERY == 0 or active == 0:
             fit = judged()
             if fit.converged or (settled and active == len(kept)):
@@ -220,17 +205,7 @@ def judged_at(
     return CoordinateFit(v, primal, gap, 0, gap <= tolerance * max(abs(primal), 1e-300), dual, theta)
 
 
-def by_columns(
-    Z: Any,
-    y: Array,
-    weight: Array,
-    problem: LinearProblem,
-    *,
-    tolerance: float,
-    max_epochs: int,
-    seed: int,
-    on_epoch: Callable[[Callable[[], CoordinateFit]], bool],
-) -> CoordinateFit:
+def by_columns(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: Schedule) -> CoordinateFit:
     """Minimise P of a squared hinge loss with an L1 penalty."""
     from summula.svm.linear.coordinate_kernels import l1_epoch
 
@@ -239,12 +214,12 @@ def by_columns(
     penalised = np.ones(len(v))
     if problem.is_free:
         penalised[-1] = 0.0
-    fit = judged_at(Z, y, weight, problem, v, None, tolerance)
-    for epoch in range(1, max_epochs + 1):
-        order = permutation(stream_key(seed, (_PERMUTATIONS, epoch)), len(v)).astype(np.int64)
+    fit = judged_at(Z, y, weight, problem, v, None, schedule.tolerance)
+    for epoch in range(1, schedule.max_epochs + 1):
+        order = permutation(stream_key(schedule.seed, (_PERMUTATIONS, epoch)), len(v)).astype(np.int64)
         l1_epoch((columns.indptr, columns.indices, columns.data), weight, penalised, v, short, order, y)
         short = 1.0 - y * np.asarray(Z @ v)
-        fit = judged_at(Z, y, weight, problem, v.copy(), None, tolerance)._replace(epochs=epoch)
-        if on_epoch(lambda: fit) or fit.converged:  # noqa: B023  (called before the next epoch)
+        fit = judged_at(Z, y, weight, problem, v.copy(), None, schedule.tolerance)._replace(epochs=epoch)
+        if schedule.on_epoch(lambda: fit) or fit.converged:  # noqa: B023  (called before the next epoch)
             break
     return fit

@@ -16,7 +16,7 @@ from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.svm.linear.certificate import LinearCertificate, judge
-from summula.svm.linear.coordinates import CoordinateFit, by_columns, by_pairs, by_rows, rows_in_memory
+from summula.svm.linear.coordinates import CoordinateFit, Schedule, by_columns, by_pairs, by_rows, rows_in_memory
 from summula.svm.linear.dual import DualRows
 from summula.svm.linear.interior_point import MOST_COLUMNS, by_interior_point
 from summula.svm.linear.newton import WIDE, minimise
@@ -178,10 +178,7 @@ class LinearMachine(Estimator):
 
         kinked = problem.is_free and not problem.is_squared
         descend = by_columns if problem.penalty == "l1" else by_pairs if kinked else by_rows
-        fit = descend(
-            Z, y, weight, problem, tolerance=self.tol, max_epochs=max(self.max_iter, 1), seed=seed, on_epoch=told
-        )
-        return _with_dual(fit)
+        return _with_dual(descend(Z, y, weight, problem, Schedule(self.tol, max(self.max_iter, 1), seed, told)))
 
     def _name(self, fits: list[_Fitted], problems: list[LinearProblem], run: Run) -> None:
         column, dtype = self._column(), run.source.dtype
