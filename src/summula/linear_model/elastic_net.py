@@ -409,17 +409,12 @@ def enet_path(
     """
     for name in hints.keys() - {"selection", "random_state"}:
         raise ParameterError(f"Unexpected parameters in params: enet_path has no option {name!r}.")
-    if not isinstance(n_alphas, str):
-        warn("'n_alphas' was deprecated in 1.9 and will be removed in 1.11; use 'alphas' instead.", FutureWarning)
-    elif alphas is None:
-        warn("'alphas=None' is deprecated and will be removed in 1.11; pass a number, or alphas.", FutureWarning)
+    _warn_deprecated(alphas, n_alphas)
     source = as_source(Unnamed(), X, y, sample_weight, needs_y=True)
     run = Run(Unnamed(), source)
     found = quadratics_of(run, fit_intercept=False)
     if np.ndim(alphas) == 0:
-        count = n_alphas if isinstance(alphas, str) or alphas is None or not isinstance(n_alphas, str) else alphas
-        count = 100 if isinstance(count, str) else int(count)
-        grid = alpha_grid(largest_alpha(found, l1_ratio, positive), eps, count)
+        grid = alpha_grid(largest_alpha(found, l1_ratio, positive), eps, _number_of_alphas(alphas, n_alphas))
     else:
         grid = np.sort(np.asarray(alphas, np.float64))[::-1]
     penalties = [Penalty.of_ratio(alpha, l1_ratio, positive) for alpha in grid]
@@ -438,6 +433,20 @@ def enet_path(
     gaps = np.sum([[s.gap for s in path] for path in paths], axis=0)
     result = (grid, coefs[0] if source.one_target else coefs, gaps)
     return (*result, [max(path[k].sweeps for path in paths) for k in range(len(grid))]) if return_n_iter else result
+
+
+def _warn_deprecated(alphas: Any, n_alphas: Any) -> None:
+    """Warn about parameters that scikit-learn will remove."""
+    if not isinstance(n_alphas, str):
+        warn("'n_alphas' was deprecated in 1.9 and will be removed in 1.11; use 'alphas' instead.", FutureWarning)
+    elif alphas is None:
+        warn("'alphas=None' is deprecated and will be removed in 1.11; pass a number, or alphas.", FutureWarning)
+
+
+def _number_of_alphas(alphas: Any, n_alphas: Any) -> int:
+    """Return the length of the path: `n_alphas` if it is given, else the number `alphas`, else 100."""
+    count = n_alphas if isinstance(alphas, str) or alphas is None or not isinstance(n_alphas, str) else alphas
+    return 100 if isinstance(count, str) else int(count)
 
 
 def lasso_path(X: Any, y: Any, **options: Any) -> Any:

@@ -171,61 +171,97 @@ def newton(
     Solution
         `gap` is the decrement at x with the last Hessian, an estimate and not a bound; `trace` contains the decrements.
     """
+    problem = _Problem(evaluate, bounds, rounding)
     x = x if bounds is None else bounds.clip(x)
-    here, trace, status = evaluate(x, 2), [], "max_iter"
+    here = evaluate(x, 2)
     if not np.isfinite(here.value):
         return Solution(x, here.value, np.inf, "unbounded", False, 0)
-    inverse = _factor(here)
-    steps = 0
+    at, trace, steps = _Iterate(x, here, _factor(here)), [], 0
     while True:
-        step = _step(x, here.gradient, inverse, bounds)
-        decrement = -float(here.gradient @ step) / 2
+        step, decrement = problem.step(at)
         trace.append(decrement)
-        size = abs(here.value)
-        if on_step is not None and on_step(x, here, decrement):
+        size = abs(at.here.value)
+        if on_step is not None and on_step(at.x, at.here, decrement):
             status = "stopped"
             break
         if decrement <= tolerance * size or not decrement > 0:
             status = "converged"
             break
         if steps == max_steps:
+            status = "max_iter"
             break
-        order = 2 if 2 * decrement > chord**2 * size else 1
         if steps == 0 and lengthen is not None:
             step = lengthen(step, decrement) * step
-        found = _backtrack(evaluate, x, here, step, decrement, order, bounds, rounding)
-        if found is None and here.hessian is None:  # the old Hessian is too inaccurate: recompute it
-            here = evaluate(x, 2)
-            inverse = _factor(here)
+        order = 2 if 2 * decrement > chord**2 * size else 1
+        found = problem.backtrack(at, step, decrement, order)
+        if found is None and at.here.hessian is None:  # the old Hessian is too inaccurate: recompute it
+            at = problem.at(at.x)
             continue
-        if found is None:
+        stalled = found is None
+        if found is not None:
+            steps += 1
+            at, stalled = problem.arrive(*found, at.inverse, decrement)
+        if stalled:
             status = "converged" if decrement <= 1e-9 * size else "stalled"
             break
-        steps += 1
-        x, there = found
+    return Solution(at.x, at.here.value, trace[-1], status, status == "converged", steps, tuple(trace))
+
+
+class _Iterate(NamedTuple):
+    """A point, the objective there, and the factor of the last Hessian, which may be that of an earlier point."""
+
+    x: Array
+    here: Local
+    inverse: Factor
+
+
+class _Problem(NamedTuple):
+    """The objective, the bounds, and the relative differences of values that are noise."""
+
+    evaluate: Callable[[Array, int], Local]
+    bounds: Bounds | None
+    rounding: float
+
+    def at(self, x: Array) -> _Iterate:
+        """Evaluate the objective with its Hessian."""
+        here = self.evaluate(x, 2)
+        return _Iterate(x, here, _factor(here))
+
+    def step(self, at: _Iterate) -> tuple[Array, float]:
+        """Return the Newton step and its decrement (2)."""
+        step = _step(at.x, at.here.gradient, at.inverse, self.bounds)
+        return step, -float(at.here.gradient @ step) / 2
+
+    def backtrack(self, at: _Iterate, step: Array, decrement: float, order: int) -> tuple[Array, Local] | None:
+        """Backtrack by rule (1); None if no step decreases the value."""
+        t = 1.0
+        noise = self.rounding * abs(at.here.value)
+        for _ in range(_HALVINGS):
+            point = at.x + t * step if self.bounds is None else self.bounds.clip(at.x + t * step)
+            there = self.evaluate(point, order if t == 1.0 or order == 1 else 2)
+            if there.value <= at.here.value - 2 * _ARMIJO * t * decrement + noise:
+                return point, there
+            if order == 1 and t == 1.0:
+                return None
+            t /= 2
+        return None
+
+    def arrive(self, x: Array, there: Local, inverse: Factor, decrement: float) -> tuple[_Iterate, bool]:
+        """Return the next iterate, and whether no further progress is possible."""
         if there.hessian is not None:
-            inverse = _factor(there)
-        elif not _falls(there, inverse, x, bounds, decrement):
-            # Rounding, or the old Hessian is too inaccurate: a true Newton step decides.
-            there = evaluate(x, 2)
-            inverse = _factor(there)
-            if -float(there.gradient @ _step(x, there.gradient, inverse, bounds)) / 2 > decrement / 2:
-                here, status = there, "converged" if decrement <= 1e-9 * size else "stalled"
-                break
-        here = there
-    return Solution(x, here.value, trace[-1], status, status == "converged", steps, tuple(trace))
+            return _Iterate(x, there, _factor(there)), False
+        chord = _Iterate(x, there, inverse)
+        if self.step(chord)[1] <= decrement / 10:
+            return chord, False
+        # Rounding, or the old Hessian is too inaccurate: a true Newton step decides.
+        at = self.at(x)
+        return at, self.step(at)[1] > decrement / 2
 
 
 def _factor(here: Local) -> Factor:
     """Return the factor of the Hessian: the given one, or a new one."""
     assert here.hessian is not None
     return Factor.of(here.hessian) if here.factor is None else here.factor
-
-
-def _falls(there: Local, inverse: Factor, x: Array, bounds: Bounds | None, decrement: float) -> bool:
-    """Whether a chord step reduced the decrement by at least a factor of ten."""
-    step = _step(x, there.gradient, inverse, bounds)
-    return bool(-float(there.gradient @ step) / 2 <= decrement / 10)
 
 
 def _step(x: Array, g: Array, inverse: Factor, bounds: Bounds | None) -> Array:
@@ -245,27 +281,3 @@ def _step(x: Array, g: Array, inverse: Factor, bounds: Bounds | None) -> Array:
         answer = lsq_linear(R[:, free] / scale, target, bounds=limits, method="bvls", tol=1e-14)
         p[free] = np.clip(answer.x / scale, low[free], high[free])
     return p
-
-
-def _backtrack(
-    evaluate: Callable[[Array, int], Local],
-    x: Array,
-    here: Local,
-    step: Array,
-    decrement: float,
-    order: int,
-    bounds: Bounds | None,
-    rounding: float,
-) -> tuple[Array, Local] | None:
-    """Backtrack by rule (1); None if no step decreases the value."""
-    t = 1.0
-    noise = rounding * abs(here.value)
-    for _ in range(_HALVINGS):
-        point = x + t * step if bounds is None else bounds.clip(x + t * step)
-        there = evaluate(point, order if t == 1.0 or order == 1 else 2)
-        if there.value <= here.value - 2 * _ARMIJO * t * decrement + noise:
-            return point, there
-        if order == 1 and t == 1.0:
-            return None
-        t /= 2
-    return None

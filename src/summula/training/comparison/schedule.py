@@ -173,39 +173,58 @@ def _behind(entry: Entry, best: Entry, number: int) -> bool:
 
 
 def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], waiting: int, debug: bool) -> None:
-    """The first fold of a candidate, on as many rows as its share of the time allows."""
+    """Fit the first fold of a candidate, on as many rows as its share of the time allows."""
     candidate, n = entry.candidate, fold.n_rows
     if budget.left <= 0.0 and any(other.judged and other.name != "baseline" for other in entries):
-        entry.note, entry.failed = "no model in time", True
+        _give_up(entry)
         return
     fold.prepare(candidate)
     reserve = max(budget.last_fit_of(other, n) for other in entries)
-    share = max(budget.left - reserve, 0.5) / waiting
-    if budget.left > 0.0 and not _warm(fold, candidate, share, budget):
-        entry.note, entry.failed = "no model in time", True
+    if budget.left > 0.0 and not _warm(fold, candidate, max(budget.left - reserve, 0.5) / waiting, budget):
+        _give_up(entry)
         return
     left = max(budget.left - reserve, 0.5)
     if candidate.stops_early:
-        # Its last fit takes longer than a fold; what it leaves is for the others.
-        portion = 1.0 if waiting == 1 else _FIRST_PORTION if candidate.turn <= 1 else min(2 / waiting, _FIRST_PORTION)
-        _fit(entry, fold, max(left / (1 + budget.whole / n) * portion, 0.5), n, debug)
+        # Its last fit takes longer than a fold; the rest of the time is left to the others.
+        _fit(entry, fold, max(left / (1 + budget.whole / n) * _portion(candidate, waiting), 0.5), n, debug)
         return
-    share, rows = left / waiting, min(n, fold.most_rows(candidate))
-    pilot = min(_PILOT_ROWS, n // 4)
-    if pilot >= _LEAST_ROWS and candidate.name != "baseline":
-        trial = _try(fold, candidate, share / 2, pilot)
-        took = trial.seconds
-        budget.add(trial.compiling)
-        if not trial.done:
-            entry.note, entry.failed = "no model in time", True
-            return
-        # There has to be time for a last fit besides, if it is the best.
-        if predicted(took, pilot, n) > share or predicted(took, pilot, n + budget.whole) > budget.left:
-            rows = min(max(affordable(took, pilot, min(share - took, budget.left / 3)), _LEAST_ROWS), rows)
+    share = left / waiting
+    rows = _affordable_rows(fold, candidate, share, budget)
+    if rows is None:
+        _give_up(entry)
+        return
     entry.rows = rows if rows < n else None
     _fit(entry, fold, max(min(_SLACK * share, left), 0.5), rows, debug)
     if entry.rows is not None and not entry.failed:
         entry.note = entry.note or f"fitted on {rows:,} of {n:,} rows, for time or memory"
+
+
+def _give_up(entry: Entry) -> None:
+    entry.note, entry.failed = "no model in time", True
+
+
+def _portion(candidate: Candidate, waiting: int) -> float:
+    """Return the portion of the time that a candidate that stops early may take for its first fold."""
+    if waiting == 1:
+        return 1.0
+    return _FIRST_PORTION if candidate.turn <= 1 else min(2 / waiting, _FIRST_PORTION)
+
+
+def _affordable_rows(fold: Round, candidate: Candidate, share: float, budget: Budget) -> int | None:
+    """Return how many rows a candidate is given, by a fit to a few of them; None if that takes too long already."""
+    n = fold.n_rows
+    rows, pilot = min(n, fold.most_rows(candidate)), min(_PILOT_ROWS, n // 4)
+    if pilot < _LEAST_ROWS or candidate.name == "baseline":
+        return rows
+    trial = _try(fold, candidate, share / 2, pilot)
+    budget.add(trial.compiling)
+    if not trial.done:
+        return None
+    # There has to be time for a last fit besides, if it is the best.
+    took = trial.seconds
+    if predicted(took, pilot, n) > share or predicted(took, pilot, n + budget.whole) > budget.left:
+        rows = min(max(affordable(took, pilot, min(share - took, budget.left / 3)), _LEAST_ROWS), rows)
+    return rows
 
 
 def _warm(fold: Round, candidate: Candidate, share: float, budget: Budget) -> bool:
@@ -272,7 +291,7 @@ def _fit(entry: Entry, fold: Round, max_time: float, rows: int, debug: bool) -> 
         except TimeLimitError:
             if entry.judged:
                 raise _TimeIsOver from None
-            entry.note, entry.failed = "no model in time", True
+            _give_up(entry)
         except Exception as error:
             if debug:
                 raise

@@ -48,7 +48,7 @@ class ArrayModel(Estimator):
         raise NotImplementedError
 
 
-class ArrayClassifier(ClassifierMixin, ArrayModel):  # type: ignore[misc]
+class ArrayClassifier(ClassifierMixin, ArrayModel):
     """Base class of classifiers with probabilities."""
 
     @inherit_docs(ArrayModel.predict)
