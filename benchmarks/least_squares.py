@@ -33,6 +33,12 @@ def dense_regression(rows: int, columns: int, dtype: type = np.float64) -> Regre
     return Regression(X, y)
 
 
+def fortran_regression(rows: int, columns: int) -> Regression:
+    """The same in Fortran order, as a frame holds its columns."""
+    X, y = dense_regression(rows, columns)
+    return Regression(np.asfortranarray(X), y)
+
+
 def sparse_regression(rows: int, columns: int) -> Regression:
     """Rows with ten normal entries at random columns, a linear signal, unit noise."""
     rng = np.random.default_rng(0)
@@ -86,13 +92,15 @@ def _sklearn(name: str, setting: str = "", **parameters: Any) -> Contender:
     return Contender(f"scikit-learn{setting}", load)
 
 
-def _linear_regression(rows: int) -> FitWorkload:
+def _linear_regression(
+    rows: int, order: str = "", make_data: Callable[[int, int], Regression] = dense_regression
+) -> FitWorkload:
     return FitWorkload(
-        name=f"linear-regression-{rows // 1000}k",
-        title="LinearRegression, float64",
+        name=f"linear-regression-{rows // 1000}k{'-fortran' if order else ''}",
+        title=f"LinearRegression, float64{order}",
         shape=(rows, 50),
         quick_shape=(max(rows // 100, 1_000), 50),
-        make_data=dense_regression,
+        make_data=make_data,
         contenders=(
             _summula("LinearRegression"),
             _intelex("LinearRegression"),
@@ -128,6 +136,7 @@ WORKLOADS = (
     _linear_regression(10_000),
     _linear_regression(100_000),
     _linear_regression(1_000_000),
+    _linear_regression(1_000_000, ", Fortran order", fortran_regression),
     _ridge_dense(np.float64, tolerance=1e-9),
     _ridge_dense(np.float32, tolerance=1e-6),
     FitWorkload(
