@@ -17,17 +17,17 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 
 _INTRODUCTION = f"""# Benchmarks
 
-This page is written by `make bench`; `python -m benchmarks NAME...` renews single rows.
+This page is written by `make bench`; `python -m benchmarks NAME...` updates single rows.
 
 All contenders work on the same data in one process, with the same number of threads, in turn, after a
 warm-up. There are {ROUNDS} rounds (1 to 3 where a fit is long, 9 where it is short) in alternating order. *Ours/its* is
 the median over the rounds of our time divided by the other library's time: below {FASTER} we are faster, up
 to {SLOWER} it is a tie. Only
-ratios count: the times of one machine move from run to run. *Off by* says how good the answer is: for
+ratios count: times vary from run to run on one machine. *Off by* measures the quality of the result: for
 fits the relative distance of the objective (for boosted trees of two classes: of the area under the ROC
-curve) from the best one reached, for transforms the error. An answer
-outside the workload's tolerance is marked, since speed at an unequal answer is not a result. *Memory* is
-the peak above the data, measured in a process of its own. Cold-start rows run in new processes.
+curve) from the best one reached, for transforms the error. A result
+outside the workload's tolerance is marked, since times of unequal results are not comparable. *Memory* is
+the peak above the data, measured in a separate process. Cold-start rows run in new processes.
 """
 
 _HEADER = """

@@ -41,7 +41,7 @@ def test_a_missing_file(species: Trained, tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("", "is empty; a CSV file begins with a line of column names"),
-        ("x,y\n", "The table has 0 rows, too few to learn from and to judge by; give at least 10"),
+        ("x,y\n", "The table has 0 rows, too few for training and evaluation; pass at least 10"),
         ("x,y\n1,a\n", "The table has 1 row, too few"),
         ("x,y\n" + ROWS + "1,2,3\n" + ROWS, "Line 42 of "),
         ("y\n" + "a\nb\n" * 20, "The table has no column but the target 'y'"),
@@ -72,7 +72,7 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         table, tmp_path, "y", "--metric", "squared"
     )
     assert "There is no candidate 'oracle'" in trained_on(table, tmp_path, "y", "--models", "oracle")
-    assert "it cannot be taken as numbers" in trained_on(table, tmp_path, "y", "--task", "numbers")
+    assert "which is not a number" in trained_on(table, tmp_path, "y", "--task", "numbers")
     assert "delta" in trained_on(table, tmp_path, "y", "--delta", "2", "--models", "baseline")
     assert "Costs are for classes, and the target holds numbers" in trained_on(table, tmp_path, "x", "--costs", "c.csv")
     assert RUNNER.invoke(app, ["train", "t.csv"]).exit_code == 2
@@ -113,7 +113,7 @@ def test_columns_that_are_missing_or_new_at_prediction(species: Trained, tmp_pat
     more = write(fresh.append_column("wind", pa.array(range(172))).drop_columns(["species"]), tmp_path / "more.csv")
     result = RUNNER.invoke(app, ["predict", str(species.folder), str(more), "-o", str(tmp_path / "p.csv")])
     assert result.exit_code == 0
-    assert "Not used, since the model does not know them: 'wind'" in result.stderr
+    assert "Columns ignored because the model was not trained on them: 'wind'" in result.stderr
 
 
 def test_model_files_that_are_damaged_or_foreign(species: Trained, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_on_a_full_disk_nothing_half_written_is_left(species: Trained, tmp_path:
     words = ["predict", str(species.folder), str(species.fresh), "-o", str(out), "--force"]
     done = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 5, done.stderr
-    assert "nothing half-written is left: make room" in done.stderr
+    assert "no partial files are left: free disk space" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
     assert out.read_text() == "what was there"
 
@@ -208,7 +208,7 @@ def test_a_full_disk_leaves_the_results_of_an_earlier_run(limit: int, species: T
     script = FULL_AT_THE_END.replace("MOST", str(limit))
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 5, done.stderr
-    assert "nothing half-written is left: make room" in done.stderr
+    assert "no partial files are left: free disk space" in done.stderr
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
@@ -254,10 +254,10 @@ def test_certify_needs_answers(species: Trained, tmp_path: Path) -> None:
     asked = write(fresh.drop_columns(["species"]), tmp_path / "asked.csv")
     said = failure(3, "certify", species.folder, asked)
     assert "no column 'species'" in said
-    assert "it holds the true answers" in said
+    assert "it holds the true labels" in said
     empty = fresh.set_column(0, "species", pa.array([None] * 172, pa.string()))
     said = failure(3, "certify", species.folder, write(empty, tmp_path / "empty.csv"))
-    assert said == "No row has a value of 'species'; give rows with their true answers."
+    assert said == "No row has a value of 'species'; pass labelled rows."
 
 
 def test_columns_to_leave_out_have_to_be_there(tmp_path: Path) -> None:

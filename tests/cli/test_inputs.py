@@ -157,7 +157,7 @@ def test_a_class_of_one_row_is_one_sentence(tmp_path: Path) -> None:
     path.write_text("\n".join(["x,y", *rows]) + "\n")
     sentences = {failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--seed", seed) for seed in range(8)}
     assert len(sentences) == 2  # that row is held out, or not
-    assert any(one.startswith("The class 'b' of 'y' has a single row among those to learn from") for one in sentences)
+    assert any(one.startswith("The class 'b' of 'y' has a single row among the training rows") for one in sentences)
     assert not (tmp_path / "out").exists()
 
 

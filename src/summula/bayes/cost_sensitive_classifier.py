@@ -47,7 +47,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         action -> {class: cost}; or a function of X that gives such a table for each row, shape
         (n_samples, n_actions, n_classes). Errors cost 1 by default.
     reject_cost : float, optional
-        Cost of the further action "reject": say nothing, and let somebody else decide.
+        Cost of the additional action "reject": no prediction, the case is left to a human.
     calibrate : bool or {"sigmoid", "isotonic", "temperature"}, default=True
         Whether to calibrate the probabilities by cross-validation (`sklearn.calibration.CalibratedClassifierCV` with
         five folds). True is isotonic from 1,000 rows on; with fewer it is sigmoid for classifiers with a

@@ -26,7 +26,7 @@ _CODES = (
 
 app = typer.Typer(
     name="summula",
-    help="Train a model on a table, and know how good it is.",
+    help="Train a model on a table and certify its error on held-out rows.",
     epilog=_CODES,
     no_args_is_help=True,
     rich_markup_mode=None,  # help in plain text, in a third of the time
@@ -34,8 +34,8 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No tables and no remarks.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress tables and remarks.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 TableArgument = Annotated[
     list[str],
     typer.Argument(
@@ -44,14 +44,15 @@ TableArgument = Annotated[
         "postgresql: URL.",
     ),
 ]
-Encoding = Annotated[str | None, typer.Option(help="Encoding of text; UTF-8, UTF-16 and Latin-1 are detected.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of text files; UTF-8, UTF-16 and Latin-1 are detected.")]
 Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="Whether text begins with a line of names; detected.")
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether text files have a header line; detected by default."),
 ]
-Query = Annotated[str | None, typer.Option(help="What to read of a database: SQL, or the name of a table.")]
+Query = Annotated[str | None, typer.Option(help="SQL query or table name, for databases.")]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="model.summula, or the folder it is in.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")]
-Delta = Annotated[float, typer.Option(help="The chance that a bound is wrong.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Delta = Annotated[float, typer.Option(help="Probability that a bound is wrong (1 - confidence level).")]
 
 
 class TaskName(StrEnum):
@@ -110,34 +111,39 @@ def _names(text: str) -> list[str]:
 @app.command()
 def train(
     table: TableArgument,
-    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder for what comes out.")] = "summula-out",
-    time: Annotated[float, typer.Option(min=1.0, help="Seconds to spend.")] = 60.0,
+    target: Annotated[str, typer.Option("--target", "-t", help="Target column.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="Output folder.")] = "summula-out",
+    time: Annotated[float, typer.Option(min=1.0, help="Time limit in seconds.")] = 60.0,
     models: Annotated[
-        str | None, typer.Option(help="Candidates, separated by commas; all that fit the target when left out.")
+        str | None, typer.Option(help="Candidate models, separated by commas; by default all that suit the target.")
     ] = None,
     metric: Annotated[
-        MetricName | None, typer.Option(help="What to compare by: accuracy for classes, absolute for numbers.")
+        MetricName | None,
+        typer.Option(help="Metric to compare by; default: accuracy for classes, absolute error for numbers."),
     ] = None,
     costs: Annotated[
         str | None,
         typer.Option(help="CSV file of costs: header `predicted` and the true classes, a row per predicted class."),
     ] = None,
     delta: Delta = 0.05,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draws the hold-out and the folds.")] = 0,
-    task: Annotated[TaskName | None, typer.Option(help="What the target is, if not what it looks like.")] = None,
-    holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Share of the rows set aside.")] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the hold-out and the folds.")] = 0,
+    task: Annotated[TaskName | None, typer.Option(help="Classification or regression, if not as detected.")] = None,
+    holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Fraction of the rows held out.")] = 0.2,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     group: Annotated[
-        str | None, typer.Option(help="Column of groups: whole groups are held out, and it is not a feature.")
+        str | None,
+        typer.Option(help="Group column: whole groups are held out, and the column is not used as a feature."),
     ] = None,
     time_column: Annotated[
-        str | None, typer.Option(help="Column of times: the latest rows are held out, and it is not a feature.")
+        str | None,
+        typer.Option(help="Time column: the latest rows are held out, and the column is not used as a feature."),
     ] = None,
     class_weight: Annotated[
-        ClassWeight | None, typer.Option(help="Weight rows so that all classes count the same.")
+        ClassWeight | None, typer.Option(help="Weight rows so that all classes have the same total weight.")
     ] = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Train from files, as for tables beyond memory.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Train from files, as for tables larger than memory.")
+    ] = False,
     encoding: Encoding = None,
     header: Header = None,
     query: Query = None,
@@ -185,7 +191,7 @@ def predict(
     model: ModelArgument,
     table: TableArgument,
     out: Annotated[str, typer.Option("--out", "-o", help="File for the predictions, .parquet or .csv.")],
-    proba: Annotated[bool, typer.Option("--proba", help="The probability of each class as well.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Also write the probability of each class.")] = False,
     keep: Annotated[str | None, typer.Option(help="Columns to copy to the file, separated by commas.")] = None,
     raw_text: Annotated[
         bool, typer.Option("--raw-text", help="Write text to CSV unchanged, even if a spreadsheet may run it.")
@@ -225,7 +231,7 @@ def certify(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Bound the true error of a model from rows it has not seen, with their answers."""
+    """Bound the true error of a model from labelled rows that were not used for training."""
 
     def work(console: Console) -> None:
         from summula.cli.predicting import certify_file
@@ -240,7 +246,9 @@ def certify(
 @app.command()
 def inspect(
     table: TableArgument,
-    target: Annotated[str | None, typer.Option("--target", "-t", help="Look for columns that leak this one.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Target column, to check the others for leakage.")
+    ] = None,
     encoding: Encoding = None,
     header: Header = None,
     query: Query = None,
@@ -248,7 +256,7 @@ def inspect(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say what the columns of a table hold."""
+    """Describe the columns of a table: types, missing values, distributions, leakage."""
 
     def work(console: Console) -> None:
         from summula.cli.inspecting import inspect_file
@@ -262,13 +270,13 @@ def inspect(
 @app.command()
 def cluster(
     table: TableArgument,
-    k: Annotated[int | None, typer.Option("--k", min=1, help="How many clusters.")] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, help="Number of clusters.")] = None,
     select: Annotated[
         bool, typer.Option("--select", help="Try 2 to 10 clusters, and keep the one with the best silhouette.")
     ] = False,
     out: Annotated[str, typer.Option("--out", "-o", help="File for the labels, .parquet or .csv.")] = "clusters.csv",
     report: Annotated[str, typer.Option(help="HTML file for the report.")] = "clusters.html",
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draws the first centres.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the initial centres.")] = 0,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     force: Force = False,
     encoding: Encoding = None,
@@ -296,17 +304,19 @@ def cluster(
 
 @app.command()
 def plan(
-    error: Annotated[float, typer.Option(help="The share of errors expected.")] = 0.0,
-    limit: Annotated[float | None, typer.Option(help="What the error is to be certified below.")] = None,
-    width: Annotated[float | None, typer.Option(help="How far apart the bounds may be, instead.")] = None,
-    recall: Annotated[float | None, typer.Option(help="A recall to be kept, instead: rows of that class.")] = None,
+    error: Annotated[float, typer.Option(help="Expected error rate.")] = 0.0,
+    limit: Annotated[float | None, typer.Option(help="Upper bound to certify.")] = None,
+    width: Annotated[float | None, typer.Option(help="Instead: width of the interval between the bounds.")] = None,
+    recall: Annotated[
+        float | None, typer.Option(help="Instead: recall to guarantee; counts rows of that class.")
+    ] = None,
     delta: Delta = 0.05,
-    models: Annotated[int, typer.Option(min=1, help="How many models the rows will choose from.")] = 1,
+    models: Annotated[int, typer.Option(min=1, help="Number of models to choose from on these rows.")] = 1,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say how many rows to label before an error can be certified."""
+    """Compute how many rows to label so that an error can be certified."""
 
     def work(console: Console) -> None:
         from summula.cli.planning import plan_rows
@@ -318,7 +328,7 @@ def plan(
 
 @app.command()
 def warmup(quiet: Quiet = False, debug: Debug = False) -> None:
-    """Compile everything once, so that nobody waits for it later."""
+    """Compile all kernels now instead of in the first fits."""
 
     def work(console: Console) -> None:
         import time
@@ -358,7 +368,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Train a model on a table, and know how good it is."""
+    """Train a model on a table and certify its error on held-out rows."""
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
@@ -370,7 +380,7 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         app()
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception:  # of --debug

@@ -31,7 +31,7 @@ _SHOWN = 20  # columns of the table of centres
 
 
 class ClusterRequest(NamedTuple):
-    """What was asked for on the command line."""
+    """Options of the command line."""
 
     tables: list[str]
     reading: Reading
@@ -57,7 +57,7 @@ class Clustered(NamedTuple):
 def cluster_file(request: ClusterRequest, console: Console) -> None:
     """Cluster a table, write labels and report, and say what was found."""
     if (request.k is None) == (not request.select):
-        raise ParameterError("Say how many clusters with --k 5, or let --select choose; one of the two.")
+        raise ParameterError("Pass either the number of clusters (--k 5) or --select, which chooses it.")
     table = open_table(request.tables, console.remark, request.reading)
     for path in (request.out, request.report):
         check_output(path, files_of(table), request.force)

@@ -3,7 +3,7 @@
 With `--json` the output is one JSON document; with `--quiet` there are no remarks and no tables. Colours and moving
 progress come only where a terminal shows them.
 
-Column names, labels, cells and file names are text of somebody else's: control characters in them (escape sequences,
+Column names, labels, cells and file names come from untrusted sources: control characters in them (escape sequences,
 line breaks, bidirectional overrides, invisible characters) could recolour, erase or forge what a terminal shows. All
 output passes through `printable`, which writes them as escapes.
 """
@@ -46,12 +46,12 @@ class Console:
         _write_line(sys.stderr, f"Error: {sentence}")
 
     def result(self, text: str) -> None:
-        """Say what was asked for."""
+        """Print the result."""
         if not self.as_json:
             _write_line(sys.stdout, text)
 
     def document(self, content: Mapping[str, Any]) -> None:
-        """The result as JSON, where that was asked for; what does not show is escaped in JSON's own way."""
+        """Print the result as JSON, with --json; invisible characters become JSON escapes."""
         if self.as_json:
             text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
             sys.stdout.write(with_escapes(text, lambda character: json.dumps(character)[1:-1], lines=True) + "\n")

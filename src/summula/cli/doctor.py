@@ -58,6 +58,6 @@ def doctor(console: Console) -> None:
     """Print the findings."""
     found = findings()
     console.table(
-        "Summula and what it stands on", ["what", "found"], [[name, str(value)] for name, value in found.items()]
+        "Summula and its dependencies", ["what", "found"], [[name, str(value)] for name, value in found.items()]
     )
     console.document(found)

@@ -64,7 +64,9 @@ def sentence_of(error: BaseException) -> str:
         return "Stopped by Ctrl-C before anything was finished; nothing was written."
     if code == OUTPUT and isinstance(error, OSError) and not isinstance(error, OutputError):
         why = error.strerror or str(error)
-        return f"Reading or writing failed ({why}); nothing half-written is left: make room, or choose another place."
+        return (
+            f"Reading or writing failed ({why}); no partial files are left: free disk space, or choose another folder."
+        )
     if code == BUG:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return f"Internal error ({what}); run it again with --debug and report what it prints."

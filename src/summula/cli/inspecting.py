@@ -31,7 +31,7 @@ def inspect_file(paths: list[str], reading: Reading, target: str | None, console
     table = open_table(paths, console.remark, reading)
     path = shown_name(paths)
     if not table.n_rows:
-        raise DataError(f"The table {path} has no rows; give one that has.")
+        raise DataError(f"The table {path} has no rows; pass a table with rows.")
     if target is not None:
         check_target(table.columns, target)
     with located_in(table):

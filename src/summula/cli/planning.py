@@ -22,7 +22,7 @@ def plan_rows(
     """Print the number of rows."""
     if recall is not None:
         if limit is not None or width is not None:
-            raise ParameterError("Give one of --limit, --width and --recall: what is to be certified.")
+            raise ParameterError("Pass exactly one of --limit, --width and --recall.")
         rows = plan_recall(1 - recall, delta)
         said = f"a threshold that keeps a recall of {recall:g} needs {rows:,} rows of the class"
     else:

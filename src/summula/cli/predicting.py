@@ -39,7 +39,7 @@ _SHOWN = 8  # columns that differ from the training data and are named
 
 @uncollected()
 def load_model(path: str) -> TableModel:
-    """The model of a table in a file; complains of any other."""
+    """The model of a table in a file; raises an error for any other."""
     if os.path.isdir(path):
         inside = os.path.join(path, "model.summula")
         path = inside if os.path.exists(committed_path(inside)) else path
@@ -58,7 +58,7 @@ def load_model(path: str) -> TableModel:
 
 
 def _used_columns(model: TableModel, table: Scan) -> list[str]:
-    """The columns a model looks at; complains when one is not there."""
+    """The columns a model looks at; raises an error if one is missing."""
     wanted = [str(name) for name in model.feature_names_in_]
     lacking = [name for name in wanted if name not in table.columns]
     if lacking:
@@ -87,7 +87,7 @@ def files_of(table: Scan) -> list[str]:
 
 
 class PredictRequest(NamedTuple):
-    """What was asked for on the command line."""
+    """Options of the command line."""
 
     model: str
     tables: list[str]
@@ -110,7 +110,7 @@ def predict_file(request: PredictRequest, console: Console) -> None:
     known = [column.name for column in model.encoder.columns_]
     extra = [name for name in table.columns if name not in (*known, *request.keep, model.target)]
     if extra:
-        console.remark(f"Not used, since the model does not know them: {', '.join(map(repr, extra[:8]))}.")
+        console.remark(f"Columns ignored because the model was not trained on them: {', '.join(map(repr, extra[:8]))}.")
     if proba and not hasattr(model, "predict_proba"):
         raise ParameterError(f"--proba is for classes, and {model.target!r} holds numbers: leave it out.")
     drift = Drift(model.encoder.columns_)
@@ -122,7 +122,7 @@ def predict_file(request: PredictRequest, console: Console) -> None:
     if differences:
         console.remark(
             "Rows differ from the training data; summula.RiskMonitor watches whether errors grow, `summula certify` "
-            "measures them on rows with answers."
+            "measures them on labelled rows."
         )
     names = [*request.keep, *model._written_names(proba)]
     console.result(f"{rows:,} predictions of {model.target!r} are in {out}.")
@@ -154,12 +154,12 @@ def certify_file(
     names = _used_columns(model, table)
     if model.target not in table.columns:
         raise DataError(
-            f"{no_such_column(model.target, table.columns).rstrip('.')} (it holds the true answers; `summula predict` "
-            "needs none)."
+            f"{no_such_column(model.target, table.columns).rstrip('.')} (it holds the true labels; `summula predict` "
+            "does not need them)."
         )
     answers = count_answers(table, model.target) if table.n_rows else 0
     if not answers:
-        raise DataError(f"No row has a value of {model.target!r}; give rows with their true answers.")
+        raise DataError(f"No row has a value of {model.target!r}; pass labelled rows.")
     if answers < table.n_rows:
         console.remark(f"{table.n_rows - answers:,} rows without a value of {model.target!r} are left out.")
     text = table.kinds[model.target] == "text"
@@ -168,7 +168,7 @@ def certify_file(
         text = table.kinds[model.target] == "text"
     if text != (model.low is None and np.asarray(model.classes_).dtype.kind in "OU"):
         kind = "text" if text else "numbers"
-        raise DataError(f"The target {model.target!r} holds {kind} here, and did not in training; give it as it was.")
+        raise DataError(f"The target {model.target!r} holds {kind} here, but not in training; convert it to that type.")
     with located_in(table), numbered(partial(labelled_row, table, model.target)):
         certificate = summula.certify(
             model, Answered(table, names, model.target), model.target, delta=delta, **certified_loss(model)

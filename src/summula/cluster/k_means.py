@@ -243,7 +243,7 @@ default="k-means++"
         return best
 
     def _fit_best(self, run: Run, spread: Spread) -> None:
-        """Run the algorithm as often as asked for, and keep the best."""
+        """Run the algorithm `n_init` times, and keep the best result."""
         stopping = Stopping(self.max_iter, self.tol * spread.variance)
         bounds = "centres" if self.algorithm == "elkan" else "groups"
         seed, best = self._seed(), None

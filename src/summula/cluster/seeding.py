@@ -3,7 +3,7 @@
 k-means++ draws each centre from the rows with probability proportional to w_i D_i, where D_i is the squared distance of
 row i to the nearest centre so far; of a few draws it keeps the one that leaves the smallest potential sum of w_i D_i.
 k-means|| draws about 2k rows at once in each of a few rounds, weights them by the rows nearest to them, and runs
-k-means++ on these alone: a handful of passes whatever k is, which is what files and clusters want.
+k-means++ on these alone: a handful of passes whatever k is, which suits files and clusters.
 
 Random numbers are functions of the seed and the row, and potentials are added as whole numbers of units,
 

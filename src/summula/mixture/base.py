@@ -63,7 +63,7 @@ class Mixture(ProbabilityWriter, Density):
     random_state : int, Generator, RandomState or None, default=None
         Of the starts, and of `sample`.
     warm_start : bool, default=False
-        Whether a fit goes on from the one before.
+        Whether to start from the solution of the previous fit.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
     max_time : float, optional

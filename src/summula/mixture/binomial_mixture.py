@@ -75,7 +75,7 @@ class CountMixture(Mixture):
             weights, p = self.weights_, self._table(d)
             if p.shape != (k, d):
                 raise ParameterError(
-                    f"warm_start goes on from a fit with probabilities of shape {p.shape}, and this one has {(k, d)}: "
+                    f"warm_start continues a fit with probabilities of shape {p.shape}, and this one has {(k, d)}: "
                     "set warm_start=False."
                 )
         seed = self._draw_seed()
@@ -130,7 +130,7 @@ class BinomialMixture(CountMixture):
 
     Notes
     -----
-    X has a column per count. A vector is taken for one column.
+    X has a column per count. A vector is treated as one column.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 The parameters are a fixed point of an EM step exactly where the slope of the log-likelihood is zero. One E-step and
 M-step from the fitted parameters therefore measure how far they are from such a point; whether another one is
-better, nobody knows: likelihoods of mixtures have many local maxima, and the gap is infinite.
+better is unknown: likelihoods of mixtures have many local maxima, and the gap is infinite.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class GaussianEM(em.Model[Gaussians, GaussianSums]):
     seeds : sequence of int
         One per start.
     theta : Gaussians, optional
-        Where to go on from, instead of starting.
+        Parameters to continue from, instead of a new start.
     """
 
     statistic = GaussianSums

@@ -200,7 +200,7 @@ class GaussianMixture(Mixture):
             theta = self._gaussians()
             if theta.means.shape != (k, d):
                 raise ParameterError(
-                    f"warm_start goes on from a fit with means of shape {theta.means.shape}, and this one has "
+                    f"warm_start continues a fit with means of shape {theta.means.shape}, and this one has "
                     f"{(k, d)}: set warm_start=False."
                 )
         seeds = [seed, *(stream_key(seed, j) for j in range(1, self.n_init))]

@@ -182,5 +182,5 @@ def _general(objective: Objective, tolerance: float, max_sweeps: int) -> Solutio
 
 
 def _slope(objective: Objective, x: Array, axis: Array) -> float:
-    """Return the slope along an axis by finite differences, which tells the direction to search first."""
+    """Return the slope along an axis by finite differences, which gives the direction to search first."""
     return float(differences(lambda t: objective.value(x + t[0] * axis), np.zeros(1))[0])

@@ -70,7 +70,7 @@ def newton(
     -------
     Solution
         `trace` contains the objective values, `path` the iterates. `status` is "saddle" if the gradient is zero
-        and the Hessian has a negative eigenvalue. `message` tells in how many steps the Hessian was shifted.
+        and the Hessian has a negative eigenvalue. `message` states in how many steps the Hessian was shifted.
 
     References
     ----------

@@ -25,7 +25,7 @@ __all__ = ["Chosen", "NumberFormat", "SpelledNumbers", "TextNumbers", "parsed_nu
 Array = NDArray[Any]
 
 _FEW = 0.05  # share of the values that may be something else
-_ENOUGH = 10  # numbers from which on a column is taken for one of numbers
+_ENOUGH = 10  # numbers from which on a column is treated as numeric
 _LOOKED_AT, _HOPELESS = 200, 0.1  # different texts of a block, and the share of numbers below which the rest is left
 _CURRENCY = "[$\u00a2-\u00a5\u20a0-\u20cf]"
 _SPACES = "' \u00a0\u2009\u202f"

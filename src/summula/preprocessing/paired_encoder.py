@@ -1,4 +1,4 @@
-"""Encode a table in two ways at once, for models that want codes and models that want indicators side by side.
+"""Encode a table in two ways at once, for models that need codes and models that need indicators.
 
 encoded row = [codes of the row, indicators of the row]                                                      (1)
 """

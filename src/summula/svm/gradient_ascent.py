@@ -5,7 +5,7 @@ Without an intercept the dual of the soft-margin SVM is
     maximise   g(l) = sum_i l_i - 1/2 sum_ij l_i l_j y_i y_j k(x_i, x_j)    subject to   0 <= l_i <= C           (1)
     dg / dl_i  = 1 - y_i sum_j l_j y_j k(x_i, x_j)                                                               (2)
 
-(The gradient has no factor one half: l_i stands in the double sum twice.) Projected gradient ascent with step 1/L, L
+(The gradient has no factor one half: l_i occurs in the double sum twice.) Projected gradient ascent with step 1/L, L
 the largest eigenvalue of the matrix of (1), never lowers g; the primal objective at w = sum l_i y_i phi(x_i) is above
 the best value of both, so their difference says how far from it the answer is.
 """

@@ -109,7 +109,7 @@ def check_request(request: Request, table: TableSource) -> TableSource:
         raise ParameterError("No column is left to predict from; leave out fewer.")
     if table.n_rows < MIN_ROWS:
         rows = f"{table.n_rows} row{'' if table.n_rows == 1 else 's'}"
-        raise DataError(f"The table has {rows}, too few to learn from and to judge by; give at least {MIN_ROWS}.")
+        raise DataError(f"The table has {rows}, too few for training and evaluation; pass at least {MIN_ROWS}.")
     return table.select(kept) if len(kept) < len(table.columns) else table
 
 
@@ -217,8 +217,7 @@ class _Training:
         y = target.y[split.training]
         if not (y != y[0]).any():
             raise DataError(
-                f"All rows to learn from have the same {request.target!r}; give more rows of other values, or another "
-                "seed."
+                f"All training rows have the same {request.target!r}; add rows with other values, or use another seed."
             )
         if classes is not None:
             self._check_classes(target.y, split)
@@ -232,13 +231,13 @@ class _Training:
             if len(np.unique(y[np.isin(split.folds, fit_on)])) < 2:
                 rows = "a single row" if counts.min() == 1 else f"{counts.min()} rows"
                 raise DataError(
-                    f"The class {_label(rarest)} of {self.request.target!r} has {rows} among those to learn from, too "
-                    "few to fit and to judge by: give more rows of it, or another target."
+                    f"The class {_label(rarest)} of {self.request.target!r} has {rows} among the training rows, too "
+                    "few for fitting and evaluation: add rows of this class, or choose another target."
                 )
         if len(labels) > 2 and counts.min() == 1:
             self.remark(
-                f"The class {_label(rarest)} of {self.request.target!r} has a single row to learn from, and cannot be "
-                "judged by another: give more rows of it, or leave it out."
+                f"The class {_label(rarest)} of {self.request.target!r} has a single training row, and cannot be "
+                "evaluated: add rows of this class, or leave it out."
             )
 
     def _sums(self, split: Split) -> dict[str, Any]:
@@ -415,7 +414,7 @@ def _too_large(cells: int) -> bool:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without warnings: what they would say stands in the leaderboard."""
+    """Suppress warnings, which the leaderboard reports as notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -74,7 +74,7 @@ def exclusive(folder: str) -> Iterator[None]:
     lock = _locked(path)
     if lock is None:
         raise OutputError(
-            f"Another training run is writing to {folder}; wait until it is done, or choose another folder."
+            f"Another training run is writing to {folder}; wait until it has finished, or choose another folder."
         )
     try:
         yield

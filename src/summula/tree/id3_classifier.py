@@ -1,11 +1,11 @@
 """ID3: a classification tree over discrete columns, with a branch for each value.
 
-With n_k the weight of class k among the rows S of a node, the column is asked for that tells most about the class:
+With n_k the weight of class k among the rows S of a node, the column with the largest information gain is split on:
 
     H(S)    = -sum_k (n_k / n) log2 (n_k / n),                                                                     (1)
     gain(j) = H(S) - sum_v (n_v / n) H(S_v),          S_v the rows whose column j has the value v.                 (2)
 
-Each value has a branch; a column is asked for once on a path. A branch without rows is a leaf with the classes of its
+Each value has a branch; a column is used once on a path. A branch without rows is a leaf with the classes of its
 parent, and so is every value that the fit has not seen. (Quinlan, Induction of decision trees, 1986.)
 """
 

@@ -1,7 +1,7 @@
 """Numba's compiler without two costs that do not depend on what is compiled.
 
 Numba looks up every call under a key that contains its options, and compares those one by one; and it formats
-the message of each alternative that does not fit, with colours, whether or not anybody will read it.
+the message of each alternative that does not fit, with colours, even if it is discarded.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _not_taken(names: Iterable[str], folder: str) -> Iterator[str]:
 class _PlainPackages:
     """Finds the packages of this library without running their `__init__`: kernels do not need what is imported there.
 
-    Importing takes a second less, which matters where somebody waits for a first fit.
+    Importing takes a second less, which shortens the first fit.
     """
 
     @staticmethod

@@ -78,7 +78,7 @@ class Labels:
             only = f", {_said(values[0])}" if len(values) else ""
             raise DataError(
                 f"This solver needs samples of at least 2 classes in the data, but the data contains only one class"
-                f"{only}; {self.estimator} needs rows of another class to tell apart."
+                f"{only}; {self.estimator} needs rows of at least two classes."
             )
         self.classes = values
 
@@ -114,7 +114,7 @@ def _table_codes(classes: Array, values: Array) -> NDArray[np.int32] | None:
 
 
 def distinct(values: Array, start: int, estimator: str) -> Array:
-    """The sorted, different labels of some rows; complains of what is no label."""
+    """The sorted, different labels of some rows; raises an error for values that are not labels."""
     if values.dtype.kind == "O" and any(isinstance(value, str) for value in values):
         for row, value in enumerate(values):
             if not isinstance(value, str):

@@ -161,7 +161,7 @@ class Scan:
         return [offset + row for table, offset in placed for row in table.starts[:-1]]
 
     def place(self, row: int) -> str:
-        """Where a row, counted from 0 over all files, is to whoever looks at them."""
+        """Describe the position of a row, counted from 0 over all files, for error messages."""
         number = min(bisect_right(self.offsets, row), len(self.tables)) - 1
         return self.tables[number].place(row - self.offsets[number])
 

@@ -1,6 +1,6 @@
 """Sparse matrices whose index arrays contradict their shape are refused before compiled code reads them.
 
-SciPy checks indices when a matrix is built, not when somebody writes into `indices` afterwards, and compiled loops
+SciPy checks indices when a matrix is built, not when `indices` is modified afterwards, and compiled loops
 trust them: an index out of range reads or writes other memory. One pass over the indices costs little beside any use.
 """
 

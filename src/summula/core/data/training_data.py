@@ -35,7 +35,7 @@ class Kept:
 
     @property
     def gone(self) -> bool:
-        """Whether nobody holds it any more."""
+        """Whether the object has been garbage collected."""
         return self._weak is not None and self._weak() is None
 
 

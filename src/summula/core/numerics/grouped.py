@@ -120,7 +120,7 @@ def group_totals(block: Array, codes: Array, weight: Array | None, origin: Array
 
         w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
         block = block.view()
-        block.flags.writeable = False  # one signature, whoever owns the rows
+        block.flags.writeable = False  # one signature for all sources of rows
         add_moments(block, codes, w, origin, total, square)
         return total, square
     members = memberships(codes, weight, len(origin))

@@ -139,7 +139,7 @@ class MissingSums(Sum):
 
 @dataclass(frozen=True)
 class _Filled(Sum):
-    """Products of columns about their means, missing values taken for the mean: what the first axes come from."""
+    """Products of columns about their means, missing values replaced by the mean: for the initial axes."""
 
     weight: float
     products: Array

@@ -23,7 +23,7 @@ __all__ = ["by_evidence", "chosen", "counted"]
 
 Array = NDArray[np.float64]
 
-_NOTHING = 1e-15  # eigenvalues below this are taken for zero, as in scikit-learn
+_NOTHING = 1e-15  # eigenvalues below this count as zero, as in scikit-learn
 
 
 def counted(n_components: object, n: int, d: int, solver: str) -> int | None:

@@ -83,7 +83,7 @@ class BoostingCertificate:
     training_error : float
         Weighted share of the rows classified wrongly.
     bound : float
-        Upper bound (1) on the training error; above 1 it says nothing.
+        Upper bound (1) on the training error; vacuous above 1.
     margins : ndarray of shape (101,)
         The margin (2) that 0 %, 1 %, ..., 100 % of the rows do not exceed.
     """

@@ -330,7 +330,7 @@ class Forest(CategoricalColumns, RowwiseEstimator):
 
     @property
     def estimators_(self) -> list[Any]:
-        """The trees, as decision trees made when asked for; changing them does not change the forest."""
+        """The trees as decision trees, created on access; changing them does not change the forest."""
         check_is_fitted(self, "_trees")
         return [self._view_of(tree) for tree in range(self._trees.n_trees)]
 

@@ -65,7 +65,7 @@ class ForestClassifier(Forest, ShareClassifier):
     classes_ : ndarray of shape (n_classes,)
     n_classes_ : int
     estimators_ : list of DecisionTreeClassifier
-        The trees, made when asked for.
+        The trees, created on access.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Prediction of each row by the trees that do not have it. Only with `oob_score`.
     """

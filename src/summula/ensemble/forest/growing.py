@@ -62,7 +62,7 @@ class ForestRows:
     is_cancelled: list[bool] = field(default_factory=lambda: [False])
 
     def check(self) -> None:
-        """Raise when the time of the fit is over, or nobody waits for the tree."""
+        """Raise if the time limit is exceeded or the fit was cancelled."""
         if self.is_cancelled[0]:
             raise _Cancelled
         check_watch()

@@ -65,7 +65,7 @@ class ForestRegressor(Forest, Regressor):
     Attributes
     ----------
     estimators_ : list of DecisionTreeRegressor
-        The trees, made when asked for.
+        The trees, created on access.
     oob_prediction_ : ndarray of shape (n_samples,)
         Prediction of each row by the trees that do not have it. Only with `oob_score`.
     """

@@ -6,7 +6,7 @@ levels l_0 < ... < l_m has an indicator for each level, but not for l_0 if the t
 (an intercept is the empty term): then its indicator adds nothing (treatment coding).
 
 Formulas are read by formulaic. Expressions are computed by a small interpreter of their syntax trees, so a model file
-cannot make anybody run other code, and predictions do not need formulaic.
+cannot execute other code, and predictions do not need formulaic.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def evaluated(objective: Objective, x: Array, order: int) -> Point:
 
 
 def local_gap(objective: Objective, x: Array) -> float:
-    """What is left to gain from x, if the quadratic (2) tells the truth."""
+    """What is left to gain from x, if the quadratic model (2) is accurate."""
     at = evaluated(objective, x, 2)
     assert at.here.hessian is not None
     return QuadraticModel(objective, at.here.hessian).gap(at, objective.state.last()[0].value)

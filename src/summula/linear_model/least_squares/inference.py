@@ -94,7 +94,7 @@ def with_interval(predict: Callable[[Chunk], Array], fit: Fit, intercept: bool, 
 
 
 class SummaryOptions(NamedTuple):
-    """How standard errors are asked for; `lags` are those of HAC, None for the rule of thumb."""
+    """Options of standard errors; `lags` are those of HAC, None for the rule of thumb."""
 
     cov: str = "classical"
     weights: str = "frequency"

@@ -41,7 +41,7 @@ Array = NDArray[Any]
 
 _STEEPEST = 1e12  # slopes are cut off here, so that a first step that is too long can be recovered from
 _SMALLEST_SCALE = 1e-9
-_AHEAD = 8  # rows that are asked for before they are needed
+_AHEAD = 8  # number of rows to prefetch
 
 
 @internal_kernel

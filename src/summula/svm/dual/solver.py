@@ -280,7 +280,7 @@ class Rounds:
         return -0.5 * float(change[moved] @ (before + self.f[chosen[moved]]))
 
     def _shrink(self) -> None:
-        """Leave out variables that are at a bound and do not want to leave it, if they are many."""
+        """Leave out variables that are at a bound and will not leave it, if there are many."""
         self.patience = self.count + _SHRINK_AFTER
         least, most = _extremes(self.problem, self.beta, self.f)
         if not self.problem.intercept:

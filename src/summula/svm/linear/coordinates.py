@@ -1,6 +1,6 @@
 """Coordinate descent for rows in memory: the dual over rows (L2), the primal over columns (L1).
 
-The dual of `problem.py` with w = sum_i beta_i z_i: row i alone wants
+The dual of `problem.py` with w = sum_i beta_i z_i: the optimality condition of row i is
 
     beta_i  <-  the point of [low_i, high_i] nearest to  soft(beta_i - G / H, eps / H),                           (1)
     G = z_i'w - y_i + D_i beta_i,    H = ||z_i||^2 + D_i,    soft(b, t) = sign(b) max(|b| - t, 0)
@@ -153,7 +153,7 @@ def _descend(
         # The weight of the constant column stays at b: its steps are undone, and y - b takes the place of y.
         v[-1], y_left = 0.0, y - b * problem.column
         whole, Z = Z, Z.copy()
-        Z.data[Z.indptr[1:] - 1] = 0.0  # the constant stands last in every row
+        Z.data[Z.indptr[1:] - 1] = 0.0  # the constant is the last entry of every row
     rows = (Z.indptr, Z.indices, Z.data)
     state = np.array([np.inf, 0.0, float(stream_key(schedule.seed, _PERMUTATIONS) >> 11), 0.0])
     order, active, epoch = kept.astype(np.int64), len(kept), 0

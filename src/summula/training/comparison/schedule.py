@@ -7,9 +7,10 @@ fit on m rows that took t_m seconds: for n rows
 
     t_n = t_m (n / m)^1.25                                                                                       (1)
 
-Where that is more than its share, it is fitted on fewer rows, and that is said; boosting is cut short instead. Further
-rounds begin only if they can end. When there is no time for all, those whose risk is clearly above the smallest (by
-three standard errors of the difference) stay behind. Only whole rounds count, so that means are over the same rows.
+Where that is more than its share, it is fitted on fewer rows, which the leaderboard notes; boosting is stopped early
+instead. Further rounds begin only if they can end. When there is no time for all, those whose risk is clearly above the
+smallest (by three standard errors of the difference) drop out. Only whole rounds count, so that means are over the same
+rows.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Budget:
         return self.end - time.monotonic()
 
     def add(self, seconds: float) -> None:
-        """Time that was spent on compiling is given back."""
+        """Extend the budget by the time that was spent on compiling."""
         self.end += max(seconds, 0.0)
         self.compiling += max(seconds, 0.0)
 
@@ -152,7 +153,7 @@ def _first_turns(entries: list[Entry], budget: Budget) -> list[Entry]:
 
 
 def _contenders(entries: list[Entry], number: int, budget: Budget, fold: Round) -> list[Entry]:
-    """Who is in the next round; nobody when it cannot end in time."""
+    """Return the candidates of the next round; none if it cannot end in time."""
     running = [entry for entry in _in_turn(entries) if entry.finished(number)]
     if not running:
         return []
@@ -328,7 +329,7 @@ def _fit_to_all(
     entry: Entry, board: Leaderboard, n_rows: int, budget: Budget, fit: Callable[[Candidate, float, int], Any]
 ) -> Any:
     """A candidate fitted to all rows, or to as many as there is time for; None where there is not enough."""
-    # Who presses Ctrl-C does not want to wait.
+    # After Ctrl-C the user does not want to wait.
     left = min(budget.left, _AFTER_CTRL_C) if board.interrupted else budget.left
     rows, needed = budget.whole, budget.last_fit_of(entry, n_rows)
     if entry.rows is not None:

@@ -42,7 +42,7 @@ class _Encoded(NamedTuple):
 
 
 class FileRows:
-    """Rows of a table in scratch files, as candidates want them.
+    """Rows of a table in scratch files, encoded for the candidates.
 
     Parameters
     ----------

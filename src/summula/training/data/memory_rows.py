@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class MemoryRows:
-    """Rows of a table in memory, as candidates want them.
+    """Rows of a table in memory, encoded for the candidates.
 
     Parameters
     ----------

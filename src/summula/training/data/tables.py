@@ -101,7 +101,7 @@ def read_table(table: Scan, names: list[str] | None = None, last: int | None = N
 
     names = table.columns if names is None else names
     if not table.n_rows:
-        raise DataError("The table has no rows; give one that has.")
+        raise DataError("The table has no rows; pass a table with rows.")
     blocks = table_blocks(table, names)
     blocks = blocks if last is None else blocks._replace(n_rows=min(last, table.n_rows), walk=None)
     pieces = list(blocks_in_order(blocks, lambda columns, start: columns))

@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 _MOST_DIFFERENT = 0.5  # share of the rows; with more classes there is nothing to learn from
 _SEPARATED = re.compile(r"\s*[^\d\s]{0,3}\s*-?\d{1,3}([,.' ]\d{3})+([,.]\d+)?\s*[^\d\s]{0,3}\s*")
-_MOST_CODES = 10  # whole numbers from 0 or 1 up to this are taken for classes
+_MOST_CODES = 10  # whole numbers from 0 or 1 up to this are treated as classes
 
 
 class Task(NamedTuple):
@@ -155,8 +155,7 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
         raise RowError(
             f"The target {target!r} holds {values[row]!r}",
             row,
-            ", which is no number, so that it cannot be taken as numbers; write it as one, such as 1000.5, or leave it "
-            "empty.",
+            ", which is not a number; write it as a number such as 1000.5, or leave it empty.",
         )
     if not others:
         raise DataError(f"The target {target!r} holds numbers as text; it cannot be taken as numbers: convert it.")
@@ -168,7 +167,7 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
     cure = "write numbers without thousands separators" if spelled else "choose another column"
     raise DataError(
         f"The target {target!r} holds {len(different):,} different texts in {len(values):,} rows, such as "
-        f"{str(values[0])!r}, too many to tell apart; {cure}."
+        f"{str(values[0])!r}, too many for classification; {cure}."
     )
 
 

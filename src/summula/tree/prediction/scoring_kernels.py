@@ -1,4 +1,4 @@
-"""Scores of many rows, every node asked for all of them: no row waits for where it goes next.
+"""Scores of many rows by evaluating every node for all rows, without branches that depend on the row.
 
 The L leaves of a tree, left to right, are the bits of an integer, all 1 at first. A node that a row leaves to the right
 clears the bits of the leaves below its left child,

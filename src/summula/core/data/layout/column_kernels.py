@@ -92,7 +92,7 @@ transpose8: Any = _transposer(8)
 
 TILE_VALUES = 2**16  # of a tile that stays in the second-level cache
 _ROWS = 512  # whose four sums stay in the first-level cache
-PANEL = 64  # columns read at once: processors look up the addresses of about so many pages quickly
+PANEL = 64  # columns read at once: processors look up the addresses of about this many pages quickly
 
 
 @kernel

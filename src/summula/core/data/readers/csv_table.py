@@ -81,7 +81,7 @@ class CsvTable(Table):
         return np.memmap(self.path, np.uint8, "r", offset=begin, shape=(min(count, self.stamp[0] - begin),))
 
     def place(self, row: int) -> str:
-        """Where a row, counted from 0, is to whoever looks at the file."""
+        """Describe the position of a row, counted from 0, in the file, for error messages."""
         if not self.dialect.header:
             return f"line {row + 1} of {self._shown}"
         return f"line {row + 2} of {self._shown} (the header is line 1)"
@@ -121,7 +121,7 @@ class CsvTable(Table):
         return table.combine_chunks().to_batches()[0]
 
     def _located(self, error: BaseException, row: int) -> DataError:
-        """What pyarrow says of a row of a block, said of the line of the file; `row` is the first of the block."""
+        """Translate pyarrow's error about a row of a block to the line of the file; `row` is the first of the block."""
         said = first_words(error)
         if "UTF8" in said:
             return DataError(
@@ -157,5 +157,5 @@ def _not_one_row_a_line(path: str, text: bytes, first: int) -> str:
     """Why a stretch of lines has another number of rows."""
     for line, content in enumerate(text.splitlines(), start=first):
         if not content.strip():
-            return f"Line {line} of {path} is blank; remove it (scan wants one row a line)."
-    return f"{path} has line breaks inside quotes after line {first - 1}; scan wants one row a line."
+            return f"Line {line} of {path} is blank; remove it (scan needs one row per line)."
+    return f"{path} has line breaks inside quotes after line {first - 1}; scan needs one row per line."

@@ -105,7 +105,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _plain_types(reader: Any) -> Any:
-    """Rows with NUMERIC, which the driver hands on as text, as float64."""
+    """Rows with NUMERIC, which the driver returns as text, as float64."""
     import pyarrow as pa
 
     def is_numeric(dtype: Any) -> bool:

@@ -124,7 +124,7 @@ def _delimiter(text: str, usual: str) -> str:
 def _has_header(text: str, dialect: Dialect) -> bool:
     """Whether the first line holds names: not where it has numbers above numbers, and no text above numbers.
 
-    Whole numbers that go up in equal steps (2019, 2020, 2021) are taken for names.
+    Whole numbers that go up in equal steps (2019, 2020, 2021) are treated as names.
     """
     reader = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=dialect.delimiter)
     rows = [row for row in itertools.islice(reader, _COMPARED) if row]

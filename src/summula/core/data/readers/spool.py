@@ -63,7 +63,7 @@ def _write(reader: Any, path: str) -> None:
 
 
 def _batches(reader: Any) -> Iterator[Any]:
-    """The batches of a stream; where it breaks off is said."""
+    """Yield the batches of a stream; an error states where it breaks off."""
     import pyarrow as pa
 
     rows = 0

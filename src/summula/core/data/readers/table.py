@@ -54,7 +54,7 @@ class Table(ABC):
     # The file that this one was rewritten from, if it was, and how messages call it if not by its path.
     rewritten_from: str | None = None
     shown_as: str | None = None
-    # What was unusual about the file, as sentences for whoever asked for it.
+    # What was unusual about the file, as sentences for the user.
     remarks: tuple[str, ...] = ()
     # Whether numbers were text, which does not say whether they are whole.
     text_numbers = False
@@ -92,7 +92,7 @@ class Table(ABC):
         return status.st_size, status.st_mtime_ns
 
     def place(self, row: int) -> str:
-        """Where a row, counted from 0, is to whoever looks at the file."""
+        """Describe the position of a row, counted from 0, in the file, for error messages."""
         if self.rewritten_from is not None:
             return (
                 f"row {row + 2} of {self.rewritten_from} (the header is row 1)"
@@ -124,7 +124,7 @@ class Table(ABC):
         return other
 
     def stored(self) -> Self:
-        """The same table read as Arrow arrays of the types that the file has, for whoever hands columns on."""
+        """The same table read as Arrow arrays of the types of the file, for copying columns."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, as_spelled=True, _first=self)
         return other

@@ -56,7 +56,7 @@ class GlmCertificate(SummedCertificate):
     `coef` (K, d), `intercept`, `loss`, `penalty` (lambda, relative to the sum over rows), `class_weight` and the bounds
     define the point and the problem; `classes` are the labels of a classifier, `levels` those of factors. `unit` is the
     relative rounding error. `l1` is the weight of an L1 penalty, relative to the sum over rows, and `zeros`, of the
-    shape of `coef`, tells which slopes are then zero in every minimiser.
+    shape of `coef`, marks the slopes that are then zero in every minimiser.
     """
 
     coef: Array
