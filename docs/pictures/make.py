@@ -489,7 +489,7 @@ def k_means_clusters(ax: Any) -> None:
 
 
 def qda_regions(ax: Any) -> None:
-    """Two normal classes with covariances of their own, the border between them and their ellipses."""
+    """Two normal classes with different covariances, the border between them and their ellipses."""
     from summula.discriminant_analysis import QuadraticDiscriminantAnalysis
     from summula.plotting import decision_regions
     from summula.plotting.ellipses import draw_ellipses

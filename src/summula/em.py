@@ -124,7 +124,7 @@ class _State(Generic[Theta]):
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """What the best start has most of."""
+        """Return the criterion that the best start maximises."""
         return not self.degenerate, self.trace[-1] if self.trace else self.previous
 
     def advance(self, model: Model[Theta, S], sums: S, tol: float, *, compare: bool) -> None:
@@ -136,7 +136,7 @@ class _State(Generic[Theta]):
         self.degenerate = compare and model.is_degenerate(self.theta)
 
     def solution(self, status: str) -> Solution:
-        """What became of it."""
+        """Return the result."""
         trace = tuple(self.trace)
         return Solution(self.theta, self.rank[1], np.nan, status, self.converged, len(trace), trace)
 

@@ -132,7 +132,7 @@ def require_some(x: Array) -> Array:
 
 
 class _Beta(Conjugate):
-    """What both models with a Beta prior share."""
+    """Base class of the models with a Beta prior."""
 
     a: float
     b: float
@@ -232,7 +232,7 @@ class BetaBinomial(_Beta):
 
 
 class _Gamma(Conjugate):
-    """What both models with a Gamma prior share."""
+    """Base class of the models with a Gamma prior."""
 
     shape: float
     rate: float

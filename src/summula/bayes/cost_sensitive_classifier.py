@@ -130,7 +130,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
 
     @property
     def actions_(self) -> NDArray[Any]:
-        """What `predict` may return, in the order of the rows of `costs_`."""
+        """Possible return values of `predict`, in the order of the rows of `costs_`."""
         check_is_fitted(self)
         table: CostTable = self._table
         if table.actions == tuple(self.classes_.tolist()):

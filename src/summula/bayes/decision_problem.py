@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 class Sensitivity(NamedTuple):
-    """How far a prior or a cost may move before another action becomes better.
+    """Ranges of priors and costs within which the decision does not change.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class DecisionProblem:
         return self.actions[int(np.argmin(risks))]
 
     def sensitivity(self, observations: Any = ()) -> Sensitivity:
-        """How far priors and costs may move, one at a time, before the decision changes.
+        """Compute how far priors and costs may move, one at a time, before the decision changes.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a user may give as the distribution of observations: tables, densities, distributions of SciPy or of `stats`.
+"""Distributions of observations as users pass them: tables, densities, distributions of SciPy or of `stats`.
 
 {"grey": 0.7, "blue": 0.3}      probabilities by name                       a discrete observation
 [0.7, 0.3]                      probabilities of the observations 0, 1, ...

@@ -56,14 +56,14 @@ Delta = Annotated[float, typer.Option(help="Probability that a bound is wrong (1
 
 
 class TaskName(StrEnum):
-    """What a target can be."""
+    """Types of a target."""
 
     classes = "classes"
     numbers = "numbers"
 
 
 class MetricName(StrEnum):
-    """What candidates can be compared by."""
+    """Metrics for the comparison of candidates."""
 
     accuracy = "accuracy"
     balanced_accuracy = "balanced_accuracy"
@@ -78,7 +78,7 @@ class MetricName(StrEnum):
 
 
 class ClassWeight(StrEnum):
-    """How classes can be weighted."""
+    """Class weights."""
 
     balanced = "balanced"
 

@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, progress and remarks on standard error.
+"""Output of commands: results on standard output, progress and remarks on standard error.
 
 With `--json` the output is one JSON document; with `--quiet` there are no remarks and no tables. Colours and moving
 progress come only where a terminal shows them.

@@ -25,7 +25,7 @@ def _version(name: str) -> str | None:
 
 
 def findings() -> dict[str, Any]:
-    """What is installed, and how it computes."""
+    """Return the installed versions, threads, BLAS and caches."""
     import numpy  # noqa: F401  so that its BLAS is loaded
     from threadpoolctl import threadpool_info
 

@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and errors as one sentence each.
+"""Exit codes of commands, and errors as one sentence each.
 
     0    done
     1    an unexpected error: a bug
@@ -31,7 +31,7 @@ DONE, BUG, USAGE, DATA, MODEL, OUTPUT, TIME, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 
 
 
 class CommandError(Exception):
-    """What a command cannot do, in one sentence, and the exit code."""
+    """An error of a command: one sentence and the exit code."""
 
     def __init__(self, sentence: str, code: int) -> None:
         super().__init__(sentence)

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 def count_answers(table: Scan, target: str) -> int:
-    """How many rows have a value of the target. One pass over its column."""
+    """Count the rows with a value of the target, in one pass over its column."""
     blocks = table_blocks(table, [target])
     return sum(blocks_in_order(blocks, lambda columns, start: int(_there(columns[target]).sum())))
 

@@ -1,4 +1,4 @@
-"""How a command starts: most of a short one is imports."""
+"""Start-up of commands: most of the time of a short one is imports."""
 
 from __future__ import annotations
 

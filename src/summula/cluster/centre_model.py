@@ -1,4 +1,4 @@
-"""What follows from centres: the nearest one of each row, distances, inertia, silhouette."""
+"""Base class of models with centres: the nearest one of each row, distances, inertia, silhouette."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """What follows from centres: the nearest one of each row, distances, inertia."""
+    """Base class of models with centres: the nearest one of each row, distances, inertia."""
 
     cluster_centers_: Array
     _n_threads: int  # scikit-learn's tests set it; nothing reads it

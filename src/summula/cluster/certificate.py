@@ -1,4 +1,4 @@
-"""How far a clustering can be from the best one: a lower bound on the inertia of any k centres.
+"""Certificate of a clustering: a lower bound on the inertia of any k centres.
 
 k centres lie in an affine subspace of dimension k - 1 (or d), so the inertia is at least the squared distance of the
 rows to the best such subspace. With the eigenvalues l_1 >= ... >= l_d of the scatter, sum of w (x - m)(x - m)' about

@@ -61,7 +61,7 @@ PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 
 
 class Spread(NamedTuple):
-    """What is known of the rows before the first pass."""
+    """Statistics of the rows before the first pass."""
 
     origin: Array
     variance: float  # mean over the columns
@@ -327,7 +327,7 @@ def _check_shape(shape: tuple[int, ...], k: int, d: int) -> None:
 
 
 def starts_of(model: Any, many: int = 10) -> int:
-    """How often to begin anew; "auto" is `many` times where the first centres are not chosen with care."""
+    """Return the number of starts; "auto" is `many` where the first centres are drawn at random."""
     given = not isinstance(model.init, str) and not callable(model.init)
     if given:
         if model.n_init != "auto" and model.n_init != 1:

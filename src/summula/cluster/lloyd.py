@@ -144,7 +144,7 @@ def _outside(centres: Centres, state: RowState | None) -> Array | None:
 
 
 def _state(run: Run, start: Array, bounds: str) -> tuple[RowState | None, tuple[Array, Array] | None]:
-    """What is kept of each row, and the groups of centres that have a bound."""
+    """Return the state kept for each row, and the groups of centres that have a bound."""
     if run.is_remote:
         return None, None
     source, k = run.source, len(start)

@@ -79,7 +79,7 @@ class Centres:
 
     @functools.cached_property
     def scoring(self) -> Scoring:
-        """What scores are computed with."""
+        """Return the inputs of the scores."""
         return Scoring.of(self)
 
     @functools.cached_property
@@ -100,7 +100,7 @@ class Centres:
 
 
 class Scoring(NamedTuple):
-    """What scores are computed with: rows (-c, |c|^2 / 2) about the origin in single precision, and their error."""
+    """Inputs of the scores: rows (-c, |c|^2 / 2) about the origin in single precision, and their error."""
 
     rows: Array
     margin: tuple[float, float]
@@ -121,7 +121,7 @@ class Scoring(NamedTuple):
 
 @dataclass
 class RowState:
-    """What is kept of each row of this process from pass to pass: its label, and bounds where there are any.
+    """State of the rows of this process between passes: labels, and bounds where there are any.
 
     `moves` are how far the centres have moved since the last pass, at most: those of each group, and each.
     None before the first one.
@@ -151,7 +151,7 @@ class RowState:
 
 
 class LloydPass(NamedTuple):
-    """What a pass is given: centres, and the labels before: as a state of the rows, or the centres they come from."""
+    """Inputs of a pass: centres, and the previous labels, as a state of the rows or as the centres they come from."""
 
     centres: Centres
     state: RowState | None = None

@@ -58,7 +58,7 @@ class SeedState(NamedTuple):
 
 
 class SeedPass(NamedTuple):
-    """What a pass is given: all centres, the first of them that rows in memory have not seen, candidates, 1 / unit."""
+    """Inputs of a pass: all centres, the first of them that rows in memory have not seen, candidates, 1 / unit."""
 
     centres: Array
     first: int
@@ -84,7 +84,7 @@ def _state_of(chunk: Chunk, given: SeedPass) -> SeedState:
 
 
 def _scale(n: int, largest: float) -> float:
-    """How many units a potential of 1 has, so that n potentials of at most `largest` add up to fewer than 2**_UNITS."""
+    """Return the units per potential such that n potentials of at most `largest` add up to fewer than 2**_UNITS."""
     return float(2.0 ** min(_UNITS - 1 - n.bit_length() - int(np.ceil(np.log2(largest))), _MOST_UNITS))
 
 

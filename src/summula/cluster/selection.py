@@ -1,4 +1,4 @@
-"""How many clusters: the silhouette of a sample of rows, and the elbow of the inertia.
+"""Number of clusters: the silhouette of a sample of rows, and the elbow of the inertia.
 
 Of a row i in a cluster with others, let a_i be its mean distance to these, and b_i the smallest of its mean distances
 to the rows of another cluster. Its silhouette is

@@ -20,5 +20,5 @@ def _reread() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked child inherits its parent's memory, but may have been given an environment of its own.
+    # A forked child inherits its parent's memory, but may have been given another environment.
     os.register_at_fork(after_in_child=_reread)

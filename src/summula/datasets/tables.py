@@ -21,7 +21,7 @@ __all__ = ["TABLES", "Described", "load"]
 
 
 class Described(NamedTuple):
-    """What is known of a table: the column one would predict, its licence and its source."""
+    """Description of a table: the usual target, its licence and its source."""
 
     target: str
     licence: str

@@ -1,4 +1,4 @@
-"""Factor analysis: columns that vary together through a few hidden factors, each with noise of its own.
+"""Factor analysis: columns that vary together through a few hidden factors, each with independent noise.
 
     x = mu + L'z + e,     z ~ N(0, I_k),     e ~ N(0, Psi),  Psi diagonal                                        (1)
 

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 )
 @dataclass(frozen=True)
 class ClassGrams(Sum):
-    """Products of every pair of columns, summed over the rows of each class about an origin of its own.
+    """Products of every pair of columns, summed over the rows of each class about a separate origin.
 
     Attributes
     ----------

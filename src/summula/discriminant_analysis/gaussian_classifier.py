@@ -1,4 +1,4 @@
-"""What linear and quadratic discriminant analysis share: sums by class, priors, covariances and their shrinkage."""
+"""Base class of discriminant analysis: sums by class, priors, covariances and their shrinkage."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
     merge = available_if(_is_additive)(AdditiveClassifier.merge)
 
     def _rule(self, ridge: float = 0.0) -> CovarianceRule:
-        """How covariances follow from the sums."""
+        """Return the rule that turns sums into covariances."""
         shares = self._shares
         if shares is None and self.shrinkage is not None:
             shares = np.full(len(self.classes_), float(self.shrinkage))

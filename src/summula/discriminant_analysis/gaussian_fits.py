@@ -49,7 +49,7 @@ def deviations(sums: ClassGrams) -> Array:
 )
 @dataclass(frozen=True)
 class CovarianceRule:
-    """How covariances follow from sums.
+    """Rule that turns sums into covariances.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class CovarianceRule:
     standardised : bool
         Whether columns are standardised before they are shrunk.
     ridge : float
-        Share of the identity in a covariance of its own for each class, after that.
+        Share of the identity in the separate covariance of each class, after that.
     """
 
     form: str
@@ -83,7 +83,7 @@ class CovarianceRule:
         return constrained(np.einsum("k,kij->ij", by, self.by_class(sums)), self.form)
 
     def separate(self, sums: ClassGrams) -> Array:
-        """A covariance of its own for each class."""
+        """A separate covariance for each class."""
         d = sums.origin.shape[1]
         return np.stack(
             [(1 - self.ridge) * constrained(S, self.form) + self.ridge * np.eye(d) for S in self.by_class(sums)]

@@ -1,4 +1,4 @@
-"""Quadratic discriminant analysis: normal classes, each with a covariance of its own.
+"""Quadratic discriminant analysis: normal classes, each with a separate covariance.
 
 With the mean m_k, the prior pi_k and the covariance S_k = R_k diag(s_k) R_k' of class k,
 

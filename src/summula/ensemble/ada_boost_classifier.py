@@ -261,7 +261,7 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
 
     @property
     def estimator_(self) -> Any:
-        """What is cloned in each round."""
+        """The estimator that is cloned in each round."""
         check_is_fitted(self)
         return self._learner()
 

@@ -1,4 +1,4 @@
-"""What both estimators of gradient boosting share: reading, the loop over stages, scores.
+"""Base class of gradient boosting: reading, the loop over stages, scores.
 
 The algorithm is in `stagewise/boosting.py`.
 """

@@ -1,4 +1,4 @@
-"""What the approximations share: a seed, and transforming sparse rows block by block."""
+"""Base class of kernel approximations: the seed, and transforming sparse rows block by block."""
 
 from __future__ import annotations
 

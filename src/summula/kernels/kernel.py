@@ -1,4 +1,4 @@
-"""What a kernel is, and the kernels made of others.
+"""Base class of kernels, and combinations of kernels.
 
 A kernel k(x, z) is an inner product of features, k(x, z) = phi(x)'phi(z). Then every matrix K with K_ij = k(x_i, x_j)
 is symmetric and positive semidefinite (Mercer). With kernels k1, k2 and c >= 0

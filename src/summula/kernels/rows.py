@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
     @property
     def n_features(self) -> int:
-        """How many columns."""
+        """Number of columns."""
         return int(self.X.shape[1])
 
     @property
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
         return self.X.dtype
 
     def take(self, index: Any) -> Rows:
-        """Some of the rows, by an array of row numbers or a slice, as rows of their own."""
+        """Some of the rows, by an array of row numbers or a slice, as a new object."""
         X = self.X[index]
         if not self.is_sparse and not is_canonical(X):
             X = aligned(X)
@@ -79,7 +79,7 @@ def rows_of(X: Any, origin: Array | None = None, dtype: Any = np.float64) -> Row
 
 
 def rows_of_user(X: Any) -> Any:
-    """What a user gives as X or Z: a block of doubles, or CSR."""
+    """Convert X or Z of a user to a block of doubles, or CSR."""
     if sparse.issparse(X):
         return X.tocsr().astype(np.float64)
     values = np.asarray(X, np.float64)

@@ -1,4 +1,4 @@
-"""What all mixtures share: probabilities of components, densities, information criteria, the choice of their number."""
+"""Base class of mixtures: probabilities of components, densities, information criteria, the number of components."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Mixture(ProbabilityWriter, Density):
         raise NotImplementedError
 
     def _n_parameters(self) -> int:
-        """How many free parameters the fitted density has."""
+        """Return the number of free parameters of the fitted density."""
         raise NotImplementedError
 
     # -------------------------------------------------------------------------------------------------------- fitting

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class CountMixture(Mixture):
-    """What mixtures of binomial and of Bernoulli distributions share.
+    """Base class of mixtures of binomial and of Bernoulli distributions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is known of the end of an EM fit: it is a stationary point of the likelihood, or how far from one.
+"""Certificate of an EM fit: how far it is from a stationary point of the likelihood.
 
 The parameters are a fixed point of an EM step exactly where the slope of the log-likelihood is zero. One E-step and
 M-step from the fitted parameters therefore measure how far they are from such a point; whether another one is

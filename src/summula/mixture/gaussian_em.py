@@ -28,7 +28,7 @@ _SPREAD = 100.0  # a collapsed component is narrower than the whole mixture by a
 
 @dataclass(frozen=True)
 class Given:
-    """What a user says of the start; None for what is to be found."""
+    """Initial parameters given by the user; None for those to be found."""
 
     weights: Array | None = None
     means: Array | None = None

@@ -134,7 +134,7 @@ class Gaussians:
 
     @cached_property
     def origin(self) -> Array:
-        """What rows are measured from: the mean of the mixture."""
+        """Origin of the rows: the mean of the mixture."""
         return np.asarray((self.weights[:, None] * self.means).sum(axis=0))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How often each category of each column occurs in each class.
+"""Counts of each category of each column in each class.
 
     N_kjc = weight of the rows of class k whose column j holds category c,   missing values (NaN) passed over
 

@@ -95,7 +95,7 @@ class BernoulliFit:
 
     @property
     def statistic(self) -> Flags:
-        """What is summed."""
+        """The statistic that is summed."""
         return Flags(self.threshold)
 
     def objective(self, sums: ClassTotals) -> tuple[float, float]:

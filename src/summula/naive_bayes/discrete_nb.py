@@ -1,4 +1,4 @@
-"""What naive Bayes models of discrete columns share: priors, smoothing, sums by class.
+"""Base classes of naive Bayes models of discrete columns: priors, smoothing, sums by class.
 
 log P(x, k) = log pi_k + sum_j log P(x_j | k),   probabilities smoothed by pseudo-counts alpha (Laplace: 1)
 """

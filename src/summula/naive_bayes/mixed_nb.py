@@ -1,6 +1,6 @@
 """Naive Bayes for columns of different kinds in one model, with missing values.
 
-Given the class, columns are independent, so each has a distribution of its own:
+Given the class, columns are independent, so each has a separate distribution:
 
     gaussian       normal with mean and variance by class, the variance widened as in `GaussianNB`              (1)
     bernoulli      whether the value is above 0                                                                 (2)
@@ -85,7 +85,7 @@ class MixedFit:
 
     @property
     def statistic(self) -> Mixed:
-        """What is summed."""
+        """The statistic that is summed."""
         return Mixed(self.families)
 
     def objective(self, sums: MixedSums) -> tuple[float, float]:

@@ -46,7 +46,7 @@ _PADDED = re.compile(r"\s*[-+]?0\d+(\.\d*)?\s*", re.ASCII)
 
 
 class NumberFormat(NamedTuple):
-    """How a column writes numbers: its decimal mark and unit ("" for none)."""
+    """Format of the numbers of a column: its decimal mark and unit ("" for none)."""
 
     decimal: str
     unit: str
@@ -94,7 +94,7 @@ class Chosen(NamedTuple):
 
 
 class TextNumbers(NamedTuple):
-    """What the texts of a column spell: numbers by format, the number of other texts and the first by decimal mark."""
+    """Numbers spelled by the texts of a column, by format: the number of other texts and the first by decimal mark."""
 
     numbers: Mapping[NumberFormat, SpelledNumbers] = {}
     others: Mapping[str, tuple[float, tuple[int, str]]] = {}
@@ -112,7 +112,7 @@ class TextNumbers(NamedTuple):
         return TextNumbers(numbers, others, self.padded or other.padded)
 
     def chosen(self) -> Chosen | None:
-        """How the column is read as numbers.
+        """Return the format in which the column is read as numbers.
 
         None where more than a few texts are none, or the column has codes with leading zeros.
         """
@@ -140,7 +140,7 @@ class TextNumbers(NamedTuple):
 
 
 def text_numbers(words: Sequence[str], places: NDArray[np.intp], weight: Array | None, start: int) -> TextNumbers:
-    """What the texts of a block spell; `places` are those of each row's text among `words`, -1 where it is missing."""
+    """Return the numbers spelled by the texts of a block; `places` are positions of rows in `words`, -1 if missing."""
     there = np.flatnonzero(places >= 0)
     if not len(there):
         return TextNumbers()

@@ -1,4 +1,4 @@
-"""How the rows to be predicted differ from the training rows, column by column.
+"""Differences between rows to be predicted and training rows, column by column.
 
 Counted are texts that were no level of a category in training, and numbers and dates beyond the range of the training
 rows by more than half its width. One block of rows is one sum, and sums of blocks add up.

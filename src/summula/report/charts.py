@@ -111,7 +111,7 @@ def points(
 def histogram(
     values: Array | Sequence[Array], x_name: str, *, names: Sequence[str] = (), box: Box = NORMAL, whole: bool = False
 ) -> str:
-    """How often values occur, in bins of equal width.
+    """Histogram with bins of equal width.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def matrix(
     titles: tuple[str, str] = ("", ""),
     box: Box = NORMAL,
 ) -> str:
-    """Cells shaded by values in [-1, 1]; negative ones have a colour of their own.
+    """Cells shaded by values in [-1, 1]; negative ones have another colour.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ _DRAWN = 10_000  # training rows that a report draws
 
 
 class Listener(Protocol):
-    """Who is told what goes on."""
+    """Receives progress reports."""
 
     def remark(self, text: str) -> None:
         """Take a remark."""

@@ -1,4 +1,4 @@
-"""What is asked of a training run."""
+"""Options of a training run."""
 
 from __future__ import annotations
 

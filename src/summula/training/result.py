@@ -1,4 +1,4 @@
-"""What a training run returns."""
+"""Result of a training run."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class TrainingResult:
 
     @property
     def verdict(self) -> str:
-        """What was found, in one or two sentences."""
+        """The result in one or two sentences."""
         return verdict(self)
 
     @property
     def metric(self) -> str:
-        """What candidates were compared by."""
+        """Metric of the comparison."""
         return self._metric.name
 
     @property
@@ -169,7 +169,7 @@ class TrainingResult:
         return f"TrainingResult: {self.verdict}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML representation for notebooks."""
         rows = self._board.rows()
         names = list(rows[0])
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)

@@ -23,7 +23,7 @@ _TREE_LEVELS = 250
 
 
 def encoders_of(sums: Any, names: list[str]) -> Encoders:
-    """What trees are given (True), what linear models are given (False), and both side by side (None)."""
+    """Encoders for trees (True), for linear models (False), and for both side by side (None)."""
     # (A tree has room for 255 bins, and takes a category for one column whatever its levels.)
     linear, trees = TableEncoder(standardize=True), TableEncoder(categories="codes", max_levels=_TREE_LEVELS)
     linear, trees = linear.use_sums(sums, names), trees.use_sums(sums, names)

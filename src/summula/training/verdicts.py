@@ -14,7 +14,7 @@ __all__ = ["certified_sentence", "verdict"]
 
 
 def verdict(result: TrainingResult) -> str:
-    """What a training run found."""
+    """Summarise the result of a training run."""
     best = result._board.best.name
     found = certified_sentence(best, result._request.target, result.model, result.certificate, _constant(result))
     if best != "baseline":
@@ -27,7 +27,7 @@ def verdict(result: TrainingResult) -> str:
 
 
 def _constant(result: TrainingResult) -> str:
-    """What the baseline does on the same rows."""
+    """Describe the error of the baseline on the same rows."""
     if result.model.costs is not None or result._board.best.name == "baseline":
         return ""
     kind = "majority class" if result._task.kind == "classes" else "predicting the mean"
@@ -35,7 +35,7 @@ def _constant(result: TrainingResult) -> str:
 
 
 def certified_sentence(name: str, target: str, model: Any, certificate: Any, compared: str = "") -> str:
-    """What a certificate says of a table model; `compared` is put after the observed risk."""
+    """Describe the certificate of a table model; `compared` is put after the observed risk."""
     loss = _loss_of(model)
     rows = f"{certificate.n:,} held-out row{'' if certificate.n == 1 else 's'}"
     if certificate.n_groups is not None:

@@ -1,4 +1,4 @@
-"""What the decision trees share: reading, growing, pruning, and showing a tree."""
+"""Base class of decision trees: reading, growing, pruning, and showing a tree."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
         Parameters
         ----------
         X : {array-like, frame} of shape (n_samples, n_features)
-            Text or whole numbers, at most 255 different values in a column; a missing value is a value of its own.
+            Text or whole numbers, at most 255 different values in a column; a missing value is another value.
         y : array-like of shape (n_samples,), or name of a column of X
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional

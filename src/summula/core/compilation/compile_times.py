@@ -1,4 +1,4 @@
-"""How long kernels were compiled during a with-block, on all threads."""
+"""Time spent on compiling kernels during a with-block, on all threads."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _row_bytes(source: Source) -> int:
 
 
 def _record(source: Source) -> np.dtype[Any]:
-    """What is written of a row beside its features."""
+    """Return the type of the values stored for a row beside its features."""
     there = {
         "y": source.n_targets > 0,
         "weight": source.weighted,
@@ -115,7 +115,7 @@ class CachedSource(WrappedSource):
         self._written = 0  # bytes
 
     def column(self, j: int) -> str:
-        """How an error names column j."""
+        """Return the name of column j in error messages."""
         return self.base.column(j)
 
     def chunk(self, start: int, stop: int) -> Chunk:
@@ -123,7 +123,7 @@ class CachedSource(WrappedSource):
         return self.base.chunk(start, stop)
 
     def only(self, start: int, stop: int) -> Source:
-        """What another process is sent: the files."""
+        """Return the part that is sent to another process: the files."""
         return self.base.only(start, stop)
 
     def chunks(self, start: int, stop: int, chunk_rows: int) -> Iterator[Chunk]:

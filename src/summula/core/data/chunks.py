@@ -70,7 +70,7 @@ def part_rows_for(chunk_rows: int, width: float, n_features: int) -> int:
 class SparseRows:
     """Some rows of a CSR matrix, sharing its memory: `indptr` points into all of `indices` and `data`.
 
-    Kernels take these three arrays as they are; `csr()` copies the rows into a SciPy matrix of their own.
+    Kernels take these three arrays as they are; `csr()` copies the rows into a SciPy matrix.
     """
 
     matrix: Any
@@ -257,7 +257,7 @@ class Chunk:
 
     @property
     def n_features(self) -> int:
-        """How many columns."""
+        """Number of columns."""
         return len(self.rows) if isinstance(self.rows, tuple | ColumnPieces | BatchRows) else int(self.rows.shape[1])
 
     @functools.cached_property
@@ -394,7 +394,7 @@ class Chunk:
         return np.asarray(X, dtype=dtype)
 
     def take(self, index: Any) -> Chunk:
-        """Some of these rows, by a slice or an array of their places in the chunk, as a chunk of their own."""
+        """Some of these rows, by a slice or an array of their places in the chunk, as a new chunk."""
         if self.is_sparse:
             kept = self.rows.csr()[index]
             rows: Any = SparseRows(kept, 0, kept.shape[0])

@@ -138,7 +138,7 @@ def numbers_for_categories(name: str, levels: dict[str, tuple[Any, ...]]) -> Dat
 
 
 def several_kinds(name: str, estimator: str) -> str:
-    """What to say of a column with text and numbers."""
+    """Return the error message for a column with text and numbers."""
     return f"Column {name!r} holds values of several kinds; {estimator} needs categories of one kind, such as text."
 
 

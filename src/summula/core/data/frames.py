@@ -66,7 +66,7 @@ def opened(X: Any) -> Any:
     except nw.exceptions.DuplicateError:
         names = [str(name) for name in getattr(X, "column_names", X.columns)]
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise DataError(f"The frame has more than one column named {twice!r}; give each a name of its own.") from None
+        raise DataError(f"The frame has more than one column named {twice!r}; rename one of them.") from None
 
 
 def pop_columns(X: Any, wanted: Iterable[str]) -> tuple[Any, list[Any]]:
@@ -81,7 +81,7 @@ def pop_columns(X: Any, wanted: Iterable[str]) -> tuple[Any, list[Any]]:
 
 
 def no_such_column(name: str, columns: Iterable[Any]) -> str:
-    """What to say of a column that is not there: the nearest name, or those there are."""
+    """Return the error message for a missing column, with the nearest name or all names."""
     near = difflib.get_close_matches(name, [str(column) for column in columns], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "; its columns are " + _listed(columns) + "."
     return f"The data have no column {name!r}{hint}"

@@ -142,7 +142,7 @@ def distinct(values: Array, start: int, estimator: str) -> Array:
 
 
 def _no_label(value: Any, row: int, estimator: str) -> DataError:
-    """What to say of an object that cannot be a label."""
+    """Return the error message for an object that cannot be a label."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return DataError(
             f"The target y is {value} at row {row}; {estimator} needs a label in every row: drop rows without one."

@@ -74,7 +74,7 @@ class Origin(NamedTuple):
         return self._replace(label=f"Column {place[1]}", code=f"{self.code}[:, {place[1]}]")
 
     def array(self, dtype: str) -> str:
-        """What a user types to have the values as an array of NumPy."""
+        """Return the expression that converts the values to a NumPy array."""
         if self.library == "pandas":
             return f"{self.code}.to_numpy({dtype!r})"  # also of a time zone, or kept by Arrow
         return self.code if self.library == "numpy" else f"{self.code}.to_numpy()"
@@ -95,7 +95,7 @@ def array_of(values: Any) -> Array:
     library = type(values).__module__.partition(".")[0]
     if library == "polars" and hasattr(values, "to_list"):
         if values.dtype.is_nested():
-            raise DataError(f"The values are {values.dtype}; give each part of them as a column of its own.")
+            raise DataError(f"The values are {values.dtype}; pass each part of them as a separate column.")
         if is_wide_integer(values.dtype):
             return np.array(values.to_list(), object)
     if library == "polars" and hasattr(values, "get_columns"):
@@ -203,7 +203,7 @@ def _of_objects(values: Array, origin: Origin, estimator: str) -> Array:
 
 
 def _object_error(value: Any, origin: Origin, row: int, estimator: str) -> DataError | None:
-    """What to say of an object that is no real number; None when it is one."""
+    """Return the error message for an object that is not a real number; None if it is one."""
     said = f"{origin.label} holds {_shown(value)} at row {row}"
     if isinstance(value, np.datetime64):
         return _dates(f"{said}, a date", _DAYS, "value", estimator)
@@ -232,7 +232,7 @@ def _first_text(values: Array, origin: Origin, estimator: str) -> DataError:
 
 
 def text_error(label: str, value: Any, row: int, estimator: str, advice: str = _ENCODE) -> RowError:
-    """What to say of a column that holds something other than numbers."""
+    """Return the error message for a column that is not numeric."""
     return RowError(
         f"{label} holds {_shown(value)}",
         row,

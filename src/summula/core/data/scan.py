@@ -108,12 +108,12 @@ class Scan:
 
     @property
     def remarks(self) -> list[str]:
-        """What was unusual about the files, one sentence each."""
+        """Remarks on unusual properties of the files, one sentence each."""
         return list(dict.fromkeys(remark for table in self.tables for remark in table.remarks))
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.offsets[-1]
 
     def __len__(self) -> int:
@@ -207,7 +207,7 @@ def _chosen_kinds(tables: Sequence[Table], columns: Iterable[str]) -> dict[str, 
 
 
 def _kind_of(name: str, tables: Sequence[Table]) -> str:
-    """What a column holds; where it is a number in every file, the widest."""
+    """Return the kind of a column; if it is numeric in every file, the widest type."""
     first = tables[0]
     if name not in first.kinds:
         raise DataError(no_such_column(name, list(first.kinds)))

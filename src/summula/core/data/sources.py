@@ -97,7 +97,7 @@ class Source(ABC):
         return [0]
 
     def engine(self) -> Engine:
-        """Where its parts are computed: the engine fits use now, unless the rows have a place of their own."""
+        """Where its parts are computed: the engine fits use now, unless the rows prescribe one."""
         return current_engine()
 
     def release(self) -> None:
@@ -105,7 +105,7 @@ class Source(ABC):
         return
 
     def column(self, j: int) -> str:
-        """How an error names column j."""
+        """Return the name of column j in error messages."""
         return f"Column {self.names[j]!r}" if self.names is not None else f"Column {j}"
 
 
@@ -143,17 +143,17 @@ class MemorySource(Source):
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
-        """How many rows."""
+        """Number of rows."""
         return len(self.rows[0]) if isinstance(self.rows, tuple) else int(self.rows.shape[0])
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
-        """How many columns."""
+        """Number of columns."""
         return len(self.rows) if isinstance(self.rows, tuple) else int(self.rows.shape[1])
 
     @property
     def n_targets(self) -> int:  # type: ignore[override]
-        """How many targets; 0 without y."""
+        """Number of targets; 0 without y."""
         return 0 if self.y is None else int(self.y.shape[1])
 
     @property

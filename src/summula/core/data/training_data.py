@@ -30,7 +30,7 @@ class Kept:
 
     @property
     def value(self) -> Any:
-        """What was kept; None when it is gone."""
+        """The kept object; None if it no longer exists."""
         return self._value if self._weak is None else self._weak()
 
     @property
@@ -44,7 +44,7 @@ def _nothing() -> None:
 
 
 def keep_training(run: Run, *given: Any) -> tuple[Kept, ...]:
-    """What a fit was given, X first: firmly when it is small, or files."""
+    """Keep the arguments of a fit, X first: by reference if they are small or files, else by weak reference."""
     source = run.source
     # Files cost nothing to keep; a collection may keep the memory of a cluster.
     free = source.streams and collection_reader(given[0]) is None
@@ -53,7 +53,7 @@ def keep_training(run: Run, *given: Any) -> tuple[Kept, ...]:
 
 
 def recalled(kept: tuple[Kept, ...] | None) -> tuple[Any, ...] | None:
-    """What was kept, or None when some of it is gone."""
+    """Return the kept arguments, or None if some of them no longer exist."""
     if kept is None or any(part.gone for part in kept):
         return None
     return tuple(part.value for part in kept)

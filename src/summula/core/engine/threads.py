@@ -161,7 +161,7 @@ _guard = _BlasGuard()
 
 
 class _OneBlasThread:
-    """Context of `one_blas_thread`; it has no state of its own, so one object serves all blocks."""
+    """Context of `one_blas_thread`; it has no state, so one object serves all blocks."""
 
     def __enter__(self) -> None:
         _guard.enter()

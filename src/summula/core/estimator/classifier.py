@@ -138,7 +138,7 @@ class ProbabilisticClassifier(ProbabilityWriter, Classifier):
     """Base class of classifiers with class probabilities."""
 
     def _probability_function(self) -> RowFunction:
-        """What gives the scores that probabilities follow from, where they are not those that decide."""
+        """Return the function of the scores for probabilities, if they differ from those for decisions."""
         return self._score_function()
 
     @inherit_docs(ROWS)

@@ -1,4 +1,4 @@
-"""What the sums of rows can be: a check of sums that others were taken away from.
+"""Validity of sums from which other sums were subtracted.
 
     counts and weights >= 0,     squares about the mean >= 0,     products about the mean positive semidefinite
 

@@ -1,4 +1,4 @@
-"""What is known of a factor analysis: its log-likelihood, and that one more EM step would hardly raise it.
+"""Certificate of a factor analysis: its log-likelihood, and the gain of one more EM step.
 
 The likelihood of factor analysis is not concave, so no bound on the distance to its maximum is stated: the certificate
 is of the kind "stationary". At a stationary point an EM step changes nothing, and the likelihood it gains is zero.

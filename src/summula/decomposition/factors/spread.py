@@ -1,4 +1,4 @@
-"""What factor analysis needs of the data: their covariance matrix S, by its leading eigenvectors in units of the noise.
+"""Data of factor analysis: the covariance matrix S, by its leading eigenvectors in units of the noise.
 
 For noise variances psi, with S* = Psi^-1/2 S Psi^-1/2,
 
@@ -55,7 +55,7 @@ class Spread(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many columns vary."""
+        """Number of columns that vary."""
         return int(self.varies.sum())
 
     def eigen(self, psi: Array, wanted: int | None) -> Eigen:

@@ -82,14 +82,14 @@ class Axes:
     drift: Array | None = None
 
     def of_rounding(self) -> float:
-        """What the rounding of m adds to the distortion: W ||(I - V'V) D^-1 drift||^2."""
+        """Contribution of the rounding of m to the distortion: W ||(I - V'V) D^-1 drift||^2."""
         if self.drift is None:
             return 0.0
         a = self.drift / self.scale
         return self.weight * float(np.square(a - (self.vectors @ a) @ self.vectors).sum())
 
     def distortion(self, kept: int) -> float:
-        """What is lost when only some axes are kept: the sum of the other eigenvalues."""
+        """Distortion when only some axes are kept: the sum of the other eigenvalues."""
         if len(self.values) >= min(self.count, len(self.mean)):
             return float(self.values[kept:].sum())
         return max(self.total - float(self.values[:kept].sum()), 0.0)

@@ -1,4 +1,4 @@
-"""How far axes can be from the best: the residual of the subspace they span, and the gap to the next eigenvalue.
+"""Certificate of principal axes: the residual of the subspace they span, and the gap to the next eigenvalue.
 
 Let V, r rows, be orthonormal, T = V S V', R = S V' - V'T, and let mu bound the eigenvalues of S outside of the span of
 V. Any other r-dimensional space is turned from that of V by angles f_1, ..., f_r in planes spanned by unit vectors p_j

@@ -46,7 +46,7 @@ _RANK = 1e-10  # share of a direction, outside of the basis, below which it is n
 
 
 class Units(NamedTuple):
-    """What rows are shifted and divided by: a = (x - mean) / scale; sparse rows are held about `origin`."""
+    """Shift and scale of rows: a = (x - mean) / scale; sparse rows are held about `origin`."""
 
     mean: Array
     scale: Array

@@ -1,4 +1,4 @@
-"""How many axes to keep: a count, a share of the variance, the largest distortion allowed, or Minka's evidence.
+"""Number of axes to keep: a count, a share of the variance, the largest distortion allowed, or Minka's evidence.
 
 With eigenvalues l_1 >= ... >= l_d of the covariance matrix of n rows, the evidence of r axes in Laplace's approximation
 is (Minka 2000, equation 30)

@@ -39,7 +39,7 @@ _SUMMED_MISSING = 4_096  # columns up to which EM is affordable
 
 
 class Options(NamedTuple):
-    """How to solve: `wanted` axes (None: as many as the eigenvalues say), a speed hint, tolerances and limits."""
+    """Solver options: `wanted` axes (None: as many as the eigenvalues say), a speed hint, tolerances and limits."""
 
     wanted: int | None
     hint: str

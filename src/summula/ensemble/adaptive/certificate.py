@@ -1,4 +1,4 @@
-"""What is known of AdaBoost on its training rows: the error, a bound on it, and margins.
+"""Certificate of AdaBoost on its training rows: the error, a bound on it, and margins.
 
 With the votes V_k of `votes.py` and weights p of the rows that add up to 1, a row that is classified wrongly has some
 other class with at least as many votes as its own, so that V_y <= A / 2, and
@@ -76,7 +76,7 @@ class TrainingVotes(NamedTuple):
 
 @dataclass(frozen=True)
 class BoostingCertificate:
-    """What is known of a vote on its training rows; see the module's docstring.
+    """Certificate of a weighted vote on its training rows; see the module's docstring.
 
     Attributes
     ----------

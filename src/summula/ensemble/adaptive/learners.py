@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 class Learner(Protocol):
-    """What is fitted in each round."""
+    """Base learner of a round."""
 
     def fit(self, weight: Array, number: int) -> Array:
         """Fit to weighted rows; return the code of the class predicted for each (of weight 0: any)."""
@@ -110,7 +110,7 @@ class AnyLearner:
         self.fitted: list[Any] = []
 
     def fit(self, weight: Array, number: int) -> Array:
-        """Fit a clone, with a seed of its own."""
+        """Fit a clone with a new seed."""
         model = seeded_clone(self.estimator, stream_key(self._seed, (number,)))
         self._last = model.fit(self._X, self._y, sample_weight=weight)
         return predicted_codes(self._last, self._X, self._classes)

@@ -1,4 +1,4 @@
-"""What the learners of AdaBoost say of rows.
+"""Weighted votes of the learners of AdaBoost.
 
 With the weights alpha_t of the learners h_t and A their sum, the votes for class k and the score of class k are
 

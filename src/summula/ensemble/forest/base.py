@@ -1,4 +1,4 @@
-"""What the forests share: reading, growing, and what follows from the trees."""
+"""Base class of forests: reading, growing, prediction and importances."""
 
 from __future__ import annotations
 

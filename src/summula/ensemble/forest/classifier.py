@@ -1,4 +1,4 @@
-"""What forests for classification share."""
+"""Base class of forests for classification."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class _Cancelled(Exception):
 
 @dataclass(frozen=True)
 class ForestRows:
-    """What trees are grown from.
+    """Inputs of the trees.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What trees say of rows that they were not grown from.
+"""Out-of-bag predictions and importances.
 
 A row is out of bag in about 37 % of the trees. The mean of their values is a prediction as honest as one for new rows,
 of a forest of as many trees (Breiman 2001, section 3.1). The importance of a column is what the loss of a tree rises by
@@ -34,7 +34,7 @@ _SHUFFLES = 3  # stream of random numbers
 
 
 class OutOfBagImportances(NamedTuple):
-    """How much worse trees become on rows out of their bag when a column is shuffled.
+    """Permutation importances on out-of-bag rows.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What forests for regression share."""
+"""Base class of forests for regression."""
 
 from __future__ import annotations
 

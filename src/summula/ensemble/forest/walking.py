@@ -1,4 +1,4 @@
-"""What the trees of a forest say of rows."""
+"""Predictions of the trees of a forest."""
 
 from __future__ import annotations
 

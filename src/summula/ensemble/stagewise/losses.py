@@ -1,4 +1,4 @@
-"""What gradient boosting asks of a loss L(y, f): values, negative gradients, and line searches.
+"""Losses L(y, f) of gradient boosting: values, negative gradients, and line searches.
 
     negative gradient   g_i = -dL(y_i, f) / df  at  f = f(x_i)                                                      (1)
     line search         gamma_j = argmin over gamma of  sum_{i in leaf j} w_i L(y_i, f(x_i) + gamma)                (2)

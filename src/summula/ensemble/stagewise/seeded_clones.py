@@ -1,4 +1,4 @@
-"""Clones of an estimator with seeds of their own: what is fitted in a round of boosting."""
+"""Clones of an estimator with different seeds, as fitted in the rounds of boosting."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _LEVEL = schema.Text() | schema.Real() | schema.Flag()
 
 
 def term_count(model: Any, n_features: int) -> int:
-    """How many coefficients a linear score has: a factor has one for each level but the first."""
+    """Return the number of coefficients of a linear score: a factor has one for each level but the first."""
     return n_features + sum(len(known) - 2 for known in getattr(model, "factor_levels_", {}).values())
 
 

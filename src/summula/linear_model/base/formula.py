@@ -217,7 +217,7 @@ class Design:
         return [(values == code).astype(np.float64) for code in range(0 if full else 1, len(self.levels[expression]))]
 
     def target_of(self, X: Any, labelled: bool, name: str) -> Any:
-        """What is left of the tilde: numbers, or the labels of a classifier."""
+        """Return the left-hand side of the formula: numbers, or the labels of a classifier."""
         assert self.target is not None
         table = _Table(X, name)
         if labelled:

@@ -71,7 +71,7 @@ class Batch:
 
     @property
     def n_groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return int(self.train.shape[1])
 
     def of(self, start: int, stop: int) -> NDArray[Any]:
@@ -102,7 +102,7 @@ class Batch:
 
 
 def most_groups(width: int) -> int:
-    """How many groups a pass may have, given the number of columns squared."""
+    """Return the maximum number of groups per pass, given the number of columns squared."""
     return max(_FEWEST, _GROUP_BYTES // (8 * width**2))
 
 
@@ -167,7 +167,7 @@ def _compact(batch: Batch) -> Batch:
 
 
 class Grouping(NamedTuple):
-    """What is summed about which origin, for which groups."""
+    """Groups of rows, and the origins of their sums."""
 
     kind: type[Gram] | type[TriangularFactor]
     params: Any

@@ -59,7 +59,7 @@ _RESIDUAL = 1e-6  # share of the variation below which squared errors are not ta
 
 
 class Scoring(NamedTuple):
-    """How predictions are judged: by a score of `FROM_SUMS`, weighted as the rows are, or by a scikit-learn scorer.
+    """Scoring of predictions: by a score of `FROM_SUMS`, weighted as the rows are, or by a scikit-learn scorer.
 
     `params` is what the scorer is given besides predictions.
     """
@@ -279,7 +279,7 @@ class Predicted(RegressorMixin, BaseEstimator):
 
 
 def _scored(run: Run, batches: Sequence[Batch], fits: Sequence[SplitFit], setting: Setting, scoring: Scoring) -> Array:
-    """What the scorer says of every split and alpha."""
+    """Return the score of every split and alpha."""
     if run.source.streams:
         return _scored_stream(run, batches, fits, scoring)
     scores, rest = [], iter(fits)

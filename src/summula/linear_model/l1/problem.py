@@ -98,7 +98,7 @@ def returned(one: Centred, solution: L1Solution, penalty: Penalty, fit_intercept
 
 
 def _rounding(one: Centred, v: Array, slope: Array, penalty: Penalty, unit: float) -> float:
-    """What rounding of relative size `unit` in sums about the origin may hide of objective and gap.
+    """Bound the effect of rounding of relative size `unit` in sums about the origin on objective and gap.
 
     Single precision knows the objective to that precision only, and the gap says so. A slope is wrong by rounding times
     the lengths of column and target. Where that may make the dual point too large, it makes the bound too good by as
@@ -194,7 +194,7 @@ def certified_zeros(solution: L1Solution, squares: Array, penalty: Penalty) -> N
 )
 @dataclass(frozen=True)
 class L1Certificate(SummedCertificate):
-    """How far an L1 fit is from the least of (1), summed over targets, and which zeros are certain.
+    """Bound on the suboptimality of an L1 fit (1), summed over targets, and the certified zeros.
 
     `coef` (n_targets, n_features), `intercept`, `alpha`, `l1_ratio`, `fit_intercept` and `positive` say which point of
     which problem; `zeros` has the shape of `coef`.

@@ -90,7 +90,7 @@ class QuadraticModel:
         return step
 
     def gap(self, at: Point, loss: float) -> float:
-        """How far a point is above the minimum of (2), by duality there or at the minimum on its face."""
+        """Bound the suboptimality of a point in (2), by duality there or at the minimum on its face."""
         v, shift, slope, quadratic = self._problem(at, loss)
         penalty, face = self.penalty, v.copy()
         with solving(len(v)):
@@ -119,7 +119,7 @@ def evaluated(objective: Objective, x: Array, order: int) -> Point:
 
 
 def local_gap(objective: Objective, x: Array) -> float:
-    """What is left to gain from x, if the quadratic model (2) is accurate."""
+    """Estimate the remaining decrease from x, if the quadratic model (2) is accurate."""
     at = evaluated(objective, x, 2)
     assert at.here.hessian is not None
     return QuadraticModel(objective, at.here.hessian).gap(at, objective.state.last()[0].value)

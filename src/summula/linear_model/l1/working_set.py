@@ -88,7 +88,7 @@ class HeldColumns(Objective):
 
     @functools.cached_property
     def target(self) -> Array:
-        """What is predicted."""
+        """The target."""
         return self.chunk.target
 
     @property

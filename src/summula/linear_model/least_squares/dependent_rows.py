@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 class Scores(NamedTuple):
-    """What a pass is given: the fit, whether there is an intercept, and the number of lags."""
+    """Inputs of a pass: the fit, whether there is an intercept, and the number of lags."""
 
     fit: Fit
     intercept: bool

@@ -1,4 +1,4 @@
-"""How far support vector machines are from the best: primal minus dual, recomputed from the rows by `verify`.
+"""Certificate of support vector machines: primal minus dual, recomputed from the rows by `verify`.
 
 Every beta within its bounds (and with the right sum) is a point of the dual of `solver.py`, and every f a point of the
 primal, so the best objective lies between the two. One-vs-one classifiers add up the objectives of all pairs.

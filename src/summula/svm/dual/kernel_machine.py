@@ -1,4 +1,4 @@
-"""What SVC, SVR and OneClassSVM share: the kernel, the fit of one or several duals, and the values of rows.
+"""Base class of SVC, SVR and OneClassSVM: the kernel, the fit of one or several duals, and the values of rows.
 
 The dual, its solver and the certificate are in `solver.py`, `kernel_matrix.py` and `certificate.py`. Rows are centred
 for kernels that do not mind, which keeps squared distances accurate.
@@ -384,7 +384,7 @@ class KernelMachine(RowwiseEstimator):
         return type(self.support_vectors_)(coef)
 
     def _value_function(self) -> RowFunction:
-        """What gives the values of all machines for a chunk."""
+        """Return the function that computes the values of all machines for a chunk."""
         kernel, weights = self._kernel(), self._machine_coefficients()
         if kernel is None:
             return functools.partial(_precomputed_values, self.support_, weights, self.intercept_)

@@ -98,7 +98,7 @@ class LinearWeights(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How exactly to solve: tolerance of (2), most steps (-1: any number), size of working sets, shrinking.
+    """Solver options: tolerance of (2), maximum number of steps (-1: any number), size of working sets, shrinking.
 
     After `patience` steps (-1: none) the solver leaves the rest to others, with the status "slow".
     """

@@ -1,4 +1,4 @@
-"""How far a linear support vector machine is from the best, recomputed from the rows in one pass.
+"""Certificate of linear support vector machines, recomputed from the rows in one pass.
 
 The slopes at the answer make the dual point; where rows are on the kink of a loss, `DualRows` say what slope is meant.
 """

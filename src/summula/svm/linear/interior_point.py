@@ -128,7 +128,7 @@ class _Point(NamedTuple):
         return _Point(*(a + length * b for a, b in zip(self, step, strict=True)))
 
     def longest(self, step: _Point) -> float:
-        """How far a step may go before a variable is 0; at most 1."""
+        """Return the longest step before a variable becomes 0; at most 1."""
         far = 1.0
         for value, change in zip(self[1:], step[1:], strict=True):
             far = min(far, 1.0 / max(float((-change / value).max()), 1.0))

@@ -1,4 +1,4 @@
-"""What LinearSVC and LinearSVR share: which solver serves which problem, and the names of the results."""
+"""Base class of LinearSVC and LinearSVR: the choice of the solver, and the names of the results."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def add_ensemble(board: Leaderboard, judge: Judge, average: Callable[[Entry, Seq
 
 
 def _more(board: Leaderboard) -> float:
-    """How much longer a fit to all folds takes than one without a fold."""
+    """Return the ratio of the times of a fit to all folds and one without a fold."""
     return board.rounds / (board.rounds - 1)
 
 
@@ -74,7 +74,7 @@ def _classes(entry: Entry) -> Any:
 
 
 def _predictions(entry: Entry, rounds: int) -> list[LeftOut] | None:
-    """What a candidate predicted in each fold; None where that was not kept."""
+    """Return the predictions of a candidate in each fold; None if they were not kept."""
     if not entry.finished(rounds):
         return None
     found = [one.left_out for one in entry.judged[:rounds]]

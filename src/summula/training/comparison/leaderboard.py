@@ -1,4 +1,4 @@
-"""How candidates did: their risks fold by fold, and the table of all of them, the best first."""
+"""Leaderboard: risks of candidates by fold, and the table of all candidates, best first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 @dataclass
 class Entry:
-    """How one candidate did.
+    """Results of one candidate.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """What a user calls it."""
+        """Name of the candidate."""
         return self.candidate.name
 
     @property

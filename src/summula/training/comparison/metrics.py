@@ -1,4 +1,4 @@
-"""How predictions are judged when candidates are compared, and the bounded loss that is certified.
+"""Metrics for the comparison of candidates, and the bounded loss that is certified.
 
     accuracy, balanced_accuracy, f1      of predicted classes
     auc, average_precision, log_loss     of predicted probabilities
@@ -249,7 +249,7 @@ class Judge:
         return out
 
     def decided(self, output: Array, threshold: float | None = None) -> Array:
-        """What the metric is computed from: probabilities or numbers as they are, or codes of predicted classes."""
+        """Return the input of the metric: probabilities or numbers as they are, or codes of predicted classes."""
         if self.metric.needs != "labels":
             return output
         if threshold is not None:

@@ -1,4 +1,4 @@
-"""What a comparison needs of its rows: fits on some folds, and judgements on another."""
+"""Rows of a comparison: fits on some folds, and evaluation on another."""
 
 from __future__ import annotations
 

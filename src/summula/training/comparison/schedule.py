@@ -1,4 +1,4 @@
-"""Who is fitted when, and on how many rows, so that a comparison ends in time and the likeliest winners are in it.
+"""Schedule of the fits of a comparison, so that it ends in time and includes the most likely winners.
 
 In each round every candidate is fitted once, without the same rows. In the first round the baseline goes first, which
 costs nothing, then boosting, which wins most often on tables, then the others, cheapest first. A candidate gets its
@@ -48,10 +48,10 @@ class Round(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are to fit on."""
+        """Number of rows to fit on."""
 
     def most_rows(self, candidate: Candidate) -> int:
-        """How many of them a candidate can be given."""
+        """Return the maximum number of rows for a candidate."""
 
     def prepare(self, candidate: Candidate) -> None:
         """Make the rows ready, once for all folds; that is no part of a fit's time."""
@@ -88,7 +88,7 @@ class Budget:
         self.compiling += max(seconds, 0.0)
 
     def last_fit_of(self, entry: Entry, n_rows: int) -> float:
-        """What fitting a candidate to all rows will take, by its folds."""
+        """Predict the time of a fit to all rows from the folds of a candidate."""
         if not entry.seconds or entry.failed:
             return 0.0
         return max(entry.seconds) * (1.0 if entry.rows is not None else self.whole / n_rows)
@@ -100,7 +100,7 @@ def predicted(seconds: float, rows: int, wanted: int) -> float:
 
 
 def affordable(seconds: float, rows: int, left: float) -> int:
-    """How many rows fit into a time, by (1)."""
+    """Return the number of rows that can be fitted in a given time, by (1)."""
     return int(rows * (max(left, 0.0) / max(seconds, 1e-9)) ** (1 / _POWER))
 
 
@@ -232,7 +232,7 @@ def _warm(fold: Round, candidate: Candidate, share: float, budget: Budget) -> bo
     """Fit a few rows, so that kernels are compiled or loaded; whether that can be done at all.
 
     What compiling takes, once on a machine, is not counted. Fits that end before all kernels are compiled are repeated;
-    what loading takes is told by one more fit.
+    one more fit measures the time of loading.
     """
     few = min(_FIRST_ROWS, fold.n_rows)
     for _ in range(_TRIES):
@@ -250,7 +250,7 @@ def _warm(fold: Round, candidate: Candidate, share: float, budget: Budget) -> bo
 
 
 class _Trial(NamedTuple):
-    """How long a fit to a few rows took without compiling, what compiling took, and whether it was done in time."""
+    """Times of a fit to a few rows without compiling and of compiling, and whether it finished in time."""
 
     seconds: float
     compiling: float

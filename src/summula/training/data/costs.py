@@ -1,4 +1,4 @@
-"""What each prediction costs, by the true class: from a small CSV file, a nested mapping, or an array.
+"""Costs of predictions by the true class: from a small CSV file, a nested mapping, or an array.
 
     predicted,no,yes            {"no": {"no": 0, "yes": 10},            [[0, 10],
     no,0,10                      "yes": {"no": 1, "yes": 0}}             [1, 0]]

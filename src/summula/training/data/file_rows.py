@@ -35,7 +35,7 @@ _COPIES = 6  # how many times the rows of a fit in memory are held there: fits m
 
 
 class _Encoded(NamedTuple):
-    """What one block adds to the files, and the smallest hashes of its training rows."""
+    """Contribution of one block to the files, and the smallest hashes of its training rows."""
 
     batches: dict[str, Any]
     hashes: NDArray[np.uint64]

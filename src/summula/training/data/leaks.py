@@ -145,7 +145,7 @@ def _ranks(places: Array) -> Array:
 
 
 def _auc(places: Array, codes: Array) -> float:
-    """How well an order separates two classes, in either direction; 0.5 for other numbers of classes."""
+    """Return the AUC of a ranking of two classes, in either direction; 0.5 for other numbers of classes."""
     counts = np.bincount(codes)
     present = np.flatnonzero(counts)
     if len(present) != 2 or counts[present].min() < _MIN_OF_CLASS:

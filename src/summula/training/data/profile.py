@@ -1,4 +1,4 @@
-"""What the columns of a table hold, one row per column."""
+"""Profile of the columns of a table, one row per column."""
 
 from __future__ import annotations
 

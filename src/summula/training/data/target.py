@@ -34,7 +34,7 @@ _MOST_CODES = 10  # whole numbers from 0 or 1 up to this are treated as classes
 
 
 class Task(NamedTuple):
-    """What is to be predicted, and how that was known."""
+    """Classification or regression, and how it was detected."""
 
     kind: str  # "classes" or "numbers"
     counts: bool
@@ -74,7 +74,7 @@ class SpelledTarget(NamedTuple):
     odd: str
 
     def remark(self, target: str) -> str:
-        """What a user is told."""
+        """Remark for the user."""
         said = f"The target {target!r} is text such as {self.example!r}, read as numbers"
         if not self.n_odd:
             return f"{said}."
@@ -145,7 +145,7 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
 
 
 def _check_text(values: Array, different: Array, wanted: str | None, target: str) -> None:
-    """Raise a sentence about text that cannot be told apart as classes, or should have been numbers."""
+    """Raise an error for text with too many different values for classes, or that should have been numbers."""
     many = len(different) > max(_MOST_DIFFERENT * len(values), _MOST_CODES)
     if not many and wanted != "numbers":
         return

@@ -1,4 +1,4 @@
-"""Weighted averages of the predictions of several models, each of its own columns.
+"""Weighted averages of the predictions of several models, each with its range of columns.
 
     P(class k | x) = sum over m of w_m P_m(class k | x_m),        f(x) = sum over m of w_m f_m(x_m)               (1)
 
@@ -81,7 +81,7 @@ _FIELDS: dict[str, schema.Field] = {
 
 @inherit_docs()
 class _Average(ArrayModel):
-    """What averages of classifiers and regressors share.
+    """Base class of averages of classifiers and regressors.
 
     Parameters
     ----------

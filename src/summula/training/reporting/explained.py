@@ -1,4 +1,4 @@
-"""What a model's predictions depend on, for any model: importances, partial dependence, contributions.
+"""Explanations of any model: importances, partial dependence, contributions.
 
 Let f be the output of the model (probabilities of classes, or the predicted number) and l its loss per row.
 
@@ -64,7 +64,7 @@ class EncodedModel:
         return np.asarray(self.model._predicted(rows), np.float64)[:, np.newaxis]
 
     def relevance(self) -> dict[str, float]:
-        """How much the model weighs each column, on a scale of its own; 0 where it does not use it."""
+        """Importance of each column to the model, on an arbitrary scale; 0 if it is not used."""
         fitted = self.model.model
         if hasattr(fitted, "coef_"):
             weights = np.abs(np.atleast_2d(np.asarray(fitted.coef_))).max(axis=0)
@@ -215,7 +215,7 @@ def _as_numbers(grid: Any, kind: str) -> list[Any]:
 
 
 class Contribution(NamedTuple):
-    """How a prediction differs from the mean prediction; see (3).
+    """Decomposition of the difference of a prediction from the mean prediction; see (3).
 
     Attributes
     ----------

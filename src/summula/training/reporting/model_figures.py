@@ -238,7 +238,7 @@ def coefficients(result: TrainingResult) -> list[Item]:
 
 
 def _meaning(result: TrainingResult, fitted: Any) -> str:
-    """What the coefficients of a single score move."""
+    """Return the quantity that the coefficients of a single score change."""
     if result._task.kind == "classes":
         return f"log-odds of {result.model.classes_[1]}"
     return "coefficient" if type(fitted).__name__ != "PoissonRegressor" else "log of the mean"

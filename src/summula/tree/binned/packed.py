@@ -189,7 +189,7 @@ class PackedTrees:
 
     @cached_property
     def leaf_values(self) -> Array:
-        """What leaves predict: shares of classes, or a number."""
+        """Predictions of leaves: shares of classes, or a number."""
         values = self.values.astype(np.float64)
         return values if len(self.weight) else values / values.sum(axis=1, keepdims=True)
 

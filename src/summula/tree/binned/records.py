@@ -1,4 +1,4 @@
-"""What a tree on bins is grown from and with."""
+"""Inputs and work arrays of trees on bins."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ SLOT = np.dtype(
 
 
 class LevelWork(NamedTuple):
-    """What a pass over the rows looks at in a tree."""
+    """Nodes of a tree that a pass over the rows updates."""
 
     slots: Any  # (nodes,): the place of a node in `records`, or -1
     records: Any  # of SLOT

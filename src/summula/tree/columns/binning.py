@@ -5,7 +5,7 @@ A numeric column with few different values v_1 < v_2 < ... has a bin for each, w
     e_b = (v_b + v_{b+1}) / 2,                                                                                  (1)
 
 one with more has edges at the quantiles b / max_bins of its values, weights counted; a value x is in the first bin with
-x <= e_b. Values may be infinite. Missing ones have a bin of their own, the last byte, 255.
+x <= e_b. Values may be infinite. Missing ones have a separate bin, the last byte, 255.
 
 A column of categories has a bin for each level; of more than `max_bins` the rarer ones share one. A level that the fit
 has not seen goes with the missing.
@@ -61,7 +61,7 @@ def _bins_agree(bins: BinMap, sizes: schema.Sizes) -> str | None:
     starts=schema.Array("int64", "n_features + 1", low=0, ascending=True),
 )
 class BinMap(NamedTuple):
-    """How values become bins: what a fit has learnt of its columns.
+    """Map from values to bins, learned from the training columns.
 
     Attributes
     ----------

@@ -63,6 +63,6 @@ class CategoricalColumns(Estimator):
 
     @property
     def _example_levels(self) -> dict[str, tuple[Any, ...]]:
-        """What columns may hold, to try a method on before it is asked of a Dask frame."""
+        """Return example levels of columns, to try a method before it is applied to a Dask frame."""
         numbers: dict[str, tuple[Any, ...]] = dict.fromkeys(map(str, getattr(self, "feature_names_in_", ())), (1.0,))
         return numbers | self.category_levels_

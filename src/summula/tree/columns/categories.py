@@ -101,7 +101,7 @@ def _numeric(values: Sequence[Any]) -> bool:
 
 
 def array_name(j: int) -> str:
-    """What a column of an array is called, as by scikit-learn."""
+    """Return the name of a column of an array, as in scikit-learn."""
     return f"x{j}"
 
 

@@ -1,4 +1,4 @@
-"""What the user says of columns: categories, monotone ones, those that may interact."""
+"""Constraints on columns: categories, monotonicity, interactions."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _SMALL = 50_000  # values, below which one thread sorts them
 
 
 class ExactParameters(NamedTuple):
-    """What limits a tree, in numbers of rows and columns."""
+    """Limits of a tree, in numbers of rows and columns."""
 
     criterion: str
     max_depth: int | None = None

@@ -85,7 +85,7 @@ PARAMETERS = np.dtype(
 
 
 class ExactRows(NamedTuple):
-    """What a tree is grown from; arrays with one row per feature are contiguous in rows of the table."""
+    """Inputs of a tree; arrays with one row per feature are contiguous in rows of the table."""
 
     values: Any  # (features, rows) of float64: the columns
     orders: Any  # (features + 1, rows used) of uint32: rows sorted by each column within every node; last those by y

@@ -12,7 +12,7 @@ which differs from minus the weighted impurity of both sides by what is the same
 values are last in the order; they are tried on either side. On a monotone column the values of the two sides (means,
 medians, or shares of the second class) have to be in order, and within the bounds of the node.
 
-Each criterion has a kernel of its own, which is compiled when a tree is first grown by it.
+Each criterion has a separate kernel, which is compiled when a tree is first grown by it.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Packing(NamedTuple):
 
 
 class TreeInputs(NamedTuple):
-    """What the histograms of a tree are sums of."""
+    """Inputs of the histograms of a tree."""
 
     binned: Any  # (rows, features) of uint8, C order
     packed: Any  # (rows,) of int64

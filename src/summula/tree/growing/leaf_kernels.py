@@ -21,7 +21,7 @@ class LeafRows(NamedTuple):
 
 
 class LeafParameters(NamedTuple):
-    """How leaf values follow from sums."""
+    """Parameters of leaf values."""
 
     scale: float  # sums are taken in multiples of 1 / scale
     l2: float

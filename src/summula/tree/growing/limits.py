@@ -1,4 +1,4 @@
-"""What limits the trees of decision trees and forests: parameters, and the same in numbers of rows and columns."""
+"""Limits of the trees of decision trees and forests: parameters, and the same in numbers of rows and columns."""
 
 from __future__ import annotations
 

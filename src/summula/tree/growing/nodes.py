@@ -37,7 +37,7 @@ class BinnedRows:
 
 @dataclass(frozen=True)
 class TreeParameters:
-    """What limits the size of a tree and its leaf values."""
+    """Limits of the size of a tree and its leaf values."""
 
     max_leaves: int | None = 31
     max_depth: int | None = None
@@ -51,7 +51,7 @@ class TreeParameters:
 
 
 class Gradients(NamedTuple):
-    """What a tree is grown for: gradients and hessians of the rows, and the same as packed integers.
+    """Targets of a tree: gradients and hessians of the rows, and the same as packed integers.
 
     Attributes
     ----------

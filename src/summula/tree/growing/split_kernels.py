@@ -49,7 +49,7 @@ _SIGN = np.int64(-(2**63))
 
 
 class SplitInputs(NamedTuple):
-    """What splits are searched with, besides histograms."""
+    """Inputs of the split search, besides histograms."""
 
     features: Any  # of dtype FEATURE
     parameters: Any  # one record of dtype PARAMETERS
@@ -65,7 +65,7 @@ class SplitInputs(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What the search for the best split of one node writes to."""
+    """Work arrays of the search for the best split of one node."""
 
     split: Any  # the best one so far, of dtype `split_dtype`
     goes_left: Any  # which of the 256 bins go left, as flags

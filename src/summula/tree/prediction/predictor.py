@@ -162,7 +162,7 @@ class Nodes(NamedTuple):
 
     @property
     def n_trees(self) -> int:
-        """How many trees."""
+        """Number of trees."""
         return len(self.roots) - 1
 
     def leading(self, trees: int) -> Nodes:
@@ -172,7 +172,7 @@ class Nodes(NamedTuple):
         return Nodes(**parts, lefts=self.lefts, roots=self.roots[: trees + 1])
 
     def single(self, tree: int) -> Nodes:
-        """One tree as a table of its own."""
+        """One tree as a separate table."""
         here = slice(int(self.roots[tree]), int(self.roots[tree + 1]))
         parts = {name: getattr(self, name)[here] for name in self._fields if name not in ("lefts", "roots")}
         parts["child"] = _moved(parts["child"], parts["column"] >= 0, -here.start)
@@ -188,7 +188,7 @@ class Nodes(NamedTuple):
             add_scores_by_bits(X, questions, rows, bits, out)
 
     def importances(self, n_features: int, *, by_gain: bool) -> Array:
-        """What each column contributes: the sum of its gains, or the number of its splits."""
+        """Importance of each column: the sum of its gains, or the number of its splits."""
         inner = self.column >= 0
         return np.bincount(self.column[inner], self.gain[inner] if by_gain else None, n_features).astype(np.float64)
 

@@ -145,7 +145,7 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
 
 
 def _are_narrow_rows(columns: Any) -> bool:
-    """Whether these are rows of a few doubles in C order, for each of which NumPy would start a loop of its own."""
+    """Whether these are rows of a few doubles in C order, for each of which NumPy would start a separate loop."""
     return bool(
         isinstance(columns, np.ndarray)
         and columns.shape[1] <= _NARROW

@@ -74,7 +74,7 @@ class ArrowColumns(Sequence[Array]):
 
 @functools.cache
 def _pointer() -> Any:
-    """What opens a capsule, of Python's own C interface."""
+    """Return the function of Python's C interface that opens a capsule."""
     import ctypes
 
     return ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(

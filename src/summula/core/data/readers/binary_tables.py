@@ -74,7 +74,7 @@ class ParquetTable(Table):
         first = bisect_right(self.starts, start) - 1
         last = bisect_right(self.starts, stop - 1) - 1
         with self._open(self.metadata) as file:
-            # The threads of a fit each read row groups of their own; a single one is decoded by columns.
+            # The threads of a fit each read different row groups; a single one is decoded by columns.
             alone, groups = len(self.starts) == 2, range(first, last + 1)
             rows = self.batch_rows or BATCH_ROWS
             batches = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=alone)

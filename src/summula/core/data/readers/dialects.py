@@ -44,7 +44,7 @@ _PADDED = r"^\s*[-+]?0\d"  # 01000: a code, not a number
 
 
 class Dialect(NamedTuple):
-    """How a text file writes a table."""
+    """Format of a text file."""
 
     delimiter: str = ","
     decimal: str = "."
@@ -60,7 +60,7 @@ class Dialect(NamedTuple):
         return not (self.breaks or self.blanks or self.returns)
 
     def said(self, usual: str = ",") -> list[str]:
-        """What is unusual about it, in words."""
+        """Return a description of what is unusual."""
         names = {";": "semicolons between fields", "\t": "tabs between fields", "|": "bars between fields"}
         found = [names[self.delimiter]] if self.delimiter in names and self.delimiter != usual else []
         found += ["decimal commas"] if self.decimal == "," else []
@@ -102,7 +102,7 @@ def dialect_of(text: str, usual: str = ",", header: bool | None = None) -> Diale
 
 
 def _days(cells: list[str]) -> str:
-    """How dates are spelled; with slashes, a number above 12 tells which one is the day."""
+    """Return the format of dates; with slashes, a number above 12 determines which one is the day."""
     if any(_DOTTED.fullmatch(cell) for cell in cells):
         return "."
     found = [(int(a), int(b)) for cell in cells if (match := _SLASHED.fullmatch(cell)) for a, b in [match.groups()[:2]]]
@@ -111,7 +111,7 @@ def _days(cells: list[str]) -> str:
 
 
 def _delimiter(text: str, usual: str) -> str:
-    """What splits the header, and the rows alike."""
+    """Return the delimiter of the header and the rows."""
     lines = list(csv.reader(io.StringIO(text[:20_000]), delimiter="\x00", quoting=csv.QUOTE_NONE))[:20]
     header = next((line[0] for line in lines if line), "")
 
@@ -161,14 +161,14 @@ class ColumnTypes(NamedTuple):
 
 
 def parse_options(dialect: Dialect) -> Any:
-    """How Arrow splits rows and fields."""
+    """Options of Arrow for splitting rows and fields."""
     from pyarrow import csv as arrow
 
     return arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=dialect.breaks)
 
 
 def convert_options(dialect: Dialect, types: dict[str, Any] | None = None, columns: Sequence[str] | None = None) -> Any:
-    """How Arrow makes values of fields."""
+    """Options of Arrow for converting fields to values."""
     from pyarrow import csv as arrow
 
     more: dict[str, Any] = {} if types is None else {"column_types": types, "strings_can_be_null": True}

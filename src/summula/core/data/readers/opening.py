@@ -1,4 +1,4 @@
-"""What a user names (files, patterns, folders, standard input, databases, frames) as tables.
+"""Open whatever users pass (files, patterns, folders, standard input, databases, frames) as tables.
 
 Files that can be read from any row on are read where they are: Parquet, Arrow, .npy, and text in UTF-8 with one row per
 line. All others are written once to a scratch file, which is removed with the scan.
@@ -44,7 +44,7 @@ _STANDARD_INPUT = "standard input"
 
 
 class Reading(NamedTuple):
-    """How files are to be read; None where it is to be found out.
+    """Options for reading files; None for those to be detected.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def open_tables(data: Any, reading: Reading) -> list[Table]:
 
 
 def shown_name(data: Any) -> str:
-    """What a user named, for messages and reports."""
+    """Return the name of the input, for messages and reports."""
     if isinstance(data, str | os.PathLike):
         name = os.fspath(data)
         return _STANDARD_INPUT if name == "-" else without_password(str(name))
@@ -236,7 +236,7 @@ def _lazily(frame: Any) -> Table:
 
 
 def _standard_input(reading: Reading) -> Table:
-    """What comes on standard input, whatever it is."""
+    """Return the table on standard input, of any format."""
     if sys.stdin is None or sys.stdin.isatty():
         raise DataError("Nothing comes on standard input; pipe a table to it, as in: cat t.csv | summula inspect -")
     folder = scratch_folder()

@@ -61,7 +61,7 @@ def _table(rows: list[list[Any]], path: str) -> Any:
         if name == "":
             raise DataError(f"Column {j + 1} of {path} has no name in its first row; give it one.")
         if name in columns:
-            raise DataError(f"{path} has more than one column named {name!r}; give each a name of its own.")
+            raise DataError(f"{path} has more than one column named {name!r}; rename one of them.")
         columns[name] = _column(values)
     return pa.table(columns)
 

@@ -73,7 +73,7 @@ class Table(ABC):
 
     @property
     def n_rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return self.starts[-1]
 
     @property
@@ -157,7 +157,7 @@ def column_kinds(fields: Iterable[Any], path: str) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for field in fields:
         if field.name in kinds:
-            raise DataError(f"{path} has more than one column named {field.name!r}; give each a name of its own.")
+            raise DataError(f"{path} has more than one column named {field.name!r}; rename one of them.")
         kinds[field.name] = kind_of(field.type)
     return kinds
 
@@ -175,7 +175,7 @@ def category_columns(schema: Any) -> frozenset[str]:
 
 
 def kind_of(dtype: Any) -> str:
-    """What a column of an Arrow type holds, in the words of `Table.kinds`."""
+    """Return the kind of a column of an Arrow type, as in `Table.kinds`."""
     import pyarrow as pa
 
     if pa.types.is_float64(dtype) or pa.types.is_float32(dtype):

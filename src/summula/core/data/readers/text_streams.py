@@ -35,7 +35,7 @@ _MOST_CONTROLS = 0.005
 
 
 class TextFile(NamedTuple):
-    """How the text of a file is stored, and its head.
+    """Encoding and compression of a text file, and its first bytes.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class TextFile(NamedTuple):
         return self.compression is None and self.encoding == "utf-8"
 
     def said(self) -> list[str]:
-        """What is unusual about it, in words."""
+        """Return a description of what is unusual."""
         found = [f"{_SAID[self.compression]} compression"] if self.compression else []
         return (
             found if self.encoding == "utf-8" else [*found, f"the encoding {_NAMES.get(self.encoding, self.encoding)}"]
@@ -83,7 +83,7 @@ def _decompressed(path: str, compression: str | None) -> Any:
 
 
 def compression_of(head: bytes) -> str | None:
-    """How bytes are compressed, by the first of them."""
+    """Detect the compression from the first bytes."""
     return next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)
 
 
