@@ -82,6 +82,8 @@ def test_predictions_are_the_mean_over_the_trees(cls: Any, splits: str) -> None:
     np.testing.assert_array_equal(model.apply(X), leaves)
     paths, starts = model.decision_path(X)
     assert paths.shape == (150, starts[-1])
+    assert model.estimator_.get_params() == model.estimators_[0].get_params()
+    assert not hasattr(model.estimator_, "n_features_in_")
     np.testing.assert_array_equal(paths[:, : starts[1]].toarray(), model.estimators_[0].decision_path(X).toarray())
 
 

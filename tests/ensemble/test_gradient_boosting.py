@@ -190,6 +190,13 @@ def test_starts():
     np.testing.assert_allclose(linear.predict(X), LinearRegression().fit(X, y).predict(X))
 
 
+@pytest.mark.parametrize("model", [GradientBoostingClassifier, GradientBoostingRegressor])
+def test_a_criterion_is_accepted_with_a_warning(model):
+    X, y = rows(60)
+    with pytest.warns(FutureWarning, match="criterion"):
+        model(criterion="friedman_mse", n_estimators=1).fit(X, labels(y, 2))
+
+
 def test_bad_input():
     X, y = rows(60)
     with pytest.raises(ParameterError, match="only suitable for a binary"):

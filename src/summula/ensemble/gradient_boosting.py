@@ -20,7 +20,7 @@ from summula.core.data.chunks import Chunk, SparseRows
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.classifier import check_same_classes
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
@@ -266,6 +266,11 @@ class GradientBoosting(RowwiseEstimator):
             Called after each stage with its number, the model so far and a dict; the fit ends when it returns True.
         """
         warm, before = self._goes_on, getattr(self, "classes_", None)
+        if self.criterion != "deprecated":
+            warn(
+                "criterion of gradient boosting is deprecated and has no effect; leave it out.",
+                FutureWarning,
+            )
         with self._fitting(X, y, sample_weight) as run:
             if warm and before is not None:
                 check_same_classes(before, self.classes_)

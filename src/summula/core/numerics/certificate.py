@@ -87,5 +87,7 @@ class Certificate(ABC):
         """Recompute objective and gap from the data, without the solver."""
 
     def __str__(self) -> str:
+        if not np.isfinite(self.gap):
+            return f"{self.kind}: objective {self.primal:.10g}, without a bound on the distance from the best"
         relative = self.gap / abs(self.primal) if self.primal else self.gap
         return f"{self.kind}: objective {self.primal:.10g}, {_SENTENCES[self.kind].format(self.gap, relative)}"

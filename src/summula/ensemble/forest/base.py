@@ -127,6 +127,7 @@ class Forest(CategoricalColumns, RowwiseEstimator):
 
     _allows_nan = True
     _random_threshold: ClassVar[bool] = False
+    _tree_class: ClassVar[Any]
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = FOREST_PARAMETERS
 
     criterion: str
@@ -316,10 +317,15 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         """Return one of the trees as an estimator."""
         raise NotImplementedError
 
-    def _as_tree(self, cls: Any, tree: int, **attributes: Any) -> Any:
+    def _new_tree(self) -> Any:
+        """Return a decision tree with the parameters of the forest, not fitted."""
+        cls = self._tree_class
         known = cls().get_params().keys() - {"class_weight", "max_time", "random_state"}
         view = cls(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
-        view.set_params(splitter="random" if self._random_threshold else "best")
+        return view.set_params(splitter="random" if self._random_threshold else "best")
+
+    def _as_tree(self, tree: int, **attributes: Any) -> Any:
+        view = self._new_tree()
         one = self._trees.only(tree)
         view._nodes, view._values, view._impurity = one.nodes(self._bins, self.criterion)
         view._bins, view.max_features_ = self._bins, number_of_features(self.max_features, self.n_features_in_)
@@ -327,6 +333,12 @@ class Forest(CategoricalColumns, RowwiseEstimator):
             setattr(view, name, getattr(self, name))
         vars(view).update(attributes)
         return view
+
+    @property
+    def estimator_(self) -> Any:
+        """A decision tree with the parameters of the forest, not fitted."""
+        check_is_fitted(self, "_trees")
+        return self._new_tree()
 
     @property
     def estimators_(self) -> list[Any]:

@@ -71,6 +71,7 @@ class ForestClassifier(Forest, ShareClassifier):
     """
 
     _fewest_classes = 1
+    _tree_class: ClassVar[Any] = DecisionTreeClassifier
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "criterion": (one_of("gini", "entropy", "log_loss"),),
         **FOREST_PARAMETERS,
@@ -161,4 +162,4 @@ class ForestClassifier(Forest, ShareClassifier):
         return chernoff_bounds(np.clip(values.mean(axis=1), 0.0, 1.0), values.shape[1], delta / 2)
 
     def _view_of(self, tree: int) -> Any:
-        return self._as_tree(DecisionTreeClassifier, tree, classes_=np.arange(len(self.classes_), dtype=np.float64))
+        return self._as_tree(tree, classes_=np.arange(len(self.classes_), dtype=np.float64))

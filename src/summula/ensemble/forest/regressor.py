@@ -70,6 +70,7 @@ class ForestRegressor(Forest, Regressor):
         Prediction of each row by the trees that do not have it. Only with `oob_score`.
     """
 
+    _tree_class: ClassVar[Any] = DecisionTreeRegressor
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "criterion": (one_of("squared_error", "absolute_error", "poisson"),),
         **FOREST_PARAMETERS,
@@ -147,4 +148,4 @@ class ForestRegressor(Forest, Regressor):
         return Bounds(mean - width, mean + width)
 
     def _view_of(self, tree: int) -> Any:
-        return self._as_tree(DecisionTreeRegressor, tree)
+        return self._as_tree(tree)

@@ -85,4 +85,6 @@ def check_regression_targets(y: Any, criterion: str) -> None:
     if criterion == "poisson" and (y < 0).any():
         raise DataError(f"Some value(s) of y are negative which is not allowed for Poisson regression; {cure}")
     if criterion == "poisson" and not y.any():
-        raise DataError(f"Sum of y is not positive which is necessary for Poisson regression; {cure}")
+        raise DataError(
+            f"Sum of y is not strictly positive: y is not positive in any row, as Poisson regression needs; {cure}"
+        )
