@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from summula.report import Content, Figure, Gallery, Table, render
-from summula.report.axes import number_text
+from summula.report.axes import SMALL, level_ticks, number_text
 from summula.report.charts import Line, bars, histogram, intervals, lines, points, waterfall
 from summula.report.matrix_charts import matrix
 
@@ -150,3 +150,13 @@ def test_stacked_histograms_count_every_row() -> None:
 )
 def test_tick_labels(value: float, text: str) -> None:
     assert number_text(value) == text
+
+
+def test_axes_of_levels_and_dates_are_labelled_by_them() -> None:
+    levels = level_ticks(["Biscoe", "Dream", "an island with a long name"], SMALL)
+    drawn = [Line("", np.arange(3.0), np.arange(3.0))]
+    drawing = lines(drawn, "island", "", x_range=(-0.5, 2.5), ticks=levels, box=SMALL)
+    assert ">Biscoe</text>" in drawing
+    assert ">an island …</text>" in drawing
+    days = np.datetime64("2024-01-01").astype(int) + np.arange(100.0)
+    assert ">2024-02-19</text>" in histogram(days, "day", whole=True, dates=True)

@@ -46,6 +46,7 @@ def test_a_report_of_columns_of_text_that_are_numbers_or_dates(models: list[str]
     page = (tmp_path / "report.html").read_text()
     dependence = page[page.index("Partial dependence") : page.index("Contributions")]
     assert "price" in dependence
+    assert re.search(r">2024-\d\d-\d\d<", dependence)
     # Leakage is looked for among the numbers.
     copied = frame.assign(copy=[f"${one:,.3f}" for one in FRAME.y])
     result = summula.train(copied, "y", models=["linear"], time=600, progress=False)

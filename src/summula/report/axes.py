@@ -9,7 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["NORMAL", "SMALL", "Axis", "Box", "axis_of", "clipped", "frame", "legend", "number_text", "svg"]
+__all__ = [
+    "NORMAL",
+    "SMALL",
+    "Axis",
+    "Box",
+    "Ticks",
+    "axis_of",
+    "clipped",
+    "date_ticks",
+    "frame",
+    "legend",
+    "level_ticks",
+    "number_text",
+    "svg",
+]
+
+Ticks = list[tuple[float, str]]  # places and their labels
 
 _CHARACTER = 6.6  # mean width of a character of the legend
 _LEGEND_ROW = 18.0
@@ -87,13 +103,25 @@ def svg(body: Sequence[str], label: str, width: float, height: float) -> str:
     return "".join([head, *body, "</svg>"])
 
 
-def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, x_ticks: bool = True) -> list[str]:
-    """Grid lines, tick labels and axis titles."""
+def date_ticks(low: float, high: float) -> Ticks:
+    """Three dates within a range of days since 1970."""
+    days = [round(low + share * (high - low)) for share in (1 / 6, 1 / 2, 5 / 6)]
+    return [(float(day), str(np.datetime64(day, "D"))) for day in sorted(set(days))]
+
+
+def level_ticks(names: Sequence[str], box: Box) -> Ticks:
+    """Names at 0, 1, 2, ..., cut to the room there is for each."""
+    room = (box.width - box.left - box.right) / len(names)
+    return [(float(k), clipped(name, max(int(room / _CHARACTER) - 1, 2))) for k, name in enumerate(names)]
+
+
+def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, ticks: Ticks | None = None) -> list[str]:
+    """Grid lines, tick labels and axis titles; `ticks` are those of the horizontal axis, by default round numbers."""
     bottom, right, body = box.height - box.bottom, box.width - box.right, []
     most = 5 if box.width > 400 else 4
-    for value in x.ticks(most) if x_ticks else []:
+    for value, text in [(one, number_text(one)) for one in x.ticks(most)] if ticks is None else ticks:
         body.append(f'<line class="grid" x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{box.top:g}" y2="{bottom:g}"/>')
-        body.append(f'<text x="{x(value):.1f}" y="{bottom + 14:g}" text-anchor="middle">{number_text(value)}</text>')
+        body.append(f'<text x="{x(value):.1f}" y="{bottom + 14:g}" text-anchor="middle">{escape(text)}</text>')
     for value in y.ticks(most):
         body.append(f'<line class="grid" x1="{box.left:g}" x2="{right:g}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>')
         body.append(f'<text x="{box.left - 6:g}" y="{y(value) + 4:.1f}" text-anchor="end">{number_text(value)}</text>')

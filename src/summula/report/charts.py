@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.report.axes import NORMAL, Axis, Box, axis_of, frame, legend, svg
+from summula.report.axes import NORMAL, Axis, Box, Ticks, axis_of, date_ticks, frame, legend, svg
 from summula.report.row_charts import bars, intervals, waterfall
 
 __all__ = ["Line", "bars", "histogram", "intervals", "lines", "points", "waterfall"]
@@ -35,7 +35,9 @@ def lines(
     y_name: str,
     fixed: Range | None = None,
     *,
+    x_range: Range | None = None,
     y_range: Range | None = None,
+    ticks: Ticks | None = None,
     diagonal: bool = False,
     dots: bool = False,
     mark: float | None = None,
@@ -49,8 +51,10 @@ def lines(
     x_name, y_name : str
     fixed : tuple of float, optional
         The range of both axes.
-    y_range : tuple of float, optional
-        The range of the vertical axis.
+    x_range, y_range : tuple of float, optional
+        The range of one axis.
+    ticks : list of tuple, optional
+        Places and labels on the horizontal axis; by default round numbers.
     diagonal : bool
         Whether to draw the line on which both are equal.
     dots : bool
@@ -61,9 +65,9 @@ def lines(
     """
     names, above = legend([line.name for line in drawn], box) if len(drawn) > 1 else ([], 0.0)
     box = box.lowered(above)
-    x = axis_of([line.x for line in drawn], box.left, box.width - box.right, fixed)
+    x = axis_of([line.x for line in drawn], box.left, box.width - box.right, fixed or x_range)
     y = axis_of([line.y for line in drawn], box.height - box.bottom, box.top, fixed or y_range)
-    body = [*names, *frame(box, x, y, x_name, y_name)]
+    body = [*names, *frame(box, x, y, x_name, y_name, ticks=ticks)]
     if diagonal:
         body.append(_diagonal(x, y))
     if mark is not None and x.low <= mark <= x.high:
@@ -109,7 +113,13 @@ def points(
 
 
 def histogram(
-    values: Array | Sequence[Array], x_name: str, *, names: Sequence[str] = (), box: Box = NORMAL, whole: bool = False
+    values: Array | Sequence[Array],
+    x_name: str,
+    *,
+    names: Sequence[str] = (),
+    box: Box = NORMAL,
+    whole: bool = False,
+    dates: bool = False,
 ) -> str:
     """Histogram with bins of equal width.
 
@@ -123,6 +133,8 @@ def histogram(
     box : Box
     whole : bool
         Whether values are whole numbers; bins then hold the same number of them.
+    dates : bool
+        Whether values are days since 1970, to be labelled as dates.
     """
     groups = [values] if isinstance(values, np.ndarray) else list(values)
     edges = _edges(np.concatenate(groups), whole)
@@ -131,7 +143,8 @@ def histogram(
     box = box.lowered(above)
     x = axis_of([edges], box.left, box.width - box.right)
     y = Axis(0.0, float(max(counts.sum(axis=0).max(), 1)) * 1.05, box.height - box.bottom, box.top)
-    body = [*keys, *frame(box, x, y, x_name, "rows")]
+    ticks = date_ticks(float(edges[0]), float(edges[-1])) if dates else None
+    body = [*keys, *frame(box, x, y, x_name, "rows", ticks=ticks)]
     below = np.zeros(len(edges) - 1)
     for k, row in enumerate(counts):
         for count, base, a, b in zip(

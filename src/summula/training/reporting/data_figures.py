@@ -84,15 +84,15 @@ def _distribution(column: Any, name: str, groups: tuple[list[str], Array] | None
         return bars([*names, "missing"] if missing else names, [*rows, missing] if missing else rows, name, box=SMALL)
     x = column.astype("datetime64[D]").astype(np.float64) if column.dtype.kind == "M" else column.astype(np.float64)
     known = ~np.isnan(x) if column.dtype.kind != "M" else ~np.isnat(column)
-    said = f"{name} (days since 1970)" if column.dtype.kind == "M" else name
+    dates = column.dtype.kind == "M"
     if not known.any():
         return bars(["missing"], [float(len(x))], name, box=SMALL)
     whole = bool((x[known] == np.floor(x[known])).all())
     if groups is None:
-        return histogram(x[known], said, whole=whole, box=SMALL)
+        return histogram(x[known], name, whole=whole, dates=dates, box=SMALL)
     labels, codes = groups
     split = [x[known & (codes == k)] for k in range(len(labels))]
-    return histogram(split, said, names=labels, whole=whole, box=SMALL)
+    return histogram(split, name, names=labels, whole=whole, dates=dates, box=SMALL)
 
 
 def _correlations(result: TrainingResult, columns: dict[str, Any], y: Array) -> list[Item]:

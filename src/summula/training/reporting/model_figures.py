@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.report import Figure, Gallery, Item, Table
-from summula.report.axes import SMALL, clipped
+from summula.report.axes import SMALL, clipped, date_ticks, level_ticks
 from summula.report.charts import Line, bars, intervals, lines, waterfall
 from summula.training.comparison.metrics import METRICS, codes_of
 from summula.training.reporting.explained import (
@@ -129,11 +129,13 @@ class Explanation:
                 return bars(
                     [str(one) for one in found.values], found.output[:, shown[0]].tolist(), found.name, box=SMALL
                 )
-            x, name = np.arange(float(len(found.values))), f"{', '.join(map(str, found.values))}"
+            x, ticks = np.arange(float(len(found.values))), level_ticks([str(one) for one in found.values], SMALL)
+            room = (-0.5, len(found.values) - 0.5)
         else:
-            x, name = np.array(found.values), f"{found.name} (days since 1970)" if found.kind == "date" else found.name
+            x, room = np.array(found.values), None
+            ticks = date_ticks(float(x.min()), float(x.max())) if found.kind == "date" else None
         drawn = [Line(str(classes[k]), x, found.output[:, k]) for k in shown]
-        return lines(drawn, name, "", box=SMALL, dots=found.kind != "number")
+        return lines(drawn, found.name, "", x_range=room, ticks=ticks, box=SMALL, dots=found.kind != "number")
 
     def _output_name(self) -> str:
         result = self.result
@@ -221,7 +223,10 @@ def coefficients(result: TrainingResult) -> list[Item]:
         heads = [str(label) for label in result.model.classes_] if len(coef) > 1 else [_meaning(result, linear.model)]
         rows = [["intercept", *intercept.tolist()], *([names[j], *coef[:, j].tolist()] for j in order)]
         reason = "" if linear.is_penalised else "No standard errors: the rows do not determine all coefficients."
-        reason = "The penalty shrinks them, so they have no valid standard errors." if linear.is_penalised else reason
+        if linear.is_penalised:
+            reason = "The penalty shrinks them, so they have no valid standard errors"
+            tried = linear.unpenalised is not None
+            reason += "; without it, the rows do not determine all coefficients." if tried else "."
         return [Table(title, ["term", *heads], rows, f"{units} {reason}")]
     terms, single = ["intercept", *names], np.concatenate([intercept, coef[0]])
     heads = ["term", _meaning(result, linear.model)]
