@@ -114,6 +114,7 @@ def test_certified_cost() -> None:
     X, y = rows(4_000)
     model = CostSensitiveClassifier(Plain(), COSTS, reject_cost=0.4).fit(X[:1_000], y[:1_000])
     certificate = summula.certify(model, X[1_000:], y[1_000:], costs=model.costs_)
+    assert str(certificate).splitlines()[-1].startswith("cost of CostSensitiveClassifier, ")
     assert certificate.estimate == pytest.approx(-model.score(X[1_000:], y[1_000:]))
     assert certificate.lower < certificate.estimate < certificate.upper < 0.5
     assert certificate.verify(X[1_000:], y[1_000:])

@@ -211,3 +211,20 @@ def test_infinities_are_refused_by_predictions() -> None:
     model = MixedNB().fit(COUNTS, LABELS)
     with pytest.raises(DataError, match="Column 2 has 1 infinite value"):
         model.predict(np.where(np.arange(6) == 2, np.inf, COUNTS[:1]))
+
+
+def test_categorical_columns_pass_missing_values_over():
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 3, (60, 2)).astype(float), rng.integers(0, 2, 60)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = CategoricalNB().fit(X, y)
+    expected = np.tile(np.log([np.mean(y == k) for k in (0, 1)]), (60, 1))
+    for j in range(2):
+        for k in (0, 1):
+            counts = np.array([np.sum((y == k) & (X[:, j] == c)) for c in range(3)]) + 1.0
+            np.testing.assert_allclose(model.feature_log_prob_[j][k], np.log(counts / counts.sum()), rtol=1e-12)
+            seen = ~np.isnan(X[:, j])
+            expected[seen, k] += np.log(counts / counts.sum())[X[seen, j].astype(int)]
+    np.testing.assert_allclose(model.predict_joint_log_proba(X), expected, rtol=1e-12)
+    again = CategoricalNB().fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
+    np.testing.assert_allclose(again.feature_log_prob_[0], model.feature_log_prob_[0], rtol=1e-12)

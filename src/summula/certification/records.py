@@ -225,7 +225,8 @@ class RiskCertificate:
 
     def __str__(self) -> str:
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
-        who = f"{self.loss} loss of {self.model}, {self.n:,} held-out rows{groups}, {self.method}"
+        what = f"{self.loss} loss" if self.costs is None else "cost"
+        who = f"{what} of {self.model}, {self.n:,} held-out rows{groups}, {self.method}"
         if self.n_dropped:
             who += f"; {self.n_dropped:,} rows of the training data dropped"
         if self.void:

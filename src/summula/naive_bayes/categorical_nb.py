@@ -1,8 +1,11 @@
 """Categorical naive Bayes: columns are categories, numbered from 0.
 
-With N_kjc the weight of the rows of class k whose column j holds category c, and m_j categories of column j,
+With N_kjc the weight of the rows of class k whose column j holds category c, W_kj its sum over c, and m_j categories of
+column j,
 
-    P(x_j = c | k) = (N_kjc + alpha) / (W_k + alpha m_j),     log P(x, k) = log pi_k + sum_j log P(x_j | k)
+    P(x_j = c | k) = (N_kjc + alpha) / (W_kj + alpha m_j),     log P(x, k) = log pi_k + sum_j log P(x_j | k)
+
+A missing value (NaN) is left out of the counts of its column, and of the sum over j.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ def _tables_rule(model: Any, sizes: schema.Sizes) -> str | None:
     feature_log_prob_=schema.Items(schema.Array("float64", "...", finite=False), "n_features"),
 )
 class CategoricalNB(DiscreteNB):
-    """Naive Bayes for categories.
+    """Naive Bayes for categories; missing values are passed over.
 
     Parameters
     ----------
@@ -76,7 +79,7 @@ class CategoricalNB(DiscreteNB):
     array(['out', 'in'], dtype='<U3')
     """
 
-    _accepts_sparse = False
+    _accepts_sparse, _allows_nan = False, True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **PARAMETERS,
         "min_categories": (none, integer(1), array_like),
@@ -131,7 +134,7 @@ class CategoricalNB(DiscreteNB):
     def _log_joint(self, chunk: Chunk) -> Array:
         values = chunk.block(np.float64)
         joint = np.tile(self.class_log_prior_, (len(chunk), 1))
-        if not np.isfinite(values).all():
+        if np.isinf(values).any():
             return joint * np.nan  # located by the caller
         check_categories(values, chunk.start, lambda j: f"column {j}", len(self.classes_), "CategoricalNB")
         unseen = values >= self.n_categories_
@@ -143,8 +146,10 @@ class CategoricalNB(DiscreteNB):
                 f", and the fit has seen {self.n_categories_[j]}, from 0 on: set min_categories, or use MixedNB, which "
                 "passes unseen categories over.",
             )
+        seen = ~np.isnan(values)
+        places = np.where(seen, values, 0.0).astype(np.intp)
         for j, table in enumerate(self.feature_log_prob_):
-            joint += table.T[values[:, j].astype(np.intp)]
+            joint += np.where(seen[:, j, None], table.T[places[:, j]], 0.0)
         return joint
 
     def __sklearn_tags__(self) -> Any:

@@ -93,7 +93,7 @@ class Categorical:
     def map_groups(self, chunk: Chunk, codes: NDArray[Any], n_groups: int, params: Any) -> CategoryCounts:
         """The counts of one chunk."""
         values = chunk.block(np.float64)
-        if np.isinf(values).any() or np.isnan(values).any():  # shown in the sums, and located there
+        if np.isinf(values).any():  # shown in the sums, and located there
             return CategoryCounts.of(
                 np.zeros((len(values), values.shape[1])), codes, np.full(len(values), np.nan), n_groups
             )
@@ -123,9 +123,10 @@ def check_categories(values: Array, start: int, column: Any, n_groups: int, name
     """
     with np.errstate(invalid="ignore"):
         wrong = (values < 0) | (values != np.floor(values)) | (values * n_groups * values.shape[1] > _MOST)
+        negative = values < 0
     wrong &= ~np.isnan(values)
     if wrong.any():
-        row, j = (int(place) for place in np.argwhere(wrong)[0])
+        row, j = (int(place) for place in np.argwhere(negative if negative.any() else wrong)[0])
         kind = "Negative values" if values[row, j] < 0 else "Values that are no categories"
         raise RowError(
             f"{kind} in data passed to {name} (input X): {column(j)} holds {values[row, j]:g}",
