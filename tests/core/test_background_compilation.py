@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numba.core.compiler import Flags
 
-from summula.cluster import k_means_kernels
+from summula.cluster import k_means_kernels, seeding_kernels
 from summula.cluster.k_means_kernels import compile_assignment
+from summula.cluster.seeding_kernels import compile_passes
 from summula.core.compilation import background, warmup
 from summula.core.compilation.background import compile_targets, expect_kernels, start_background
 from summula.core.compilation.fast_compiler import _KernelFlags
@@ -24,9 +25,9 @@ from summula.tree.growing.growing_kernels import make_grow
 CALLS = []
 
 
-def note() -> None:
+def note(text: str = "note") -> None:
     """Be called by name."""
-    CALLS.append("note")
+    CALLS.append(text)
 
 
 @pytest.fixture
@@ -93,10 +94,10 @@ def test_targets_are_called_by_name():
     CALLS.clear()
     sys.modules["tests_background_target"] = sys.modules[__name__]
     try:
-        compile_targets(["tests_background_target:note"])
+        compile_targets(["tests_background_target:note", "tests_background_target:note:float32"])
     finally:
         del sys.modules["tests_background_target"]
-    assert CALLS == ["note"]
+    assert CALLS == ["note", "float32"]
 
 
 FIT = """
@@ -125,6 +126,7 @@ def test_what_is_compiled_in_advance_is_what_a_fit_uses():
         (compile_grow, grow_a_tree, make_grow(NEWTON)),
         (exact_grower.compile_grow, exact_grower.warmup, exact_grower.grow),
         (compile_assignment, k_means_kernels.warmup, k_means_kernels.assign_rows),
+        (compile_passes, seeding_kernels.warmup, seeding_kernels.reseed_narrow_rows),
     ):
         compile_alone()
         alone = set(kernel.signatures)

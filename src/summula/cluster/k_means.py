@@ -192,7 +192,7 @@ default="k-means++"
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            expect_kernels("summula.cluster.k_means_kernels:compile_assignment")
+            compile_kernels(run)
             rows_in_order(run)
             spread = spread_of(run)
             check_centres(self, run)
@@ -271,6 +271,17 @@ default="k-means++"
         self.converged_ = found.converged
         bound = spread.bound(len(found.centres))
         self.certificate_ = KMeansCertificate.of(found.centres, found.inertia, bound, dtype)
+
+
+def compile_kernels(run: Run) -> None:
+    """Compile the largest kernel first, unless it is; meanwhile a second process compiles the others."""
+    if run.source.is_sparse or run.is_remote:
+        return
+    from summula.cluster.k_means_kernels import assign_rows, compile_assignment
+
+    if not assign_rows.signatures:
+        expect_kernels(f"summula.cluster.seeding_kernels:compile_passes:{run.source.dtype.name}")
+        compile_assignment(run.source.dtype)
 
 
 def rows_in_order(run: Run, *, scattered: bool = False) -> None:

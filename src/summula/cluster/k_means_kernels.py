@@ -21,7 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, summing_kernel
+from summula.core.compilation.compile import (
+    internal_kernel,
+    internal_summing_kernel,
+    non_allocating_kernel,
+    summing_kernel,
+)
 
 __all__ = [
     "TILE",
@@ -50,7 +55,7 @@ def square_distance(x: Any, c: Any) -> float:
     return s
 
 
-@kernel
+@non_allocating_kernel
 def squared_distances(X: Any, C: Any, out: Any) -> None:
     """Write D of every row of X to every row of C into `out`."""
     for i in range(len(X)):
@@ -73,7 +78,7 @@ def _write_scored(x: Any, origin: Any, out: Any) -> float:
     return np.sqrt(s)  # type: ignore[no-any-return]
 
 
-@kernel
+@non_allocating_kernel
 def open_rows(X: Any, C: Any, origin: Any, bounds: Any, state: Any, out: Any) -> int:
     """Find the rows that have to be compared with all centres, and write them down for that; returns how many.
 
@@ -119,6 +124,14 @@ def _transpose(block: Any, first: int, n: int, tile: Any) -> None:
         row = block[np.uint64(first) + r]
         for j in range(d):
             tile[j, r] = row[j]
+
+
+@internal_kernel
+def _copy_scores(products: Any, first: int, last: int, scores: Any) -> None:
+    """Write the scores of some rows. (Assigning a slice would compile Numba's message for shapes that differ.)"""
+    for j in range(len(products)):
+        for t in range(first, last):
+            scores[j, t - first] = products[j, t]
 
 
 @internal_summing_kernel
@@ -245,7 +258,7 @@ def _bound_tile(low: Any, second: Any, likely: Any, chosen: Any, square: Any, ou
         out[r] = np.sqrt(D) * _SHRINK
 
 
-@kernel
+@non_allocating_kernel
 def assign_rows(
     X: Any, C: Any, groups: Any, rows: Any, scored: Any, lengths: Any, margin: Any, scratch: Any, out: Any
 ) -> int:
@@ -258,22 +271,23 @@ def assign_rows(
         products, of shape (k, n), or empty to compute them here.
     lengths : |x| about the origin.
     margin : (e, l): the error of a score is below e (|x| + l).
-    scratch : (scores of a tile, an even number, lowest, likely, tile), of `_lowest_scores` and `_score`
+    scratch : (scores of a tile, an even number, lowest, likely, best, chosen, tile), of `_lowest_scores`, `_best_group`
+        and `_score`
     out : (labels, D to the own centre or NaN, lower bounds of the groups or no columns)
     """
     moved, n = 0, len(rows)
     centres, block, products = scored
-    scores, lowest, likely, tile = scratch
+    scores, lowest, likely, best, chosen, tile = scratch
     given = products.shape[1] > 0
-    best, chosen = np.empty((4, TILE), np.float32), np.empty((2, TILE), np.int32)
     for t in range(0, n, TILE):
-        u = min(t + TILE, n)
+        u = t + TILE if t + TILE < n else n
         if given:
-            scores[: len(products), : u - t] = products[:, t:u]
+            _copy_scores(products, t, u, scores)
         else:
             _transpose(block, t, u - t, tile)
             for j in range(0, len(centres), 2):  # (an odd last one is scored twice, and that copy is not read)
-                _score(centres[j], centres[min(j + 1, len(centres) - 1)], tile, scores[j], scores[j + 1])
+                k = j + 1 if j + 1 < len(centres) else j
+                _score(centres[j], centres[k], tile, scores[j], scores[j + 1])
         _lowest_scores(scores, groups[0], lowest, likely)
         _best_group(lowest[0], lowest[1], likely, best, chosen)
         found = (lowest, likely, best, chosen)
@@ -295,7 +309,7 @@ def _assign_tile(
         limit = np.float64(best[0, r]) + 2.0 * wrong
         if not np.float64(best[1, r]) > limit:
             a, own[i] = _nearest(X, i, C, order, scores, r, limit)
-            a = a if a >= 0 else max(before, 0)  # values that are not finite
+            a = a if a >= 0 else before if before >= 0 else 0  # values that are not finite
             chosen[0, r] = a
         elif a != before or own[i] != own[i]:
             own[i] = square_distance(X[i], C[a])
@@ -340,9 +354,9 @@ def compile_assignment(dtype: Any = np.float64) -> None:
     """Compile the kernel that takes longest, and which every fit needs after it has found its first centres."""
     C, labels, rows = np.zeros((2, 1)), np.zeros(1, np.int32), np.zeros(1, np.int64)
     own, bounds, order, ends = np.zeros(2)[:1], np.zeros((1, 1), np.float32), np.arange(2), np.array([0, 2])
-    scores, lowest = np.zeros((2, TILE), np.float32), np.zeros((2, 2, TILE), np.float32)
-    scratch = (scores, lowest, np.zeros((2, TILE), np.int32), scores[:1])
-    scored = (np.zeros((2, 2), np.float32), np.zeros((1, 2), np.float32), scores)
+    scores, lowest, places = np.zeros((4, TILE), "f4"), np.zeros((2, 2, TILE), "f4"), np.zeros((2, TILE), np.int32)
+    scratch = (scores, lowest, places, scores, places, scores[:1])
+    scored = (np.zeros((2, 2), np.float32), np.zeros((1, 2), np.float32), scores[:2])
     X = np.zeros((1, 1), dtype)
     assign_rows(X, C, (ends, order), rows, scored, own, (0.0, 0.0), scratch, (labels, own, bounds))
 

@@ -24,7 +24,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.cluster.centre_model import CentreModel
 from summula.cluster.k_means import PARAMETERS as K_MEANS_PARAMETERS
-from summula.cluster.k_means import check_centres, initial_centres, rows_in_order, spread_of, starts_of
+from summula.cluster.k_means import (
+    check_centres,
+    compile_kernels,
+    initial_centres,
+    rows_in_order,
+    spread_of,
+    starts_of,
+)
 from summula.cluster.lloyd import labels_of
 from summula.cluster.passes import Centres, ClusterSums, LloydPass
 from summula.core.data.chunks import Chunk, Part, SparseRows
@@ -169,6 +176,7 @@ default="k-means++"
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
+            compile_kernels(run)
             rows_in_order(run, scattered=True)
             spread = spread_of(run)
             check_centres(self, run)

@@ -270,10 +270,11 @@ def _compare(X: Array, centres: Centres, rows: Array, block: Array, lengths: Arr
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(rows_of_centres, block.T, out=scores)
     even, lows = k + k % 2, 2 * (groups + 1)
-    of_tile = scratch_block("k-means tile", even + lows + (0 if wide else d), TILE, np.float32)
-    chosen = scratch_block("k-means chosen", groups + 1, TILE, np.int32)
+    of_tile = scratch_block("k-means tile", even + lows + 4 + (0 if wide else d), TILE, np.float32)
+    places = scratch_block("k-means chosen", groups + 3, TILE, np.int32)
     lowest = of_tile[even : even + lows].reshape(2, groups + 1, TILE)
-    scratch = (of_tile[:even], lowest, chosen, of_tile[even + lows :])
+    best, tile = of_tile[even + lows : even + lows + 4], of_tile[even + lows + 4 :]
+    scratch = (of_tile[:even], lowest, places[2:], best, places[:2], tile)
     at, scored = (centres.ends, centres.order), (rows_of_centres, block, scores)
     return int(assign_rows(X, centres.values, at, rows, scored, lengths, margin, scratch, out))
 

@@ -90,7 +90,6 @@ def _scale(n: int, largest: float) -> float:
 
 def _potential(chunk: Chunk, given: SeedPass) -> tuple[SeedState, ChunkPotential]:
     """Bring the rows of a chunk up to date, and add up what each candidate would leave."""
-    from summula.cluster.k_means_kernels import squared_distances
     from summula.cluster.seeding_kernels import reseed
 
     state, units = _state_of(chunk, given), np.zeros(1 + len(given.candidates), np.int64)
@@ -99,10 +98,8 @@ def _potential(chunk: Chunk, given: SeedPass) -> tuple[SeedState, ChunkPotential
         largest = _reseed_sparse(chunk, given, first, state, units)
     else:
         centres, candidates = writeable(given.centres), writeable(given.candidates)
-        apart = np.empty((len(candidates), len(centres)))
-        squared_distances(candidates, centres, apart)
         X, w = chunk_rows(chunk), chunk_weights(chunk)
-        largest = reseed(X, centres, first, candidates, apart, w, given.scale, tuple(state), units)
+        largest = reseed(X, centres, first, candidates, w, given.scale, tuple(state), units)
     return state, ChunkPotential(chunk.start, chunk.stop, units, float(largest))
 
 

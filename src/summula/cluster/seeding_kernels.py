@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from summula.cluster.k_means_kernels import square_distance
-from summula.core.compilation.compile import internal_kernel, kernel
+from summula.cluster.k_means_kernels import add_rows, open_rows, square_distance, squared_distances
+from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
+from summula.core.data.layout.blocks import scratch_block
 
-__all__ = ["reseed", "seed_row", "warmup"]
+__all__ = ["compile_passes", "reseed", "seed_row", "warmup"]
 
 _NARROW = 32  # columns up to which rows are compared side by side
 _SIDE_BY_SIDE = 64  # rows
@@ -21,35 +22,46 @@ def _whole(w: float, D: float, scale: float) -> int:
     return np.int64(w * D * scale)  # type: ignore[return-value]
 
 
-@kernel
-def reseed(
-    X: Any, C: Any, first: int, candidates: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any
-) -> float:
+def reseed(X: Any, C: Any, first: int, candidates: Any, weights: Any, scale: float, state: Any, out: Any) -> float:
     """Move rows to the centres from `first` on where these are nearer, and add up what candidates would leave.
 
-    apart : D between candidates (rows) and centres (columns): a candidate whose distance to the own centre of a row is
-        at least twice that of the row cannot be nearer.
     state : (D to the nearest centre, its number) of each row
     out : receives the sum of w D in units of 1 / scale, first without a candidate, then with each.
     Returns the largest w D.
     """
     if X.shape[1] > _NARROW:
-        return float(_reseed_rows(X, C, first, candidates, apart, weights, scale, state, out))
-    largest, block = 0.0, np.empty((X.shape[1] + 1, _SIDE_BY_SIDE))
+        apart = np.empty((len(candidates), len(C)))
+        squared_distances(candidates, C, apart)
+        return float(reseed_rows(X, C, first, candidates, apart, weights, scale, state, out))
+    block = scratch_block("k-means seeding", X.shape[1] + 1, _SIDE_BY_SIDE)
+    return float(reseed_narrow_rows(X, C, first, candidates, weights, scale, block, state, out))
+
+
+@non_allocating_kernel
+def reseed_narrow_rows(
+    X: Any, C: Any, first: int, candidates: Any, weights: Any, scale: float, block: Any, state: Any, out: Any
+) -> float:
+    """As `reseed`; `block` is scratch for some rows side by side, and their distances."""
+    largest = 0.0
     for start in range(0, len(X), _SIDE_BY_SIDE):
-        stop = min(start + _SIDE_BY_SIDE, len(X))
+        stop = start + _SIDE_BY_SIDE if start + _SIDE_BY_SIDE < len(X) else len(X)
         for i in range(start, stop):
             for j in range(X.shape[1]):
                 block[j, i - start] = X[i, j]
-        largest = max(largest, _reseed_block(block, start, stop, C, first, candidates, weights, scale, state, out))
+        found = _reseed_block(block, start, stop, C, first, candidates, weights, scale, state, out)
+        largest = found if found > largest else largest
     return largest
 
 
-@internal_kernel
-def _reseed_rows(
+@non_allocating_kernel
+def reseed_rows(
     X: Any, C: Any, first: int, candidates: Any, apart: Any, weights: Any, scale: float, state: Any, out: Any
 ) -> float:
-    """The same row by row, for many columns: candidates that cannot be nearer are passed over."""
+    """The same row by row, for many columns: candidates that cannot be nearer are passed over.
+
+    apart : D between candidates (rows) and centres (columns): a candidate whose distance to the own centre of a row is
+        at least twice that of the row cannot be nearer.
+    """
     closest, nearest = state
     largest, weighted, m = 0.0, len(weights) > 0, len(candidates)
     for i in range(len(X)):
@@ -60,7 +72,7 @@ def _reseed_rows(
                 D, a = E, s
         closest[i], nearest[i] = D, a
         w = weights[i] if weighted else 1.0
-        largest = max(largest, w * D)
+        largest = w * D if w * D > largest else largest
         base = _whole(w, D, scale)
         out[0] += base
         reach = 4.000001 * D
@@ -98,7 +110,8 @@ def _reseed_block(
     largest, weighted, base = 0.0, len(weights) > 0, 0
     for i in range(start, stop):
         w = weights[i] if weighted else 1.0
-        largest = max(largest, w * closest[i])
+        potential = w * closest[i]
+        largest = potential if potential > largest else largest
         base += _whole(w, closest[i], scale)
     out[0] += base
     for q in range(len(candidates)):
@@ -106,7 +119,8 @@ def _reseed_block(
         left = 0
         for r in range(n):
             w = weights[start + r] if weighted else 1.0
-            left += _whole(w, min(E[r], closest[start + r]), scale)
+            D = closest[start + r]
+            left += _whole(w, E[r] if E[r] < D else D, scale)
         out[1 + q] += left
     return largest
 
@@ -123,7 +137,7 @@ def _distances_side_by_side(block: Any, c: Any, n: int, E: Any) -> None:
             E[r] += t * t
 
 
-@kernel
+@non_allocating_kernel
 def seed_row(weights: Any, closest: Any, scale: float, target: int) -> int:
     """Return the first row up to which the potentials, in units of 1 / scale, add up to more than `target`."""
     passed, last, weighted = 0, 0, len(weights) > 0
@@ -136,10 +150,22 @@ def seed_row(weights: Any, closest: Any, scale: float, target: int) -> int:
     return last
 
 
+def compile_passes(dtype: str = "float64") -> None:
+    """Compile what a fit of few columns needs besides `assign_rows`."""
+    labels, rows, weights, own = np.zeros(1, np.int32), np.zeros(1, np.int64), np.empty(0), np.zeros(2)[:1]
+    X, C, single = np.zeros((1, 1), dtype), np.zeros((2, 1)), np.zeros(2, np.float32)
+    bounds, block = np.zeros((1, 1), np.float32), np.zeros((1, 2), np.float32)
+    reseed(X, C, 0, C, weights, 1.0, (own, labels), np.zeros(3, np.int64))
+    open_rows(X, C, np.zeros(1), (own, single[:1], single), (labels, bounds, single), (own, rows, block, own))
+    add_rows(X, C, weights, labels, single, np.zeros((2, 1)), np.zeros(2))
+    squared_distances(C, C, np.zeros((2, 2)))
+
+
 def warmup() -> None:
     """Compile for both precisions."""
-    C, labels, weights, own = np.zeros((2, 1)), np.zeros(1, np.int32), np.empty(0), np.zeros(2)[:1]
+    labels, weights, own = np.zeros(1, np.int32), np.empty(0), np.zeros(2)[:1]
     for dtype in (np.float64, np.float32):
-        X = np.zeros((1, 1), dtype)
-        reseed(X, C, 0, C, np.zeros((2, 2)), weights, 1.0, (own, labels), np.zeros(3, np.int64))
+        for columns in (1, _NARROW + 1):
+            C = np.zeros((2, columns))
+            reseed(np.zeros((1, columns), dtype), C, 0, C, weights, 1.0, (own, labels), np.zeros(3, np.int64))
     seed_row(weights, own, 1.0, 0)

@@ -1,6 +1,7 @@
 """Compile on a second core: kernels that a fit will need later, while it compiles those that it needs now.
 
-Numba compiles on one thread at a time. A fit with several large kernels names functions that compile the later ones:
+Numba compiles on one thread at a time. A fit with several large kernels names functions that compile some of them, each
+with one argument if that follows after a colon:
 
     expect_kernels("summula.tree.growing.grower:compile_grow")
 
@@ -36,7 +37,7 @@ _processes: list[subprocess.Popen[bytes]] = []
 
 
 def expect_kernels(*targets: str) -> None:
-    """Name functions, each as ``"module:function"``, that compile kernels the current fit will need."""
+    """Name functions, as ``"module:function"`` or ``"module:function:argument"``, that compile what a fit will need."""
     global _expected
     _expected = targets
 
@@ -59,8 +60,8 @@ def start_background() -> None:
 def compile_targets(targets: Sequence[str]) -> None:
     """Call functions given by name."""
     for target in targets:
-        module, _, function = target.partition(":")
-        getattr(importlib.import_module(module), function)()
+        module, function, *arguments = target.split(":")
+        getattr(importlib.import_module(module), function)(*arguments)
 
 
 def _may_start() -> bool:

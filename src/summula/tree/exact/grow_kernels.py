@@ -18,7 +18,7 @@ from summula.tree.exact.scan_kernels import find_threshold
 from summula.tree.growing.node_sums import add_row, impurity
 from summula.tree.growing.open_nodes import next_open
 
-__all__ = ["find_categories", "find_split", "grow", "keep_rows"]
+__all__ = ["find_categories", "find_split", "grow", "keep_rows", "open_node"]
 
 _MISSING = 255  # the category of missing values
 _EPSILON = 2.0**-52
@@ -226,10 +226,20 @@ def _is_pure(data: Any, node: Any, criterion: int) -> bool:
     return True
 
 
-@internal_kernel
-def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any) -> bool:
-    """Return whether a new node may be split, after searching for its best split; `flags` get its categories."""
+def _example_open() -> tuple[Any, ...]:
+    rows, sums, parameters, _, scratch = example_inputs()
+    return rows, 0, np.zeros(1, NODE), sums[None, :].copy(), parameters, np.zeros((1, 256), np.uint8), scratch
+
+
+_OPEN = KernelSignature(_example_open)
+_call_open = _OPEN.call
+
+
+@_OPEN.kernel
+def open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, flags: Any, scratch: Any) -> None:
+    """Set whether a new node may be split, after searching for its best split; `flags` get its categories."""
     node, total = nodes[number], sums[number]
+    parameters.may_split = 0
     n = node.stop - node.start
     if (
         node.depth >= parameters.max_depth
@@ -238,11 +248,11 @@ def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, f
         or node.weight < 2 * parameters.min_weight_leaf
         or _is_pure(data, node, parameters.criterion)
     ):
-        return False
+        return
     scratch.goes_left[:] = 0
     _call_search(parameters.find_split, (data, number, nodes, total, parameters, scratch))
     if node.split.feature < 0:
-        return False
+        return
     if node.split.is_categorical:
         for b in range(256):
             flags[number, b] = scratch.goes_left[b]
@@ -260,7 +270,7 @@ def _open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, f
         inside = node.impurity * node.weight
         inside -= impurity(left, criterion) * left[last] + impurity(right, criterion) * right[last]
     node.improvement = inside / parameters.weight
-    return bool(0 < n_left < n and node.improvement + _EPSILON >= parameters.min_improvement)
+    parameters.may_split = 0 < n_left < n and node.improvement + _EPSILON >= parameters.min_improvement
 
 
 @internal_kernel
@@ -315,7 +325,8 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
         _start_node(data, 0, nodes, sums, parameters)
         parameters.n_nodes, parameters.n_leaves, parameters.weight = 1, 1, nodes[0].weight
         parameters.n_open = 0
-        if _open_node(data, 0, nodes, sums, parameters, flags, scratch):
+        _call_open(parameters.open_node, (data, 0, nodes, sums, parameters, flags, scratch))
+        if parameters.may_split:
             open_nodes[0], parameters.n_open = 0, 1
     while parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves:
         if budget <= 0:
@@ -335,7 +346,8 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
         parameters.n_nodes += 2
         parameters.n_leaves += 1
         for side in range(1, -1, -1):  # the left one is split first
-            if _open_node(data, child + side, nodes, sums, parameters, flags, scratch):
+            _call_open(parameters.open_node, (data, child + side, nodes, sums, parameters, flags, scratch))
+            if parameters.may_split:
                 open_nodes[parameters.n_open] = child + side
                 parameters.n_open += 1
     return True

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from summula.core.compilation.background import expect_kernels
 from summula.core.compilation.compile import compile_for
 from summula.core.engine.threads import inside_pool, thread_count, together
-from summula.tree.exact.grow_kernels import find_categories, find_split, grow, keep_rows
+from summula.tree.exact.grow_kernels import find_categories, find_split, grow, keep_rows, open_node
 from summula.tree.exact.records import (
     ABSOLUTE,
     CRITERIA,
@@ -27,7 +27,15 @@ from summula.tree.exact.records import (
 from summula.tree.exact.scan_kernels import scan_address
 from summula.tree.prediction.predictor import Nodes
 
-__all__ = ["ExactGrower", "ExactParameters", "ExactTree", "compile_grow", "parameter_record", "warmup"]
+__all__ = [
+    "ExactGrower",
+    "ExactParameters",
+    "ExactTree",
+    "compile_grow",
+    "compile_search",
+    "parameter_record",
+    "warmup",
+]
 
 Array = NDArray[Any]
 
@@ -107,7 +115,6 @@ class ExactGrower:
     def __init__(
         self, X: Array, is_categorical: Array, check: Callable[[], None], monotone: Array | None = None
     ) -> None:
-        expect_kernels("summula.tree.exact.grower:compile_grow")
         d = X.shape[1]
         self._values, self._orders = _sorted_columns(X, is_categorical)
         self._is_categorical = is_categorical.astype(np.uint8)
@@ -129,6 +136,9 @@ class ExactGrower:
             0 for regression.
         parameters : ExactParameters
         """
+        if not grow.signatures:
+            expect_kernels(f"summula.tree.exact.grower:compile_search:{parameters.criterion}")
+            compile_grow()
         w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, np.float64)
         criterion, (d, n) = CRITERIA[parameters.criterion], self._values.shape
         shift = _origin(y, w) if criterion == SQUARED else 0.0
@@ -142,8 +152,9 @@ class ExactGrower:
         flags = np.zeros((most if has_categories else 1, 256), np.uint8)
         scratch = self._scratch(n, d, n_sums, has_categories, criterion == ABSOLUTE)
         state = parameter_record(parameters, d)
-        state["scan"] = scan_address(criterion)
+        state["open_node"] = open_node.address()
         state["find_split"] = find_split.address()
+        state["scan"] = scan_address(criterion)
         state["find_categories"] = find_categories.address() if has_categories else 0
         while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
             self._check()
@@ -263,6 +274,12 @@ def compile_grow() -> None:
     compile_for(
         grow, rows, np.zeros(1, NODE), sums[None, :].copy(), numbers, flags, np.zeros(1, PARAMETERS), scratch, _BUDGET
     )
+
+
+def compile_search(criterion: str) -> None:
+    """Compile what finds splits by a criterion, in the order opposite to that of a fit."""
+    scan_address(CRITERIA[criterion])
+    find_split.address()
 
 
 def warmup() -> None:

@@ -73,6 +73,7 @@ PARAMETERS = np.dtype(
         ("random_threshold", _INT),  # 1: one threshold per column, drawn; 0: the best one
         ("key", _INT),  # of random numbers
         ("scan", _INT),  # addresses of kernels; see `scan_kernels`
+        ("open_node", _INT),
         ("find_split", _INT),
         ("find_categories", _INT),
         ("weight", _FLOAT),  # of all rows
@@ -80,6 +81,7 @@ PARAMETERS = np.dtype(
         ("n_open", _INT),
         ("n_leaves", _INT),
         ("varies", _INT),  # whether the column of categories looked at last is not constant
+        ("may_split", _INT),  # whether the node opened last may be split
     ]
 )
 
