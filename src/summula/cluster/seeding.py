@@ -20,6 +20,7 @@ Bahmani et al. (2012), Scalable k-means++, VLDB.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
@@ -127,42 +128,51 @@ def _potentials(given: SeedPass, part: Part) -> list[ChunkPotential]:
     return [_potential(chunk, given)[1] for chunk in part.chunks()]
 
 
-def _seed_at(given: SeedPass, target: int, part: Part) -> Array:
-    """The row of a chunk at which its potentials add up to more than `target`."""
+def _rows_at(given: SeedPass, targets: list[int], part: Part) -> Array:
+    """The rows of a chunk at which its potentials add up to more than each target."""
     from summula.cluster.seeding_kernels import seed_row
 
     (chunk,) = part.chunks()
-    state, _ = _potential(chunk, given)
-    row = seed_row(chunk_weights(chunk), state.closest, given.scale, target)
-    return np.asarray(chunk.take(slice(row, row + 1)).dense()[0])
+    (closest, _), _ = _potential(chunk, given)
+    w = chunk_weights(chunk)
+    rows = np.array([seed_row(w, closest, given.scale, target) for target in targets])
+    return np.asarray(chunk.take(rows).dense())
 
 
 def _sums(run: Run, given: SeedPass) -> list[ChunkPotential]:
     """The potentials of all chunks, in one pass."""
     found: list[ChunkPotential] = []
-    tasks = run.tasks()
     fn = functools.partial(_potentials, given)
-    with closing(run.engine.map_ordered(fn, tasks, n_jobs=run.n_jobs)) as results:
+    with closing(_each(run, fn, run.tasks())) as results:
         for chunks in results:
             found += chunks
             run.check_clock()
     return found
 
 
+def _each(run: Run, fn: Callable[[Part], Any], parts: list[Part]) -> Generator[Any, None, None]:
+    """Yield the value of a function for each part; of few rows here, as threads would take longer to start."""
+    if run.rows_are_few:
+        yield from map(fn, parts)
+    else:
+        yield from run.engine.map_ordered(fn, parts, n_jobs=run.n_jobs)
+
+
 def _drawn(run: Run, given: SeedPass, chunks: list[ChunkPotential], column: int, draws: Array) -> Array:
     """The rows at which the potentials of a column add up to the given shares of their sum."""
     ends = np.cumsum([chunk.units[column] for chunk in chunks])
-    rows = []
-    part = run.parts[0]
-    for share in draws:
-        target = min(int(share * float(ends[-1])), int(ends[-1]) - 1)
-        at = int(np.searchsorted(ends, target, side="right"))
+    total, part = int(ends[-1]), run.parts[0]
+    targets = [min(int(share * float(total)), total - 1) for share in draws]
+    places = [int(np.searchsorted(ends, target, side="right")) for target in targets]
+    rows = np.empty((len(draws), run.source.n_features))
+    for at in dict.fromkeys(places):
         start, stop = chunks[at].start, chunks[at].stop
         here = replace(part, start=start, stop=stop, chunk_rows=max(part.chunk_rows, stop - start))
-        before = int(ends[at - 1]) if at else 0
-        fn = functools.partial(_seed_at, given, target - before)
-        rows += list(run.engine.map_ordered(fn, [here]))
-    return np.array(rows)
+        before, which = int(ends[at - 1]) if at else 0, [k for k, place in enumerate(places) if place == at]
+        fn = functools.partial(_rows_at, given, [targets[k] - before for k in which])
+        (found,) = _each(run, fn, [here])
+        rows[which] = found
+    return rows
 
 
 def _scaled(total: int, rows: int) -> int:

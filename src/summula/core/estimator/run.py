@@ -134,6 +134,11 @@ class Run:
             (self._chunk,) = self.parts[0].chunks()
         return self._chunk
 
+    @property
+    def rows_are_few(self) -> bool:
+        """Whether the rows are one chunk in memory: handing them over to a thread would take longer than a pass."""
+        return self._only_chunk() is not None
+
     def _sum_here(self, statistic: Any, params: Any, task: str, chunk: Chunk) -> Any:
         """The statistic of rows that are one chunk."""
         context = self._begin(task, 1)
