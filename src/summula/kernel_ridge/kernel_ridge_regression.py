@@ -185,6 +185,7 @@ class KernelRidge(Regressor):
     _streaming_alternative: ClassVar[str | None] = (
         "Nystroem or RBFSampler (summula.kernel_approximation) followed by Ridge, which stream"
     )
+    _multiplies_rows = True
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {**KERNEL_SETTINGS, "alpha": (real(0.0), array_like)}
 
     def __init__(

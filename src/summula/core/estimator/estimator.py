@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -24,8 +24,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
-from summula.core.data.sources import Source
+from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import watched
+from summula.core.engine.threads import blas_threads_for
 from summula.core.errors import DataError, TimeLimitError, warn
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.run import OutOfTime, Run, check_clock
@@ -37,6 +38,8 @@ __all__ = ["Estimator"]
 
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
+
+_ONE_THREAD_BELOW = 1_000  # columns; larger solves use the threads of BLAS
 
 
 @schema.state(_not_features=schema.Maybe(schema.Items(schema.Text())))
@@ -64,6 +67,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     _allows_nan: ClassVar[bool] = False
     # Estimators that need their rows in memory name an alternative for files and Dask collections.
     _streaming_alternative: ClassVar[str | None] = None
+    # Whether a fit solves equations with one unknown per row, so that few values may be much work for BLAS.
+    _multiplies_rows: ClassVar[bool] = False
     # Attributes that are dropped by pickle, copy and save.
     _transient: ClassVar[tuple[str, ...]] = ("_training",)
 
@@ -90,7 +95,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 source = self._source(X, y, sample_weight, needs_y=needs_y, reset=reset, **options)
                 self._note_columns(y, sample_weight, reset)
                 run = Run(self, source, X, y, deadline=deadline)
-                yield run
+                with self._blas_threads(source):
+                    yield run
                 run.finish()
         except OutOfTime as error:
             if not self._keep_or_restore(run, error, before):
@@ -110,6 +116,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         finally:
             if run is not None:
                 run.source.release()
+
+    def _blas_threads(self, source: Source) -> AbstractContextManager[None]:
+        """Limit BLAS once for all of a fit to few values, not in every pass over them."""
+        if self._multiplies_rows or not isinstance(source, MemorySource) or source.n_features >= _ONE_THREAD_BELOW:
+            return nullcontext()
+        return blas_threads_for(source.n_rows * source.n_features)
 
     def _keep_or_restore(self, run: Run | None, error: BaseException, before: dict[str, Any]) -> bool:
         """Keep the best model of an interrupted fit, or restore the previous state; return whether one was kept."""
