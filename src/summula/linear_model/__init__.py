@@ -1,4 +1,4 @@
-"""Linear models.
+"""Linear models. Names are loaded on first use (PEP 562).
 
 >>> import numpy as np
 >>> from summula.linear_model import LinearRegression
@@ -7,44 +7,31 @@
 array([8.])
 """
 
-from summula.linear_model.bayesian_logistic_regression import BayesianLogisticRegression
-from summula.linear_model.elastic_net import ElasticNet, Lasso, enet_path, lasso_path
-from summula.linear_model.elastic_net_cv import ElasticNetCV, LassoCV
-from summula.linear_model.generalized_linear_regressor import (
-    GammaRegressor,
-    GeneralizedLinearRegressor,
-    PoissonRegressor,
-    TweedieRegressor,
-)
-from summula.linear_model.linear_regression import LinearRegression
-from summula.linear_model.logistic_regression import LogisticRegression
-from summula.linear_model.logistic_regression_cv import LogisticRegressionCV
-from summula.linear_model.perceptron import Perceptron
-from summula.linear_model.polynomial_regression import PolynomialRegression
-from summula.linear_model.ridge import Ridge
-from summula.linear_model.ridge_cv import RidgeCV
-from summula.linear_model.sgd_classifier import SGDClassifier
-from summula.linear_model.sgd_regressor import SGDRegressor
+from summula.core.lazy_names import lazy_names
 
-__all__ = [
-    "BayesianLogisticRegression",
-    "ElasticNet",
-    "ElasticNetCV",
-    "GammaRegressor",
-    "GeneralizedLinearRegressor",
-    "Lasso",
-    "LassoCV",
-    "LinearRegression",
-    "LogisticRegression",
-    "LogisticRegressionCV",
-    "Perceptron",
-    "PoissonRegressor",
-    "PolynomialRegression",
-    "Ridge",
-    "RidgeCV",
-    "SGDClassifier",
-    "SGDRegressor",
-    "TweedieRegressor",
-    "enet_path",
-    "lasso_path",
-]
+_NAMES = {
+    "BayesianLogisticRegression": "bayesian_logistic_regression",
+    "ElasticNet": "elastic_net",
+    "ElasticNetCV": "elastic_net_cv",
+    "GammaRegressor": "generalized_linear_regressor",
+    "GeneralizedLinearRegressor": "generalized_linear_regressor",
+    "Lasso": "elastic_net",
+    "LassoCV": "elastic_net_cv",
+    "LinearRegression": "linear_regression",
+    "LogisticRegression": "logistic_regression",
+    "LogisticRegressionCV": "logistic_regression_cv",
+    "Perceptron": "perceptron",
+    "PoissonRegressor": "generalized_linear_regressor",
+    "PolynomialRegression": "polynomial_regression",
+    "Ridge": "ridge",
+    "RidgeCV": "ridge_cv",
+    "SGDClassifier": "sgd_classifier",
+    "SGDRegressor": "sgd_regressor",
+    "TweedieRegressor": "generalized_linear_regressor",
+    "enet_path": "elastic_net",
+    "lasso_path": "elastic_net",
+}
+
+__all__ = [*_NAMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,9 +1,6 @@
 """Optimisation methods, independent of data storage and models. Names are loaded on first use (PEP 562)."""
 
-from __future__ import annotations
-
-import importlib
-from typing import Any
+from summula.core.lazy_names import lazy_names
 
 _NAMES = {
     "ConstrainedSolution": "problems.multipliers",
@@ -34,14 +31,4 @@ _NAMES = {
 
 __all__ = [*_NAMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        value = getattr(importlib.import_module(f"summula.optimize.{_NAMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'summula.optimize' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

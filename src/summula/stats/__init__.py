@@ -1,78 +1,52 @@
-"""Statistics shared by models: normal distributions, information, families and links, bounds on means, tables."""
+"""Statistics shared by models: normal distributions, information, families and links, bounds on means, tables.
 
-from summula.stats.bounds import (
-    Bounds,
-    McNemar,
-    bernstein_bounds,
-    chernoff_bounds,
-    clopper_pearson_bounds,
-    hoeffding_bounds,
-    mcnemar,
-    order_statistic,
-)
-from summula.stats.bounds_betting import anytime_bounds, anytime_rejects, betting_bounds, betting_rejects
-from summula.stats.families import (
-    Bernoulli,
-    Binomial,
-    Gamma,
-    InverseGaussian,
-    Multinomial,
-    NegativeBinomial,
-    Normal,
-    Poisson,
-    Tweedie,
-    family_named,
-)
-from summula.stats.information import (
-    SampledDivergence,
-    conditional_entropy,
-    entropy,
-    gini_impurity,
-    jensen_gap,
-    kl_divergence,
-    mutual_information,
-)
-from summula.stats.links import CLogLog, Identity, Inverse, InverseSquared, Log, Logit, Probit, link_named
-from summula.stats.multivariate_normal import EllipseAxes, MultivariateNormal
+Names are loaded on first use (PEP 562).
+"""
 
-__all__ = [
-    "Bernoulli",
-    "Binomial",
-    "Bounds",
-    "CLogLog",
-    "EllipseAxes",
-    "Gamma",
-    "Identity",
-    "Inverse",
-    "InverseGaussian",
-    "InverseSquared",
-    "Log",
-    "Logit",
-    "McNemar",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "Poisson",
-    "Probit",
-    "SampledDivergence",
-    "Tweedie",
-    "anytime_bounds",
-    "anytime_rejects",
-    "bernstein_bounds",
-    "betting_bounds",
-    "betting_rejects",
-    "chernoff_bounds",
-    "clopper_pearson_bounds",
-    "conditional_entropy",
-    "entropy",
-    "family_named",
-    "gini_impurity",
-    "hoeffding_bounds",
-    "jensen_gap",
-    "kl_divergence",
-    "link_named",
-    "mcnemar",
-    "mutual_information",
-    "order_statistic",
-]
+from summula.core.lazy_names import lazy_names
+
+_NAMES = {
+    "Bernoulli": "families",
+    "Binomial": "families",
+    "Bounds": "bounds",
+    "CLogLog": "links",
+    "EllipseAxes": "multivariate_normal",
+    "Gamma": "families",
+    "Identity": "links",
+    "Inverse": "links",
+    "InverseGaussian": "families",
+    "InverseSquared": "links",
+    "Log": "links",
+    "Logit": "links",
+    "McNemar": "bounds",
+    "Multinomial": "families",
+    "MultivariateNormal": "multivariate_normal",
+    "NegativeBinomial": "families",
+    "Normal": "families",
+    "Poisson": "families",
+    "Probit": "links",
+    "SampledDivergence": "information",
+    "Tweedie": "families",
+    "anytime_bounds": "bounds_betting",
+    "anytime_rejects": "bounds_betting",
+    "bernstein_bounds": "bounds",
+    "betting_bounds": "bounds_betting",
+    "betting_rejects": "bounds_betting",
+    "chernoff_bounds": "bounds",
+    "clopper_pearson_bounds": "bounds",
+    "conditional_entropy": "information",
+    "entropy": "information",
+    "family_named": "families",
+    "gini_impurity": "information",
+    "hoeffding_bounds": "bounds",
+    "jensen_gap": "information",
+    "kl_divergence": "information",
+    "link_named": "links",
+    "mcnemar": "bounds",
+    "mutual_information": "information",
+    "order_statistic": "bounds",
+}
+
+__all__ = [*_NAMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

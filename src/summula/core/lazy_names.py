@@ -1,0 +1,33 @@
+"""Names of a package that are loaded on first use (PEP 562), so that importing one does not import all."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package whose names are defined in its modules.
+
+    Parameters
+    ----------
+    package : str
+    modules : mapping of str to str
+        The module of each name, within the package.
+    """
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return load, names
