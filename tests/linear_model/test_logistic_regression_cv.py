@@ -12,7 +12,7 @@ import sklearn.linear_model as theirs
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer, make_scorer, recall_score
+from sklearn.metrics import accuracy_score, get_scorer, make_scorer, recall_score
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
 
 import summula
@@ -119,7 +119,7 @@ def test_scorers_are_scikit_learns(scoring: Any) -> None:
     np.testing.assert_allclose(ours.scores_, other.scores_, atol=1e-9)
 
 
-@pytest.mark.parametrize("scoring", ["roc_auc", "f1", "f1_macro", "neg_brier_score"])
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "f1", "f1_macro", "neg_brier_score"])
 def test_scorers_of_two_classes(scoring: str) -> None:
     X, y, _ = data()
     y = y == "yes"
@@ -128,6 +128,15 @@ def test_scorers_of_two_classes(scoring: str) -> None:
     train, test = splits[1]
     alone = LogisticRegression(C=0.05, tol=1e-8).fit(X[train], y[train])
     np.testing.assert_allclose(model.scores_[1, 0, 0], get_scorer(scoring)(alone, X[test], y[test]), rtol=1e-7)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_accuracy_is_that_of_the_scorer(K: int) -> None:
+    X, y, weight = data(K)
+    options = PLAIN | {"l1_ratios": (0.0,)}
+    direct = LogisticRegressionCV(**options | {"scoring": "accuracy"}).fit(X, y, sample_weight=weight)
+    asked = LogisticRegressionCV(**options | {"scoring": make_scorer(accuracy_score)}).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(direct.scores_, asked.scores_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("cv", [KFold(3, shuffle=True, random_state=0), ShuffleSplit(3, random_state=0), GroupKFold(3)])

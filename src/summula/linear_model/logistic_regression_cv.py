@@ -243,6 +243,10 @@ class LogisticRegressionCV(LogisticRegression):
 
     # ---------------------------------------------------------------------------------------------------- parameters
 
+    @property
+    def _scores_accuracy(self) -> bool:
+        return self.scoring is None or (isinstance(self.scoring, str) and self.scoring in ("warn", "accuracy"))
+
     def _get_scorer(self) -> Any:
         from sklearn.metrics import get_scorer
 
@@ -361,10 +365,14 @@ class LogisticRegressionCV(LogisticRegression):
         judged = Judged(split.batch, split.number, coef.reshape(m * K, d).T, intercept.ravel())
         pieces = run.sum(Scores, judged, "scores").pieces
         scores = np.concatenate([piece[0] for piece in pieces]).reshape(-1, m, K)
-        y = self.classes_[np.concatenate([piece[1] for piece in pieces])]
+        codes = np.concatenate([piece[1] for piece in pieces])
         params = {"sample_weight": np.concatenate([piece[2] for piece in pieces])} if to_scorer else {}
-        # The scorer gets precomputed scores as the features of an identity model.
         plain = self._model(np.eye(K), np.zeros(K))
+        if self._scores_accuracy:  # scikit-learn's scorer takes longer than a fit to few rows
+            weight = params.get("sample_weight")
+            return np.array([np.average(plain._winners(scores[:, k]) == codes, weights=weight) for k in range(m)])
+        # The scorer gets precomputed scores as the features of an identity model.
+        y = self.classes_[codes]
         return np.array([float(scorer(plain, scores[:, k], y, **params)) for k in range(m)])
 
     def _model(self, coef: Array, intercept: Array) -> LogisticRegression:
@@ -427,8 +435,7 @@ class LogisticRegressionCV(LogisticRegression):
             given = dict(process_routing(self, "score", **given).scorer.score)
         elif params:
             raise self._unrouted("score", params)
-        accuracy = self.scoring is None or (isinstance(self.scoring, str) and self.scoring in ("warn", "accuracy"))
-        if accuracy and not given.keys() - {"sample_weight"}:
+        if self._scores_accuracy and not given.keys() - {"sample_weight"}:
             return float(super().score(X, y, **given))
         X, y, weight = values_in_memory(X, y, given.pop("sample_weight", None), self.scoring)
         given |= {} if weight is None else {"sample_weight": weight}
