@@ -94,6 +94,8 @@ def normal_products(indptr: Array, indices: Array, data: Array, weight: Array, B
     The rows of B that a row of X meets are still in cache when its products are spread back.
     """
     weighted, width, row_bytes = len(weight) > 0, B.shape[1], B.strides[0]
+    if width % LANES or out.shape != B.shape:
+        raise ValueError("the width of B must be a multiple of LANES, and that of out the same")
     for i in range(len(indptr) - 1):
         first = np.int64(indptr[i])
         count = np.int64(indptr[i + 1]) - first
