@@ -53,12 +53,6 @@ class CategoricalNB(DiscreteNB):
     ----------
     alpha : float, default=1.0
         Pseudo-count of every category (Laplace smoothing).
-    force_alpha : bool, default=True
-        Whether to use an alpha below 1e-10 as it is.
-    fit_prior : bool, default=True
-        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), optional
-        Probabilities of the classes.
     min_categories : int or array-like of shape (n_features,), optional
         Least number of categories per column; those not seen in the fit have pseudo-counts only.
 
@@ -68,8 +62,6 @@ class CategoricalNB(DiscreteNB):
     category_count_, feature_log_prob_ : list of ndarray of shape (n_classes, n_categories of the column)
         How often each category occurs, and its log probability, in each class; one table per column.
     n_categories_ : ndarray of shape (n_features,)
-    certificate_ : StatisticCertificate
-        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
 
     Examples
     --------

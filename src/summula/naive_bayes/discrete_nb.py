@@ -42,7 +42,22 @@ PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     certificate_=SAVED_CERTIFICATE,
 )
 class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
-    """Naive Bayes of discrete columns; subclasses have `alpha`, `force_alpha`, `fit_prior` and `class_prior`."""
+    """Naive Bayes of discrete columns; subclasses have `alpha`, `force_alpha`, `fit_prior` and `class_prior`.
+
+    Parameters
+    ----------
+    force_alpha : bool, default=True
+        Whether to use an alpha below 1e-10 as it is.
+    fit_prior : bool, default=True
+        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
+    class_prior : array-like of shape (n_classes,), optional
+        Probabilities of the classes.
+
+    Attributes
+    ----------
+    certificate_ : StatisticCertificate
+        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
+    """
 
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = PARAMETERS
 
@@ -117,22 +132,7 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
     feature_log_prob_=schema.Array("float64", "n_classes", "n_features", finite=False),
 )
 class CountNB(DiscreteNB):
-    """Naive Bayes whose log probabilities are linear in the columns.
-
-    Parameters
-    ----------
-    force_alpha : bool, default=True
-        Whether to use an alpha below 1e-10 as it is.
-    fit_prior : bool, default=True
-        Whether the probabilities of the classes are their shares of the rows; otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), optional
-        Probabilities of the classes.
-
-    Attributes
-    ----------
-    certificate_ : StatisticCertificate
-        The objective that the probabilities minimise (`count_fits`), and its distance from the minimum.
-    """
+    """Naive Bayes whose log probabilities are linear in the columns."""
 
     def _by_column(self, alpha: Any) -> Array:
         return np.full(self.n_features_in_, alpha)
