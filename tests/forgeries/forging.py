@@ -196,7 +196,8 @@ def change_json(header: dict[str, Any], place: Place, mutation: str, rng: Random
         parent[f"{key}_"] = parent.pop(key)
     elif mutation in ("more", "less", "negated", "larger"):
         number = node if isinstance(node, int | float) else len(node or ())
-        parent[key] = {"more": number + 1, "less": number - 1, "negated": -number, "larger": number * 1_000}[mutation]
+        new = {"more": number + 1, "less": number - 1, "negated": -number, "larger": number * 1_000}[mutation]
+        parent[key] = {"float": "inf" if new > 0 else "-inf"} if new in (np.inf, -np.inf) else new
     elif mutation == "array" and tensors:
         parent[key] = {"array": {"tensor": str(rng.choice(tensors)), "order": str(rng.choice(["C", "F"]))}}
     elif mutation == "scalar" and tensors:

@@ -125,3 +125,25 @@ def test_a_single_class_and_squares_that_overflow_are_refused(
     forger.write(0, tmp_path / "m")
     with pytest.raises(ModelFileError, match="does not contain a valid model"):
         summula.load(tmp_path / "m")
+
+
+def test_scores_are_written_to_columns_of_the_machine_s_classes(tmp_path: Path) -> None:
+    """They are indices of an array: numbers past its end failed in `predict_proba`."""
+    summula.save(KINDS["CalibratedSVC"][1]().model, tmp_path / "m")
+    forger = Forger(tmp_path / "m", seed=0)
+    forger.changes = lambda number: []  # type: ignore[method-assign]
+    for classes in ([0, 1, 3], [-1, 0, 1], [0, 1, np.iinfo(np.int64).max]):
+        forger.tensors["machine_.classes_"] = np.array(classes)
+        forger.write(0, tmp_path / "forged")
+        with pytest.raises(ModelFileError, match="machine_ is not of the classes from 0 to 2"):
+            summula.load(tmp_path / "forged")
+
+
+def test_a_mixture_without_its_number_of_columns_is_refused(tmp_path: Path) -> None:
+    summula.save(KINDS["BinomialMixture"][1]().model, tmp_path / "m")
+    forger = Forger(tmp_path / "m", seed=0)
+    forger.changes = lambda number: []  # type: ignore[method-assign]
+    del forger.header["state"]["n_features_in_"]
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(ModelFileError, match="n_features_in_ is missing"):
+        summula.load(tmp_path / "m")

@@ -115,12 +115,12 @@ class PolynomialCountSketch(RandomFeatures):
         total: Any = None
         for place, sign in zip(self.indexHash_, self.bitHash_, strict=True):
             C = sparse.csr_array(
-                (np.sqrt(self.gamma) * sign[:d], (np.arange(d), place[:d])), shape=(d, int(self.n_components))
+                (np.sqrt(float(self.gamma)) * sign[:d], (np.arange(d), place[:d])), shape=(d, int(self.n_components))
             )
             sketch = (chunk.X @ C).toarray() if chunk.is_sparse else (C.T @ chunk.block(np.float64).T).T
             sketch = np.ascontiguousarray(sketch)
             if self.coef0 != 0:
-                sketch[:, place[-1]] += sign[-1] * np.sqrt(self.coef0)
+                sketch[:, place[-1]] += sign[-1] * np.sqrt(float(self.coef0))
             transformed = fft.rfft(sketch, axis=1)
             total = transformed if total is None else total * transformed
         return np.asarray(fft.irfft(total, n=int(self.n_components), axis=1))

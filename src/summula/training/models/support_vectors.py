@@ -79,8 +79,10 @@ def _parts_agree(model: Any, sizes: schema.Sizes) -> str | None:
 def _calibration_agrees(model: Any, sizes: schema.Sizes) -> str | None:
     """Validation rule of saved models: the calibration takes the scores of the machine, and gives its classes."""
     n = sizes["n_classes"]
-    if len(model.machine_.classes_) != n or len(model.calibration_.classes_) != n:
-        return f"machine_ and calibration_ are not of {n} classes"
+    if len(model.calibration_.classes_) != n:
+        return f"calibration_ is not of {n} classes"
+    if not np.array_equal(model.machine_.classes_, np.arange(n)):  # columns that its scores are written to
+        return f"machine_ is not of the classes from 0 to {n - 1}"
     if model.calibration_.n_features_in_ != (1 if n == 2 else n):
         return f"calibration_ takes {model.calibration_.n_features_in_} scores"
     return None
