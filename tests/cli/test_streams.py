@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -38,21 +39,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.parametrize("name", ["one group.parquet", "many groups.parquet", "fresh.csv"])
-def test_certify_says_of_files_what_the_library_says_of_the_frame(name: str, home: Path) -> None:
-    said = document("certify", home / "out", home / name)
+@pytest.fixture(scope="module")
+def certified(home: Path) -> tuple[int, Any]:
+    """How many fresh rows have an answer, and what the library says of them as a frame."""
     model = summula.load(home / "out" / "model.summula")
     fresh = parquet.read_table(home / "one group.parquet")
     fresh = fresh.filter(fresh["bought"].is_valid())
-    certificate = summula.certify(model, fresh, "bought")
-    assert said["rows"] == fresh.num_rows
+    return fresh.num_rows, summula.certify(model, fresh, "bought")
+
+
+@pytest.mark.parametrize("name", ["one group.parquet", "many groups.parquet", "fresh.csv"])
+def test_certify_says_of_files_what_the_library_says_of_the_frame(
+    name: str, home: Path, certified: tuple[int, Any]
+) -> None:
+    result, (rows, certificate) = run("certify", home / "out", home / name, "--json"), certified
+    said = json.loads(result.stdout)
+    assert said["rows"] == rows
     assert (said["estimate"], said["lower"], said["upper"]) == (
         certificate.estimate,
         certificate.lower,
         certificate.upper,
     )
-    left_out = f"{ROWS - fresh.num_rows:,} rows without a value of 'bought' are left out."
-    assert left_out in run("certify", home / "out", home / name).stderr
+    assert f"{ROWS - rows:,} rows without a value of 'bought' are left out." in result.stderr
 
 
 def test_training_rows_are_recognised_in_any_file(home: Path, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def expected_of(case: Case, size: str) -> tuple[dict[str, Any], Any]:
     return fitted_attributes(model), case.output(model, case.data(size).X)
 
 
-@pytest.mark.parametrize(("size", "chunk_rows"), [("small", 1), ("small", 7), ("large", 64), ("large", 1_000)])
+@pytest.mark.parametrize(("size", "chunk_rows"), [("small", 1), ("small", 7), ("large", 450), ("large", 1_000)])
 @over()
 def test_chunks_show_only_in_rounding(case: Case, size: str, chunk_rows: int, small_parts: None) -> None:
     expected = expected_of(case, size)

@@ -67,7 +67,7 @@ def test_files_give_the_same_bits_as_arrays_and_outputs_in_batches(
 
 
 # An engine, and the rows of a chunk for small data and for large.
-GRIDS = [("serial", 1, 1_000), ("threads", 7, 64), ("threads", 1, 1_000), ("serial", 7, 64)]
+GRIDS = [("serial", 1, 1_000), ("threads", 7, 450), ("threads", 1, 1_000), ("serial", 7, 450)]
 
 
 @in_turn("grid", GRIDS, "streams")

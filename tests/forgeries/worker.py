@@ -144,6 +144,7 @@ def main(folder: Path, count: int, kinds: list[str]) -> None:
             ready.append((kind, variant, saved, Forger(path, seed=variant)))
     _limit_memory()
     start = done.get("next", [0, 0])
+    faults = dict(enumerate(os.environ.get("FORGERY_FAULTS", "").split(), start=1))
     with open(folder / "now", "w") as now:
         for place, (kind, variant, saved, forger) in enumerate(ready):
             if place < start[0]:
@@ -160,8 +161,8 @@ def main(folder: Path, count: int, kinds: list[str]) -> None:
                 forged = folder / "forged"
                 forger.write(number, forged)
                 try:
-                    if number == 1 and "FORGERY_FAULT" in os.environ:
-                        _fail(os.environ["FORGERY_FAULT"])
+                    if number in faults:
+                        _fail(faults[number])
                     said = verdict(forged, saved, number)
                 except Exception:
                     said = traceback.format_exc(limit=-3)
