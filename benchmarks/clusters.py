@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.mixtures import _write, fit_files
-from benchmarks.streams import Files
+from benchmarks.mixtures import fit_files, stream_workload
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 STREAM_CLUSTERS = 20
@@ -113,17 +112,10 @@ WORKLOADS = (
         quality=Quality(inertia, "objective", tolerance=0.05),  # other random numbers
         rounds=3,
     ),
-    FitWorkload(
-        name="k-means-stream",
-        title=f"KMeans, {STREAM_CLUSTERS} clusters, {STREAM_PASSES} passes, from Parquet",
-        shape=(10_000_000, 10),
-        quick_shape=(20_000, 5),
-        make_data=lambda rows, columns: Files("clusters", rows, columns, _write, products=False),
-        contenders=(
-            Contender("summula", fit_files(False, STREAM_CLUSTERS, _from_centres)),
-            Contender("summula, in memory", fit_files(True, STREAM_CLUSTERS, _from_centres)),
-        ),
-        quality=Quality(lambda files, model: model.inertia_, "objective", tolerance=1e-12),
-        rounds=3,
+    stream_workload(
+        "k-means",
+        f"KMeans, {STREAM_CLUSTERS} clusters, {STREAM_PASSES} passes",
+        partial(fit_files, centres=STREAM_CLUSTERS, make=_from_centres),
+        lambda files, model: model.inertia_,
     ),
 )

@@ -149,19 +149,27 @@ def _from_means(means: np.ndarray) -> Any:
     return GaussianMixture(STREAM_COMPONENTS, tol=0.0, max_iter=STREAM_STEPS, **_start(means, "full"))
 
 
+def stream_workload(name: str, title: str, fit: Callable[[bool], Any], value: Callable[..., float]) -> FitWorkload:
+    """A fit to Parquet files, against the same rows in memory."""
+    contenders = (Contender("summula", fit(False)), Contender("summula, in memory", fit(True)))
+    return FitWorkload(
+        f"{name}-stream",
+        f"{title}, from Parquet",
+        (10_000_000, 10),
+        (20_000, 5),
+        lambda rows, columns: Files(name, rows, columns, _write, products=False),
+        contenders,
+        Quality(value, "objective", tolerance=1e-12),
+        rounds=3,
+    )
+
+
 WORKLOADS = (
     *(_in_memory(kind) for kind in ("full", "tied", "diag", "spherical")),
-    FitWorkload(
-        name="mixture-stream",
-        title=f"GaussianMixture, full, {STREAM_COMPONENTS} components, {STREAM_STEPS} steps, from Parquet",
-        shape=(10_000_000, 10),
-        quick_shape=(20_000, 5),
-        make_data=lambda rows, columns: Files("mixture", rows, columns, _write, products=False),
-        contenders=(
-            Contender("summula", fit_files(False, STREAM_COMPONENTS, _from_means)),
-            Contender("summula, in memory", fit_files(True, STREAM_COMPONENTS, _from_means)),
-        ),
-        quality=Quality(lambda files, model: -model.lower_bound_, "objective", tolerance=1e-12),
-        rounds=3,
+    stream_workload(
+        "mixture",
+        f"GaussianMixture, full, {STREAM_COMPONENTS} components, {STREAM_STEPS} steps",
+        partial(fit_files, centres=STREAM_COMPONENTS, make=_from_means),
+        lambda files, model: -model.lower_bound_,
     ),
 )
