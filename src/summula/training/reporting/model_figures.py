@@ -124,6 +124,7 @@ class Explanation:
     def _dependence_chart(self, found: Dependence) -> str:
         classes = np.asarray(self.result.model.classes_).tolist() if found.output.shape[1] > 1 else [""]
         shown = [1] if len(classes) == 2 else range(min(len(classes), _CLASSES))
+        ticks: list[tuple[float, str]] | None
         if found.kind == "category":
             if len(shown) == 1:
                 return bars(
