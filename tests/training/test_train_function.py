@@ -111,9 +111,29 @@ def test_the_latest_rows_are_held_out() -> None:
     assert "day" not in result.model.feature_names_in_
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y/%j"])
+def test_times_of_text_that_sorts_are_those_of_dates(form: str) -> None:
+    frame = FRAME.drop(columns=["cost", "patient"])
+    text = frame.assign(day=pd.to_datetime(frame["day"]).dt.strftime(form))
+    one, two = trained(frame, time_column="day"), trained(text, time_column="day")
+    assert one.certificate.estimate == two.certificate.estimate
+    assert one.certificate.n == two.certificate.n
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%B %d, %Y"])
+def test_times_of_text_that_does_not_sort_are_refused(form: str) -> None:
+    text = FRAME.assign(day=pd.to_datetime(FRAME["day"]).dt.strftime(form))
+    with pytest.raises(
+        DataError, match="'day' holds text such as '.*', which does not sort in time; convert it to dates"
+    ):
+        trained(text, time_column="day")
+
+
 def test_keys_are_noticed() -> None:
-    remarks = " ".join(trained(FRAME.drop(columns="cost")).remarks)
-    assert "'day' holds times: if the model is to predict the future" in remarks
+    frame = FRAME.drop(columns="cost")
+    for day in (frame["day"], pd.to_datetime(frame["day"]).dt.strftime("%Y-%m-%d")):
+        remarks = " ".join(trained(frame.assign(day=day)).remarks)
+        assert "'day' holds times: if the model is to predict the future" in remarks
     keyed = FRAME.drop(columns=["cost", "day"]).rename(columns={"patient": "patient_id"})
     assert "'patient_id' looks like a group key (50 values" in " ".join(trained(keyed).remarks)
 

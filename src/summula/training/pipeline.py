@@ -211,7 +211,7 @@ class _Training:
         keys = {}
         for kind, name in (("groups", request.groups), ("times", request.time_column)):
             if name is not None:
-                keys[kind] = key_values(self.table.column(name), name)
+                keys[kind] = key_values(self.table.column(name), name, times=kind == "times")
         classes = target.y[target.known] if target.task.kind == "classes" else None
         split = split_rows(target.known, classes, request.holdout, request.seed, **keys)
         y = target.y[split.training]
@@ -389,7 +389,7 @@ _GROUP_NAME = re.compile(
 
 def _key_remark(name: str, sums: Any) -> str:
     """A remark on a column that looks like a group key or a time."""
-    if sums.kind == "date" or sums.kind == "time":
+    if sums.kind in ("date", "time") or (sums.kind == "text" and sums.dates):
         return (
             f"{name!r} holds times: if the model is to predict the future, hold out the latest rows with --time-column "
             f"{name!r} (time_column={name!r} in Python)."

@@ -9,6 +9,7 @@ Rows are drawn by hashes of (seed, row), so that the split does not depend on ho
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.random import GOLDEN, mix64
 from summula.core.errors import DataError, ParameterError, RowError
+from summula.preprocessing.table_encoder_sums import as_dates
 
 __all__ = ["HELD_OUT", "LEFT_OUT", "MIN_ROWS", "Rounds", "Split", "key_values", "split_rows"]
 
@@ -25,6 +27,7 @@ HELD_OUT, LEFT_OUT = -1, -2  # in place of the number of a fold
 MIN_ROWS = 10
 _MANY_ROWS = 50_000  # from which on three folds are as informative as five
 _MIN_GROUPS = 5
+_YEAR_FIRST = re.compile(r"\d{4}(?!\d)", re.ASCII)
 _STREAM = {"hold-out": 0, "folds": 1}
 
 Rounds = list[tuple[list[int], int]]  # folds to fit on, and the fold to judge by
@@ -173,7 +176,7 @@ def _hashes(rows: int, seed: int, what: str) -> NDArray[np.uint64]:
     return np.asarray(mix64(np.arange(rows, dtype=np.uint64) + start))
 
 
-def key_values(column: Any, name: str) -> Array:
+def key_values(column: Any, name: str, *, times: bool = False) -> Array:
     """The values of a column of groups or times as an array that sorts; raises for missing ones."""
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if column.null_count:
@@ -182,4 +185,20 @@ def key_values(column: Any, name: str) -> Array:
             f"Column {name!r} has no value", row, "; every row needs one to be placed: fill it, or drop the row."
         )
     values = np.asarray(column.to_numpy(zero_copy_only=False))
-    return values.astype(str) if values.dtype.kind == "O" else values
+    if values.dtype.kind != "O":
+        return values
+    return _text_times(values.astype(str), name) if times else values.astype(str)
+
+
+def _text_times(values: Array, name: str) -> Array:
+    """Times that are text, as dates or as text that sorts in time, such as 2024-05 or 2024Q1."""
+    words, places = np.unique(values, return_inverse=True)
+    dates = as_dates(words.tolist())
+    if dates is not None:
+        return np.asarray(dates[places])
+    if len({len(word) for word in words.tolist()}) == 1 and all(_YEAR_FIRST.match(word) for word in words.tolist()):
+        return values
+    raise DataError(
+        f"The time column {name!r} holds text such as {str(values[0])!r}, which does not sort in time; convert it to "
+        "dates or numbers, or write dates as 2024-12-31."
+    )
