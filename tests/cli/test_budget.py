@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +30,8 @@ class WorkClock:
         monkeypatch.setattr(
             Run, "step", lambda run, *task: self.work(run.source, run.source.n_rows) or step(run, *task)
         )
+        # (Compiling is measured by another clock, and would be added to the time that this one shows.)
+        monkeypatch.setattr(schedule, "compile_times", lambda: nullcontext(SimpleNamespace(seconds=0.0)))
         for module in (schedule, pipeline, estimator, run):
             monkeypatch.setattr(module, "time", self)
 
@@ -47,8 +51,8 @@ def test_a_table_of_many_kinds_is_done_in_time_and_boosting_is_in_it(
     parquet.write_table(mixed_table(3_000), tmp_path / "t.parquet")
     clock = WorkClock(monkeypatch)
     said = document("train", tmp_path / "t.parquet", "-t", "bought", "-o", tmp_path / "out", "--time", seconds)
-    # The steps that are under way when the time is over are finished, and the winner is fitted: documented as 10 s.
-    assert clock.monotonic() < seconds + 10
+    # The steps that are under way when the time is over are finished.
+    assert clock.monotonic() < 1.15 * seconds
     # Always saying the most frequent class errs on 50 % of the rows.
     assert said["estimate"] < 0.4
     board = {row["model"]: row for row in said["leaderboard"]}
