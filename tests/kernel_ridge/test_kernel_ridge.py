@@ -35,6 +35,21 @@ def test_the_equations_of_scikit_learn(kernel: str) -> None:
     assert not ours.certificate_.verify(X + 0.1, targets + 0.1, w)
 
 
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("alpha", [3.0, [0.1, 50.0], 1e-12])
+def test_few_columns_of_a_linear_kernel_give_the_same_coefficients(stored: Any, alpha: Any, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, Y, weight = rng.normal(size=(60, 3)), rng.normal(size=(60, 2)), rng.integers(0, 3, 60).astype(float)
+    X[:, 0] *= 1e3
+    model = KernelRidge(alpha=alpha).fit(stored(X), Y, weight)
+    assert model.certificate_.verify(stored(X), Y, weight)
+    monkeypatch.setattr("summula.kernel_ridge.kernel_ridge_regression._NARROW", 10**9)
+    whole = KernelRidge(alpha=alpha).fit(stored(X), Y, weight)
+    size = np.abs(whole.dual_coef_).max()
+    np.testing.assert_allclose(model.dual_coef_, whole.dual_coef_, rtol=0, atol=1e-10 * size)
+    assert (model.dual_coef_[weight == 0] == 0).all()
+
+
 def test_single_precision_factors_are_corrected_to_double(monkeypatch: Any) -> None:
     expected = KernelRidge(alpha=1e-3, kernel=Gaussian()).fit(X, y)
     monkeypatch.setattr(solving, "_SINGLE", 10)

@@ -342,6 +342,7 @@ def test_other_kernels_on_such_columns_end_in_time(monkeypatch: pytest.MonkeyPat
 
 def test_steps_end_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_STEPS", 1_000)
+    monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_WORK", 1_000)
     X, y = _unscaled(60)
     with pytest.warns(ConvergenceWarning, match="no further progress"):
         model = SVC(kernel="poly", degree=2, C=1e6, tol=1e-9).fit(X, y)

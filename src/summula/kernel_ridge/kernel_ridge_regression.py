@@ -10,13 +10,19 @@ The matrix is positive definite. It is factored in single precision (half the ti
 gradients in double precision, preconditioned by these factors, correct the answer to rounding; where single precision
 is not enough (a condition number above about 1e6), double precision factors it. The objective is convex, and the
 residual r of (2) bounds its gap: J - min J <= r' (S K S + alpha I)^-1 r <= ||r||^2 / alpha.
+
+A linear kernel of few columns needs no n x n matrix: with Z = S X, S K S = Z Z' and
+
+    (Z Z' + alpha I)^-1 b = (b - Z (Z'Z + alpha I)^-1 Z'b) / alpha                                               (3)
+
+whose residual is computed and solved for again, which makes up for digits that cancel.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +30,7 @@ from scipy import linalg
 from sklearn.callback import with_callbacks
 
 from summula.core.data.chunks import Chunk
-from summula.core.data.layout.blocks import product
+from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, array_like, real
@@ -37,7 +43,9 @@ from summula.core.numerics.certificate import Certificate, Verification
 from summula.kernels.kernel import Kernel, centre_of, gram
 from summula.kernels.rows import rows_of
 from summula.kernels.settings import KERNEL_SETTINGS, chosen_kernel
+from summula.kernels.standard import Linear
 from summula.kernels.values import kernel_values
+from summula.optimize.solvers.newton_method import Factor
 
 __all__ = ["KernelRidge"]
 
@@ -45,6 +53,18 @@ Array = NDArray[Any]
 
 _SINGLE = 1_024  # rows from which single precision is tried
 _CORRECTIONS = 60
+_NARROW = 4  # rows per column from which a linear kernel is solved by (3)
+_REFINEMENTS = 3
+_CLOSE = 1e-12  # residual of (3), as a share of the right side
+
+
+class LinearGram(NamedTuple):
+    """The matrix X X' of a linear kernel, which is not formed."""
+
+    X: Any
+
+    def __matmul__(self, coef: Array) -> Array:
+        return np.asarray(product(self.X, product(self.X.T, coef)))
 
 
 def _given_values(coef: Array, chunk: Chunk) -> Array:
@@ -126,7 +146,7 @@ class KernelRidgeCertificate(Certificate):
         return Verification(primal, gap, bool(abs(primal - self.primal) <= slack and gap <= self.gap + slack))
 
 
-def objective(K: Array, Y: Array, weight: Array, alpha: Array, coef: Array) -> tuple[float, float]:
+def objective(K: Any, Y: Array, weight: Array, alpha: Array, coef: Array) -> tuple[float, float]:
     """The objective (1), summed over the targets, and the bound on its gap (infinite without a penalty)."""
     fitted = K @ coef
     residual = Y - fitted
@@ -224,14 +244,19 @@ class KernelRidge(Regressor):
             if kernel is None and rows.shape[0] != rows.shape[1]:
                 raise DataError(f"Precomputed kernel matrix must be square; X has shape {rows.shape}.")
             alpha = self._alphas(Y.shape[1])
-            if kernel is None:
-                K = np.asarray(rows, np.float64)
-            else:
-                K = gram(kernel, rows_of(rows, centre_of(kernel, rows, weight)))
-            if not np.isfinite(K.sum()):
-                run.raise_if_not_finite()
-                raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
-            coef, definite = _coefficients(K, Y, weight, alpha)
+            K: Any
+            coef, definite = None, True
+            if isinstance(kernel, Linear) and _NARROW * rows.shape[1] <= rows.shape[0]:
+                K, coef = LinearGram(rows), _linear_coefficients(rows, Y, weight, alpha)
+            if coef is None:
+                if kernel is None:
+                    K = np.asarray(rows, np.float64)
+                else:
+                    K = gram(kernel, rows_of(rows, centre_of(kernel, rows, weight)))
+                if not np.isfinite(K.sum()):
+                    run.raise_if_not_finite()
+                    raise DataError("The kernel has values that are not finite on these rows; scale the columns.")
+                coef, definite = _coefficients(K, Y, weight, alpha, is_given=kernel is None)
             if not np.isfinite(coef).all():
                 run.raise_if_not_finite()
             self.dual_coef_ = coef[:, 0] if run.source.one_target else coef
@@ -282,14 +307,45 @@ def _read(run: Run) -> tuple[Any, Array, Array]:
     return rows, Y, weight
 
 
-def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array) -> tuple[Array, bool]:
-    """c of equation (2) for every target (rows without weight have c = 0), and whether the matrix was definite."""
+def _linear_coefficients(X: Any, Y: Array, weight: Array, alpha: Array) -> Array | None:
+    """c of equation (2) by (3); None where its digits do not suffice (a penalty of 0, or next to nothing)."""
+    if not (alpha > 0).all():
+        return None
+    root = np.sqrt(weight)[:, None]
+    if hasattr(X, "indptr"):
+        Z: Any = X.multiply(root).tocsr()
+        inner = np.asarray((Z.T @ Z).toarray())
+    else:
+        Z = X if (weight == 1.0).all() else aligned(X * root)
+        inner = np.asarray(Z.T @ Z)
+    if not np.isfinite(inner).all():
+        return None
+    coef = np.zeros_like(Y)
+    for value in np.unique(alpha):
+        targets = np.flatnonzero(alpha == value)
+        b = root * Y[:, targets]
+        factor = Factor.of(inner + value * np.eye(len(inner)))
+        u, left = np.zeros_like(b), b
+        for _ in range(_REFINEMENTS):
+            u = u + (left - product(Z, factor.solve(product(Z.T, left)))) / value
+            left = b - product(Z, product(Z.T, u)) - value * u
+        if not float(np.linalg.norm(left)) <= _CLOSE * float(np.linalg.norm(b)):
+            return None
+        coef[:, targets] = root * u
+    return coef
+
+
+def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array, *, is_given: bool) -> tuple[Array, bool]:
+    """c of equation (2) for every target (rows without weight have c = 0), and whether the matrix was definite.
+
+    A matrix that is not given by the user is written to meanwhile: a copy would take as much memory again.
+    """
     kept, root = np.flatnonzero(weight > 0), np.sqrt(weight[weight > 0])
     whole = len(kept) == len(K)
     A = K if whole else K[np.ix_(kept, kept)]
     if (root != 1.0).any():
         A = root[:, None] * A * root
-    elif whole:
+    elif whole and is_given:
         A = A.copy()
     right, diagonal = root[:, None] * Y[kept], A.diagonal().copy()
     coef, definite = np.zeros_like(Y), True
@@ -301,4 +357,5 @@ def _coefficients(K: Array, Y: Array, weight: Array, alpha: Array) -> tuple[Arra
         except linalg.LinAlgError:
             coef[np.ix_(kept, targets)] = root[:, None] * linalg.lstsq(A, right[:, targets])[0]
             definite = False
+    np.fill_diagonal(A, diagonal)
     return coef, definite

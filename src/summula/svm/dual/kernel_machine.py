@@ -45,7 +45,8 @@ _SINGLE_ROWS = 2_048
 _SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
 _SYMMETRIC = 1e-5  # of the largest value: kernels may be computed in single precision
 _PATIENCE = 100_000  # steps of pairs before a linear machine is solved directly (and 100 per variable, at least)
-_MOST_STEPS = 10_000_000  # where it cannot be: then the fit ends there, with a warning
+_MOST_STEPS = 10_000_000  # where it cannot be, at least: then the fit ends there, with a warning
+_MOST_WORK = 10**10  # the same as steps times variables: about a minute
 _TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -250,7 +251,9 @@ class KernelMachine(RowwiseEstimator):
             mine = K.rows if isinstance(K, CachedKernel) else None
             direct = mine is not None and can_be_direct(task, kernel, mine)
             if options.max_steps < 0:
-                options = options._replace(patience=max(_PATIENCE if direct else _MOST_STEPS, 100 * len(problem.q)))
+                size = min(options.working_set, len(problem.q))
+                most = _PATIENCE if direct else max(_MOST_STEPS, _MOST_WORK // size)
+                options = options._replace(patience=max(most, 100 * len(problem.q)))
             point = solve_dual(K, problem, options, start=_start(problem), on_round=told)
             if point.status == "slow":
                 point = replace(point, status="stalled")
