@@ -17,6 +17,7 @@ from summula.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
 from summula.linear_model import LogisticRegression, PoissonRegressor
@@ -60,6 +61,32 @@ def test_probabilities_do_not_depend_on_the_unit_of_the_weights(model: Any, powe
 def test_targets_whose_squares_are_lost_are_refused(model: Any, size: float) -> None:
     with pytest.raises(DataError, match=r"The target y has (values as large as|no value above) .* rescale y first\."):
         clone(model).fit(X, Y * size)
+
+
+@pytest.mark.parametrize(("size", "says"), [(1e150, "as large as"), (1e-150, "no value above")])
+def test_targets_whose_gradients_are_lost_are_refused(size: float, says: str) -> None:
+    with pytest.raises(DataError, match=rf"The target y has .*{says}.* rescale it first\."):
+        HistGradientBoostingRegressor(max_iter=2).fit(X, Y * size)
+    # Its gradients are signs, whatever the unit.
+    assert HistGradientBoostingRegressor(loss="absolute_error", max_iter=2).fit(X, Y * 1e-150).score(X, Y * 1e-150) > 0
+
+
+@pytest.mark.parametrize("model", [TREES[0], GradientBoostingRegressor(n_estimators=2)], ids=name)
+@pytest.mark.parametrize("power", [80, -80])
+def test_trees_do_not_depend_on_the_unit_of_the_target(model: Any, power: int) -> None:
+    """Targets near 1e-24 and near 1e24: powers of two change no digit."""
+    plain, other = clone(model).fit(X, Y), clone(model).fit(X, Y * 2.0**power)
+    np.testing.assert_array_equal(other.predict(X), plain.predict(X) * 2.0**power)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_axes_of_huge_weights_are_certified(scale: bool) -> None:
+    weight = np.full(150, 1e300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = PCA(2, scale=scale).fit(X, sample_weight=weight)
+        assert model.certificate_.verify(X, sample_weight=weight)
+    np.testing.assert_allclose(np.abs(model.components_), np.abs(PCA(2, scale=scale).fit(X).components_), rtol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1e300, 1e-300])

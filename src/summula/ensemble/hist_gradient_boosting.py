@@ -36,7 +36,7 @@ from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.histogram.boosting import Booster, Rows
-from summula.ensemble.histogram.boosting_losses import Loss
+from summula.ensemble.histogram.boosting_losses import Loss, Squared
 from summula.ensemble.histogram.boosting_rows import Survey, binned, check_weights, survey
 from summula.ensemble.histogram.stopping import Watcher, held_out_rows
 from summula.tree.columns.binning import BinMap, learn_bins
@@ -251,6 +251,11 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
         if top > _LARGEST_TARGET:
             raise DataError(
                 f"The target y has values as large as {top:.2g}, whose gradients overflow single precision; rescale it "
+                "first."
+            )
+        if isinstance(loss, Squared) and 0.0 < top < 1 / _LARGEST_TARGET:
+            raise DataError(
+                f"The target y has no value above {top:.2g}, and gradients underflow single precision; rescale it "
                 "first."
             )
 

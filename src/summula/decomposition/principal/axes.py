@@ -23,12 +23,22 @@ from numpy.typing import NDArray
 
 from summula.core.engine.threads import one_blas_thread
 
-__all__ = ["Axes", "Problem", "column_scale", "oriented", "rounded_mean", "shortened", "solving"]
+__all__ = ["Axes", "Problem", "column_scale", "frobenius_norm", "oriented", "rounded_mean", "shortened", "solving"]
 
 Array = NDArray[np.float64]
 
 _ONE_THREAD_BELOW = 1_000
 _TIE = 1e-8  # entries this near to the largest count as equally large
+
+
+def frobenius_norm(A: Array) -> float:
+    """Return the root of the sum of squares, which may overflow where the root does not.
+
+    The scale is a power of two: where nothing overflows, the result has the same bits without it.
+    """
+    largest = float(np.abs(A).max(initial=0.0))
+    unit = 2.0 ** int(np.frexp(largest)[1] - 1) if 0.0 < largest < np.inf else 1.0
+    return unit * float(np.linalg.norm(A / unit))
 
 
 class Problem(NamedTuple):

@@ -26,7 +26,7 @@ from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
-from summula.decomposition.principal.axes import Axes, solving
+from summula.decomposition.principal.axes import Axes, frobenius_norm, solving
 from summula.decomposition.principal.krylov import Units, scatter_product, widen_chunks
 
 __all__ = ["SubspaceCertificate", "subspace_gap"]
@@ -43,7 +43,7 @@ def subspace_gap(residual: float, least: float, following: float, r: int) -> flo
         return 0.0
     delta, rho = least - following, residual / np.sqrt(r)
     root = float(np.hypot(rho, delta / 2))
-    return r * (rho**2 / (root + delta / 2) if delta > 0 else root - delta / 2)
+    return r * (rho * (rho / (root + delta / 2)) if delta > 0 else root - delta / 2)  # (squares may overflow)
 
 
 @schema.saved(
@@ -125,7 +125,7 @@ class SubspaceCertificate(SummedCertificate):
             least = float(np.linalg.eigvalsh(T)[0]) if len(V) else 0.0
         value = float(np.trace(S) - np.trace(V @ S @ V.T))
         best = float(np.trace(about) - np.trace(T))
-        gap = value - best + subspace_gap(float(np.linalg.norm(R)), least, top, len(V))
+        gap = value - best + subspace_gap(frobenius_norm(R), least, top, len(V))
         return max(value, 0.0), gap
 
     def _from_products(self, run: Run) -> tuple[float, float]:
@@ -137,7 +137,7 @@ class SubspaceCertificate(SummedCertificate):
         units = Units(self.mean, self.divisor, self.mean if not run.source.is_sparse else np.zeros(len(self.mean)))
         image = scatter_product(run, units, np.ascontiguousarray(V.T))[0].T
         T = image @ V.T
-        residual = float(np.linalg.norm(image - T @ V))
+        residual = frobenius_norm(image - T @ V)
         least = float(np.linalg.eigvalsh((T + T.T) / 2)[0]) if len(V) else 0.0
         value = max(total - float(np.trace(T)), 0.0)
         return value, subspace_gap(residual, least, self.following, len(V))

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.numerics.statistics import Gram
-from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, rounded_mean, solving
+from summula.decomposition.principal.axes import (
+    Axes,
+    Problem,
+    column_scale,
+    frobenius_norm,
+    oriented,
+    rounded_mean,
+    solving,
+)
 
 __all__ = ["from_gram", "leading_eigenvectors", "scatter"]
 
@@ -61,4 +69,4 @@ def leading_eigenvectors(S: Array, wanted: int | None) -> tuple[Array, Array]:
 
 def _residual(S: Array, V: Array) -> float:
     product = V @ S
-    return float(np.linalg.norm(product - (product @ V.T) @ V))
+    return frobenius_norm(product - (product @ V.T) @ V)

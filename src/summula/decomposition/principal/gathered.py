@@ -22,7 +22,15 @@ from summula.core.data.chunks import Part
 from summula.core.data.layout.blocks import aligned, empty_block, product
 from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import TriangularFactor, triangle
-from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, rounded_mean, solving
+from summula.decomposition.principal.axes import (
+    Axes,
+    Problem,
+    column_scale,
+    frobenius_norm,
+    oriented,
+    rounded_mean,
+    solving,
+)
 
 __all__ = ["from_factor", "from_rows", "gather"]
 
@@ -108,6 +116,6 @@ def _finish(axes: Axes, kept: int, A: Array) -> Axes:
     """Keep some axes of the rows A, and say how far S maps them out of their span."""
     V = oriented(axes.vectors[:kept])
     image = product(A.T, product(A, aligned(V.T))).T
-    residual = float(np.linalg.norm(image - (image @ V.T) @ V))
+    residual = frobenius_norm(image - (image @ V.T) @ V)
     following = float(axes.values[kept]) if kept < len(axes.values) else 0.0
     return replace(axes, vectors=V, following=following, residual=residual)

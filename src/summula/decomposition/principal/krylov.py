@@ -33,7 +33,7 @@ from summula.core.errors import warn
 from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import Moments, weight_sums
 from summula.core.numerics.sums import Sum
-from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, frobenius_norm, oriented
 
 __all__ = ["KrylovOptions", "ScatterProduct", "Units", "leading_axes", "scatter_product", "widen_chunks"]
 
@@ -222,7 +222,7 @@ def leading_axes(
         if len(R) == wanted:
             worst = float((lengths / np.maximum(enough, 1e-300)).max()) * options.tol
             axes = _found(axes, values, U)
-            axes = replace(axes, residual=float(np.linalg.norm(R)), n_iter=passes, count=count)
+            axes = replace(axes, residual=frobenius_norm(R), n_iter=passes, count=count)
             offer(axes)
             if run.step("block product") or (lengths <= enough).all():
                 break
