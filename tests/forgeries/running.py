@@ -41,8 +41,10 @@ def run_forgeries(folder: Path, count: int, kinds: list[str], **settings: str) -
         if not (folder / "now").exists():
             raise AssertionError(f"the worker ended before the first forgery:\n{ended.stderr[-3000:]}")
         now = json.loads((folder / "now").read_text())
+        failures = now.pop("failures")
         crashes.append({**now, "what": _ending(ended.returncode, ended.stderr)})
-        (folder / "done").write_text(json.dumps({"next": [now["place"], now["number"] + 1], "counts": now["counts"]}))
+        done = {"next": [now["place"], now["number"] + 1], "counts": now["counts"], "failures": failures}
+        (folder / "done").write_text(json.dumps(done))
     return {"counts": {}, "failures": crashes, "peak": 0.0}
 
 

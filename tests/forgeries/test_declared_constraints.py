@@ -147,3 +147,14 @@ def test_a_mixture_without_its_number_of_columns_is_refused(tmp_path: Path) -> N
     forger.write(0, tmp_path / "m")
     with pytest.raises(ModelFileError, match="n_features_in_ is missing"):
         summula.load(tmp_path / "m")
+
+
+def test_a_sketch_of_another_number_of_terms_is_refused(tmp_path: Path) -> None:
+    """With `coef0` there is one term more than columns."""
+    summula.save(KINDS["PolynomialCountSketch"][0]().model, tmp_path / "m")
+    forger = Forger(tmp_path / "m", seed=0)
+    forger.changes = lambda number: []  # type: ignore[method-assign]
+    forger.header["params"]["coef0"] = 7
+    forger.write(0, tmp_path / "m")
+    with pytest.raises(ModelFileError, match="indexHash_ has . terms for . columns"):
+        summula.load(tmp_path / "m")

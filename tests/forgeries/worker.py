@@ -155,7 +155,8 @@ def main(folder: Path, count: int, kinds: list[str]) -> None:
                 now.seek(0)
                 now.truncate()
                 json.dump({"place": place, "number": number, "kind": kind, "variant": variant,
-                           "changes": repr(forger.changes(number)), "counts": {**result["counts"], kind: counts}}, now)  # fmt: skip
+                           "changes": repr(forger.changes(number)), "counts": {**result["counts"], kind: counts},
+                           "failures": result["failures"]}, now)  # fmt: skip
                 now.flush()
                 _limit_cpu()
                 forged = folder / "forged"

@@ -35,8 +35,10 @@ _MOST_COMPONENTS = 2**20  # every row becomes as many numbers
 
 
 def _places_fit(sketch: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: every place is one of the components."""
+    """Rule of saved models: every place is one of the components, and there is one for each term."""
     places = getattr(sketch, "indexHash_", None)
+    if places is not None and places.shape[1] != sizes["n_features"] + (sketch.coef0 != 0):
+        return f"indexHash_ has {places.shape[1]} terms for {sizes['n_features']} columns"
     if places is not None and places.size and int(places.max()) >= sketch.n_components:
         return f"indexHash_ has places beyond the {sketch.n_components} components"
     return None
