@@ -166,8 +166,8 @@ def minimise_l1(
         before = len(columns)
         columns = _enlarged(columns, wrong, len(used))
         inside = v[columns]
-        # While the working set grows, a rough solution is enough; it will hardly grow if there are few columns.
-        aim = max(target / 2, 0.1 * gap) if len(columns) > before and d > _FIRST else target / 2
+        # While the working set grows, a rough solution is enough.
+        aim = max(target / 2, 0.1 * gap) if len(columns) > before else target / 2
         sweeps += _inside(quadratic, columns, inside, penalty, min(aim, value), max_sweeps - sweeps)
         v = np.zeros(d)
         v[columns] = inside
