@@ -166,7 +166,7 @@ def test_the_second_of_two_is_told(tmp_path: Path, species: Trained) -> None:
         with pytest.raises(OutputError, match="Another training run is writing to"), exclusive(str(tmp_path)):
             pass
         said = failure(5, "train", species.table, "-t", "species", "-o", tmp_path, "--models", "baseline")
-        assert said.startswith(f"Another training run is writing to {tmp_path}; wait until it is done, or choose")
+        assert said.startswith(f"Another training run is writing to {tmp_path}; wait until it has finished, or choose")
     assert not list(tmp_path.iterdir())
     document("train", species.table, "-t", "species", "-o", tmp_path, "--models", "baseline")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(NAMES)

@@ -239,7 +239,7 @@ def test_targets_that_cannot_be_are_said():
         one_sentence(caught.value)
     with pytest.raises(ValueError, match="only one class") as caught:
         HistGradientBoostingClassifier().fit(X, np.full(300, "a"))
-    one_sentence(caught.value, "rows of another class")
+    one_sentence(caught.value, "rows of at least two classes")
     with pytest.raises(ValueError, match="use a regressor"):
         HistGradientBoostingClassifier().fit(X, y)
 

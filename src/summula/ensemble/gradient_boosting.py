@@ -266,12 +266,9 @@ class GradientBoosting(RowwiseEstimator):
             Called after each stage with its number, the model so far and a dict; the fit ends when it returns True.
         """
         warm, before = self._goes_on, getattr(self, "classes_", None)
-        if self.criterion != "deprecated":
-            warn(
-                "criterion of gradient boosting is deprecated and has no effect; leave it out.",
-                FutureWarning,
-            )
         with self._fitting(X, y, sample_weight) as run:
+            if self.criterion != "deprecated":
+                warn("criterion of gradient boosting is deprecated and has no effect; leave it out.", FutureWarning)
             if warm and before is not None:
                 check_same_classes(before, self.classes_)
             check_one_target(run, y)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from summula import em
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
+from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.clusterer import Density, LogDensity
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
@@ -115,8 +116,8 @@ class Mixture(ProbabilityWriter, Density):
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Weights; a weight of 3 counts as the row three times.
         """
-        with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            self._fit(run)
+        with self._fitting(X, None, sample_weight, needs_y=False) as run, one_blas_thread():
+            self._fit(run)  # the bits of its products do not depend on the number of threads
         return self
 
     def _fit(self, run: Run) -> None:

@@ -58,7 +58,7 @@ def class_named(name: Any) -> type[Any]:
     if name not in _CLASSES:
         module = _module_of(name)
         if module is not None:
-            importlib.import_module(module)
+            _load(module)
     if name not in _CLASSES:
         raise ForeignClassError(name)
     return _CLASSES[name]
@@ -67,8 +67,15 @@ def class_named(name: Any) -> type[Any]:
 def saved_classes() -> dict[str, type[Any]]:
     """Return all classes of the library that can be saved, by name."""
     for module in (*_MODULES.values(), *(f"summula.{folder}" for folder in _folders())):
-        importlib.import_module(module)
+        _load(module)
     return {name: cls for name, cls in sorted(_CLASSES.items()) if cls.__module__.startswith("summula.")}
+
+
+def _load(module: str) -> None:
+    """Import a module with all its public names, which may be loaded on first use."""
+    loaded = importlib.import_module(module)
+    for name in getattr(loaded, "__all__", ()):
+        getattr(loaded, name)
 
 
 def _module_of(name: str) -> str | None:
