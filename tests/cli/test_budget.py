@@ -51,8 +51,8 @@ def test_a_table_of_many_kinds_is_done_in_time_and_boosting_is_in_it(
     parquet.write_table(mixed_table(3_000), tmp_path / "t.parquet")
     clock = WorkClock(monkeypatch)
     said = document("train", tmp_path / "t.parquet", "-t", "bought", "-o", tmp_path / "out", "--time", seconds)
-    # The steps that are under way when the time is over are finished.
-    assert clock.monotonic() < 1.15 * seconds
+    # What is promised: the steps that are under way when the time is over are finished within 10 s.
+    assert clock.monotonic() < seconds + 10
     # Always saying the most frequent class errs on 50 % of the rows.
     assert said["estimate"] < 0.4
     board = {row["model"]: row for row in said["leaderboard"]}
