@@ -46,7 +46,7 @@ _SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits
 _SYMMETRIC = 1e-5  # of the largest value: kernels may be computed in single precision
 _PATIENCE = 100_000  # steps of pairs before a linear machine is solved directly (and 100 per variable, at least)
 _MOST_STEPS = 10_000_000  # where it cannot be, at least: then the fit ends there, with a warning
-_MOST_WORK = 10**10  # the same as steps times variables: about a minute
+_MOST_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
 _TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
