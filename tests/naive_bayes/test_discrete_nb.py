@@ -165,7 +165,6 @@ class TestMixed:
         (lambda: CategoricalNB().fit(COUNTS + 1e9, LABELS), "not too large"),
         (lambda: CategoricalNB().fit(COUNTS, LABELS).predict(COUNTS + 30), "the category 3. at row 0, and the fit has"),
         (lambda: BernoulliNB(binarize=-1.0).fit(sparse.csr_matrix(COUNTS), LABELS), "threshold below 0"),
-        (lambda: MultinomialNB().fit(np.where(COUNTS == 2, np.nan, COUNTS), LABELS), "NaN"),
         (lambda: CategoricalNB().fit(np.where(COUNTS == 2, np.inf, COUNTS), LABELS), "infinite values"),
         (lambda: MultinomialNB(class_prior=[0.5, 0.5]).fit(COUNTS, LABELS), "2 numbers, and there are 3 classes"),
         (lambda: MultinomialNB(class_prior=[0.5, 0.5, 0.5]).fit(COUNTS, LABELS), "sum to 1"),
@@ -228,3 +227,109 @@ def test_categorical_columns_pass_missing_values_over():
     np.testing.assert_allclose(model.predict_joint_log_proba(X), expected, rtol=1e-12)
     again = CategoricalNB().fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
     np.testing.assert_allclose(again.feature_log_prob_[0], model.feature_log_prob_[0], rtol=1e-12)
+
+
+class TestMissingCountsAndFlags:
+    """Missing values are skipped column by column; `by_hand` does it in loops."""
+
+    X = np.where(RNG.random(COUNTS.shape) < 0.2, np.nan, COUNTS)
+    weight = RNG.uniform(0.1, 2.0, len(COUNTS))
+    models = pytest.mark.parametrize("model", [BernoulliNB(binarize=1.0), MultinomialNB(), ComplementNB()], ids=repr)
+
+    def stored(self) -> Any:
+        """The rows as CSR with stored NaN."""
+        X = sparse.csr_matrix(np.where(np.isnan(self.X), -1.0, self.X))
+        X.data[X.data == -1.0] = np.nan
+        return X
+
+    def by_hand(self, model: Any, alpha: float = 1.0) -> Any:
+        K, (n, d) = ["a", "b", "c"], self.X.shape
+        set_, known = np.zeros((3, d)), np.zeros((3, d))
+        flags = isinstance(model, BernoulliNB)
+        for i, j in itertools.product(range(n), range(d)):
+            if not np.isnan(self.X[i, j]):
+                k = K.index(LABELS[i])
+                set_[k, j] += self.weight[i] * (self.X[i, j] > 1.0 if flags else self.X[i, j])
+                known[k, j] += self.weight[i]
+        joint = np.zeros((n, 3))
+        for i, k, j in itertools.product(range(n), range(3), range(d)):
+            x = self.X[i, j]
+            if np.isnan(x):
+                continue
+            if flags:
+                p = (set_[k, j] + alpha) / (known[k, j] + 2 * alpha)
+                joint[i, k] += np.log(p if x > 1.0 else 1 - p)
+            elif isinstance(model, MultinomialNB):
+                joint[i, k] += x * np.log((set_[k, j] + alpha) / (set_[k] + alpha).sum())
+            else:
+                others = set_.sum(axis=0) - set_[k] + alpha
+                joint[i, k] -= x * np.log(others[j] / others.sum())
+        if isinstance(model, ComplementNB):
+            return joint
+        return joint + np.log([self.weight[label == LABELS].sum() / self.weight.sum() for label in K])
+
+    @models
+    def test_probabilities_by_hand(self, model: Any) -> None:
+        expected = self.by_hand(model)
+        for X in (self.X, np.asfortranarray(self.X), self.stored()):
+            model.fit(X, LABELS, self.weight)
+            np.testing.assert_allclose(model.predict_joint_log_proba(X), expected, rtol=1e-10, atol=1e-12)
+            assert model.certificate_.verify(X, LABELS, self.weight)
+            assert not model.certificate_.verify(X[1:], LABELS[1:], self.weight[1:])
+
+    @models
+    def test_wide_sparse_rows(self, model: Any) -> None:
+        """The kernel adds more than 65,536 stored values."""
+        X, labels = np.tile(self.X, (100, 1)), np.tile(LABELS, 100)
+        stored = sparse.vstack([self.stored()] * 100).tocsr()
+        dense = model.fit(X, labels).feature_log_prob_
+        np.testing.assert_allclose(model.fit(stored, labels).feature_log_prob_, dense, rtol=1e-12)
+
+    @models
+    def test_parts_a_file_and_saved_models(self, model: Any, tmp_path: Any) -> None:
+        whole = model.fit(self.X, LABELS).predict_joint_log_proba(self.X)
+        first, second = (
+            type(model)(**model.get_params()).fit(self.X[a], LABELS[a]) for a in (slice(0, 70), slice(70, None))
+        )
+        np.testing.assert_allclose(first.merge(second).predict_joint_log_proba(self.X), whole, rtol=1e-9)
+        more = np.where(np.isnan(self.X[:9]), np.nan, 3.0)
+        first.partial_fit(more, LABELS[:9]).forget(more, LABELS[:9])
+        np.testing.assert_allclose(first.predict_joint_log_proba(self.X), whole, rtol=1e-9)
+        frame = pd.DataFrame(self.X, columns=list("uvwxyz")).assign(label=LABELS)
+        frame.to_parquet(tmp_path / "rows.parquet")
+        scan = summula.scan(tmp_path / "rows.parquet")
+        streamed = type(model)(**model.get_params()).fit(scan, "label")
+        np.testing.assert_array_equal(np.concatenate(list(streamed.predict_joint_log_proba(scan))), whole)
+        summula.save(model, tmp_path / "model.safetensors")
+        again = summula.load(tmp_path / "model.safetensors").partial_fit(self.X, LABELS)
+        np.testing.assert_array_equal(again.feature_log_prob_, model.partial_fit(self.X, LABELS).feature_log_prob_)
+
+    def test_flags_missing_in_rows_that_were_not_seen_are_not_forgotten(self) -> None:
+        model = BernoulliNB().fit(COUNTS, LABELS)
+        with pytest.raises(DataError, match="a negative count of missing values"):
+            model.forget(self.X[:20], LABELS[:20])
+
+    @models
+    def test_infinite_values_are_located(self, model: Any) -> None:
+        X = self.X.copy()
+        X[7, 2] = np.inf
+        for X_bad in (X, sparse.csr_matrix(np.nan_to_num(X, nan=0.0, posinf=np.inf))):
+            with pytest.raises(DataError, match=r"inf.*row 7"):
+                model.fit(X_bad, LABELS)
+            with pytest.raises(DataError, match=r"inf.*row 7"):
+                model.fit(self.X, LABELS).predict(X_bad)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [BernoulliNB(alpha=0.0), MultinomialNB(alpha=0.0), CategoricalNB(alpha=0.0), MixedNB("categorical", alpha=0.0)],
+    ids=repr,
+)
+def test_without_pseudo_counts_impossible_events_and_unknown_columns_have_probabilities(model: Any) -> None:
+    # Class b never has a value in column 1, and class c has no rows.
+    rows = [[1.0, 1.0], [0.0, 1.0], [1.0, np.nan]]
+    model.partial_fit(rows, ["a", "a", "b"], classes=["a", "b", "c"])
+    p = model.predict_proba([[0.0, 1.0], [1.0, 1.0]])
+    assert p[0].tolist() == [1.0, 0.0, 0.0]  # b had 1 in column 0 always; nothing is NaN
+    assert p[1, 2] == 0.0
+    assert np.isfinite(p).all()

@@ -1,9 +1,13 @@
 """Bernoulli naive Bayes: columns are flags, and an absent one counts as evidence, too.
 
-With N_kj the weight of the rows of class k in which flag j is set and pseudo-counts alpha_j for set and unset flags,
+With N_kj the weight of the rows of class k in which flag j is set, W_kj that of the rows in which it is not missing,
+and pseudo-counts alpha_j for set and unset flags,
 
-    p_kj = (N_kj + alpha_j) / (W_k + 2 alpha_j)
-    log P(x, k) = log pi_k + sum_j log(1 - p_kj) + sum_j x_j log p_kj / (1 - p_kj)
+    p_kj = (N_kj + alpha_j) / (W_kj + 2 alpha_j)                                                                (1)
+    log P(x, k) = log pi_k + sum_j log(1 - p_kj) + sum_j x_j log p_kj / (1 - p_kj)                              (2)
+
+A missing flag (NaN) is left out of N and W of its column, and of both sums of (2): integrating a column out of a
+product of independent ones leaves the others. Where neither rows nor pseudo-counts tell of a flag, p_kj is 1/2.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, none, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.naive_bayes.class_totals import ClassTotals, Flags, as_flags
+from summula.naive_bayes.class_totals import Flags, FlagTotals, as_flags, split_missing
 from summula.naive_bayes.count_fits import BernoulliFit
-from summula.naive_bayes.discrete_nb import PARAMETERS, CountNB
+from summula.naive_bayes.discrete_nb import PARAMETERS, CountNB, log_products
 
 __all__ = ["BernoulliNB"]
 
@@ -32,7 +36,7 @@ Array = NDArray[np.float64]
 @inherit_docs()
 @schema.saved()
 class BernoulliNB(CountNB):
-    """Naive Bayes for flags.
+    """Naive Bayes for flags; missing values are passed over.
 
     Parameters
     ----------
@@ -83,13 +87,14 @@ class BernoulliNB(CountNB):
         if is_sparse and self.binarize is not None and self.binarize < 0:
             raise DataError("Cannot binarize a sparse matrix with a threshold below 0: every zero would be a set flag.")
 
-    def _solve(self, sums: ClassTotals) -> None:
+    def _solve(self, sums: FlagTotals) -> None:
         self._name_priors(sums.weight)
         self.feature_count_, alpha = sums.total, self._smoothing()
+        set_, all_ = sums.total + alpha, sums.known + 2 * alpha
+        set_, all_ = np.where(all_ > 0, set_, 0.5), np.where(all_ > 0, all_, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            total = np.log(sums.weight[:, None] + 2 * alpha)
-            self.feature_log_prob_ = np.log(sums.total + alpha) - total
-            log_odds = np.log(sums.total + alpha) - np.log(sums.weight[:, None] - sums.total + alpha)
+            self.feature_log_prob_ = np.log(set_) - np.log(all_)  # (1)
+            log_odds = np.log(set_) - np.log(all_ - set_)
         threshold = self._counted().threshold
         self._certify(BernoulliFit(log_odds, self._by_column(alpha), self._fitted_priors(), threshold), sums)
 
@@ -100,4 +105,13 @@ class BernoulliNB(CountNB):
             odds = np.ascontiguousarray((self.feature_log_prob_ - unset).T)
         flags = as_flags(chunk, self.binarize)
         linear = flags @ odds if chunk.is_sparse else product(aligned(flags), odds)
-        return np.asarray(linear + self.class_log_prior_ + unset.sum(axis=1))
+        if np.isfinite(linear).all() and np.isfinite(unset).all():
+            return np.asarray(linear + self.class_log_prior_ + unset.sum(axis=1))
+        return self._skipping_missing(flags, unset)
+
+    def _skipping_missing(self, flags: Any, unset: Array) -> Array:
+        """(2) over the flags that are not missing, probabilities of 0 included."""
+        known, missing = split_missing(flags.toarray() if hasattr(flags, "indptr") else flags)
+        others = aligned(1.0 - known - missing)
+        evidence = log_products(known, self.feature_log_prob_.T) + log_products(others, unset.T)
+        return np.asarray(evidence + self.class_log_prior_)

@@ -5,7 +5,8 @@ column j,
 
     P(x_j = c | k) = (N_kjc + alpha) / (W_kj + alpha m_j),     log P(x, k) = log pi_k + sum_j log P(x_j | k)
 
-A missing value (NaN) is left out of the counts of its column, and of the sum over j.
+A missing value (NaN) is left out of the counts of its column, and of the sum over j. Where neither rows nor
+pseudo-counts tell of a column, its categories are equally likely.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from summula.core.errors import ParameterError, RowError
 from summula.core.estimator.parameters import Allowed, array_like, integer, none
 from summula.core.model_files import schema
 from summula.naive_bayes.category_counts import Categorical, CategoryCounts, check_categories
-from summula.naive_bayes.count_fits import CategoricalFit
+from summula.naive_bayes.count_fits import CategoricalFit, log_shares
 from summula.naive_bayes.discrete_nb import PARAMETERS, DiscreteNB
 
 __all__ = ["CategoricalNB"]
@@ -101,11 +102,8 @@ class CategoricalNB(DiscreteNB):
         full = np.pad(sums.total, ((0, 0), (0, 0), (0, max(0, self.n_categories_.max() - sums.total.shape[2]))))
         alpha = np.broadcast_to(self._smoothing(), self.n_categories_.shape)
         self.category_count_ = [full[:, j, :m].copy() for j, m in enumerate(self.n_categories_)]
-        self.feature_log_prob_ = []
-        with np.errstate(divide="ignore"):
-            for counts, a in zip(self.category_count_, alpha, strict=True):
-                smoothed = counts + a
-                self.feature_log_prob_.append(np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True)))
+        pairs = zip(self.category_count_, alpha, strict=True)
+        self.feature_log_prob_ = [log_shares(counts + a) for counts, a in pairs]
         self._certify(CategoricalFit(tuple(self.feature_log_prob_), np.array(alpha), self._fitted_priors()), sums)
 
     def _least(self) -> Any:

@@ -1,8 +1,9 @@
-"""Sums of columns by class, which models of counts and flags are fitted from.
+"""Sums of columns by class, which models of counts and flags are fitted from; missing values (NaN) are skipped.
 
-    n_k,   W_k = sum w,   N_kj = sum w x_j        over the rows of class k
+    n_k,   W_k = sum w,   N_kj = sum w x_j over the rows whose column j is not missing        for the rows of class k
 
-Every part of the rows adds to one table, so that a wide one is not copied for each chunk.
+and for flags M_kj, the weight of the rows whose column j is missing. Every part of the rows adds to one table, so that
+a wide one is not copied for each chunk.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from summula.core.model_files import schema
 from summula.core.numerics.grouped import memberships
 from summula.core.numerics.sums import Sum
 
-__all__ = ["ClassTotals", "Counts", "Flags"]
+__all__ = ["ClassTotals", "Counts", "FlagTotals", "Flags", "as_flags", "split_missing"]
 
 Array = NDArray[np.float64]
 
@@ -52,27 +53,73 @@ class ClassTotals(Sum):
         return int(self.count.sum())
 
     @classmethod
+    def zeros(cls, n_groups: int, n_features: int) -> Self:
+        """Sums over no rows."""
+        return cls(np.zeros(n_groups, np.int64), np.zeros(n_groups), np.zeros((n_groups, n_features)))
+
+    @classmethod
     def add_rows(cls, before: Self | None, chunk: Chunk, rows: Any, n_groups: int) -> Self:
         """Sums with those of the rows of a chunk added in place; `rows` is a block or CSR."""
         codes = chunk.codes
         assert codes is not None
         if before is None:
-            d = chunk.n_features
-            before = cls(np.zeros(n_groups, np.int64), np.zeros(n_groups), np.zeros((n_groups, d)))
+            before = cls.zeros(n_groups, chunk.n_features)
         own = codes >= 0
         before.count[...] += np.bincount(codes[own], minlength=n_groups)
         weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
         before.weight[...] += np.bincount(codes[own], weights=weight[own], minlength=n_groups)
-        if hasattr(rows, "indptr") and rows.nnz >= _MANY:
-            from summula.naive_bayes.count_kernels import add_sparse
-
-            w = np.empty(0) if chunk.weight is None else np.ascontiguousarray(chunk.weight, np.float64)
-            data = np.asarray(rows.data, np.float64)
-            add_sparse(rows.indptr, rows.indices, data, codes.astype(np.int32), w, before.total)
-        else:
-            added = memberships(codes, chunk.weight, n_groups) @ rows
-            before.total[...] += added.toarray() if hasattr(added, "toarray") else added
+        _add_columns(before.total, chunk, rows)
         return before
+
+
+@schema.saved(missing=schema.Array("float64", "n_groups", "n_features", finite=False))
+@dataclass(frozen=True)
+class FlagTotals(ClassTotals):
+    """`ClassTotals` of flags, with the weight of the rows whose flag is missing.
+
+    Attributes
+    ----------
+    missing : ndarray of shape (n_classes, n_features)
+    """
+
+    missing: Array
+
+    @classmethod
+    def zeros(cls, n_groups: int, n_features: int) -> Self:
+        """Sums over no rows."""
+        sums = ClassTotals.zeros(n_groups, n_features)
+        return cls(sums.count, sums.weight, sums.total, np.zeros((n_groups, n_features)))
+
+    @property
+    def known(self) -> Array:
+        """Weight of the rows whose flag is not missing, shape (n_classes, n_features)."""
+        return np.asarray(self.weight[:, None] - self.missing)
+
+
+def _add_columns(total: Array, chunk: Chunk, rows: Any) -> None:
+    """Add the weighted sums of the columns of `rows`, a block or CSR, to the table of each class in place."""
+    codes = chunk.codes
+    assert codes is not None
+    if hasattr(rows, "indptr") and rows.nnz >= _MANY:
+        from summula.naive_bayes.count_kernels import add_sparse
+
+        w = np.empty(0) if chunk.weight is None else np.ascontiguousarray(chunk.weight, np.float64)
+        data = np.asarray(rows.data, np.float64)
+        add_sparse(rows.indptr, rows.indices, data, codes.astype(np.int32), w, total)
+    else:
+        added = memberships(codes, chunk.weight, len(total)) @ rows
+        total[...] += added.toarray() if hasattr(added, "toarray") else added
+
+
+def split_missing(rows: Any) -> tuple[Any, Any]:
+    """Rows with 0 for missing values (NaN), and 1 where they were missing, 0 elsewhere; both as blocks or CSR."""
+    if hasattr(rows, "indptr"):
+        gone = np.isnan(rows.data)
+        pattern = rows.indices, rows.indptr
+        known = type(rows)((np.where(gone, 0.0, rows.data), *pattern), shape=rows.shape)
+        return known, type(rows)((gone.astype(np.float64), *pattern), shape=rows.shape)
+    gone = np.isnan(rows)
+    return aligned(np.where(gone, 0.0, rows)), aligned(gone, np.float64)
 
 
 @dataclass(frozen=True)
@@ -84,8 +131,11 @@ class Counts:
     def accumulate_groups(self, before: ClassTotals | None, chunk: Chunk, n_groups: int) -> ClassTotals:
         """Sums with those of a chunk added in place."""
         rows: Any = chunk.X if chunk.is_sparse else chunk.block(np.float64)
-        values: Any = rows.data if chunk.is_sparse else rows
-        if values.size and -np.inf < values.min() < 0:  # (infinities are located from the sums)
+        least = _least(rows)
+        if np.isnan(least):
+            rows, _ = split_missing(rows)
+            least = _least(rows)
+        if -np.inf < least < 0:  # (infinities are located from the sums)
             where = np.flatnonzero((rows < 0).sum(axis=1) if chunk.is_sparse else (rows < 0).any(axis=1))
             raise RowError(
                 f"Negative values in data passed to {self.name} (input X): the first is",
@@ -93,6 +143,13 @@ class Counts:
                 "; counts start at 0.",
             )
         return ClassTotals.add_rows(before, chunk, rows, n_groups)
+
+
+def _least(rows: Any) -> float:
+    """The least value of a block or CSR, at most 0; NaN if one is missing."""
+    values = rows.data if hasattr(rows, "indptr") else rows
+    with np.errstate(invalid="ignore"):
+        return float(values.min(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -105,9 +162,15 @@ class Flags:
         """The flags of a chunk as a block or CSR of 0 and 1."""
         return as_flags(chunk, self.threshold)
 
-    def accumulate_groups(self, before: ClassTotals | None, chunk: Chunk, n_groups: int) -> ClassTotals:
+    def accumulate_groups(self, before: FlagTotals | None, chunk: Chunk, n_groups: int) -> FlagTotals:
         """Sums with those of a chunk added in place."""
-        return ClassTotals.add_rows(before, chunk, self.rows(chunk), n_groups)
+        rows, missing = self.rows(chunk), None
+        if np.isnan(_least(rows)):
+            rows, missing = split_missing(rows)
+        sums = FlagTotals.add_rows(before, chunk, rows, n_groups)
+        if missing is not None:
+            _add_columns(sums.missing, chunk, missing)
+        return sums
 
 
 def as_flags(chunk: Chunk, threshold: float | None) -> Any:

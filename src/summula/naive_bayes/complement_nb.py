@@ -5,6 +5,7 @@ With N_j the sum of column j over all rows and N_kj that of class k,
     c_kj = log (N_j - N_kj + alpha_j) / sum_j (N_j - N_kj + alpha_j),     score of k = - sum_j x_j c_kj
 
 or, with `norm`, the weights c_kj / sum_j c_kj. Scores of a class are large where its complement makes a row unlikely.
+A missing count (NaN) is left out of the sums of its column, and of the score.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 @inherit_docs()
 @schema.saved(feature_all_=schema.Array("float64", "n_features"))
 class ComplementNB(CountNB):
-    """Complement naive Bayes for counts.
+    """Complement naive Bayes for counts; missing values are passed over.
 
     Parameters
     ----------

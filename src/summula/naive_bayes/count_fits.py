@@ -20,15 +20,30 @@ from scipy import special
 from summula.core.estimator.priors import Priors
 from summula.core.model_files import schema
 from summula.naive_bayes.category_counts import Categorical, CategoryCounts
-from summula.naive_bayes.class_totals import ClassTotals, Counts, Flags
+from summula.naive_bayes.class_totals import ClassTotals, Counts, Flags, FlagTotals
 
-__all__ = ["BernoulliFit", "CategoricalFit", "ComplementFit", "MultinomialFit", "objective_of_tables", "tables_rule"]
+__all__ = [
+    "BernoulliFit",
+    "CategoricalFit",
+    "ComplementFit",
+    "MultinomialFit",
+    "log_shares",
+    "objective_of_tables",
+    "tables_rule",
+]
 
 Array = NDArray[np.float64]
 
 _PRIORS = schema.Object(Priors, n_classes="n_classes")
 _TABLE = schema.Array("float64", "n_classes", "n_features", finite=False)
 _ALPHA = schema.Array("float64", "n_features", low=0.0)
+
+
+def log_shares(counts: Array) -> Array:
+    """Logarithms of the shares of events among the counts of each row; equal shares where there are none."""
+    counts = np.where(counts.any(axis=1, keepdims=True), counts, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(counts) - np.log(counts.sum(axis=1, keepdims=True)))
 
 
 def objective_of_counts(T: Array, log_p: Array) -> tuple[float, float]:
@@ -98,9 +113,9 @@ class BernoulliFit:
         """The statistic that is summed."""
         return Flags(self.threshold)
 
-    def objective(self, sums: ClassTotals) -> tuple[float, float]:
+    def objective(self, sums: FlagTotals) -> tuple[float, float]:
         """The objective and its distance from the minimum."""
-        set_, all_ = sums.total + self.alpha, sums.weight[:, None] + 2 * self.alpha
+        set_, all_ = sums.total + self.alpha, sums.known + 2 * self.alpha
         T = np.stack([set_, all_ - set_], axis=-1).reshape(-1, 2)
         log_p = np.stack([special.log_expit(self.log_odds), special.log_expit(-self.log_odds)], axis=-1).reshape(-1, 2)
         return self.priors.added(objective_of_counts(T, log_p), sums.weight)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.additive import AdditiveClassifier
@@ -21,8 +22,9 @@ from summula.core.estimator.priors import Priors
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped
+from summula.naive_bayes.class_totals import split_missing
 
-__all__ = ["PARAMETERS", "CountNB", "DiscreteNB"]
+__all__ = ["PARAMETERS", "CountNB", "DiscreteNB", "log_products"]
 
 Array = NDArray[np.float64]
 
@@ -134,9 +136,32 @@ class DiscreteNB(AdditiveClassifier, GenerativeClassifier):
 class CountNB(DiscreteNB):
     """Naive Bayes whose log probabilities are linear in the columns."""
 
+    _allows_nan = True
+
     def _by_column(self, alpha: Any) -> Array:
         return np.full(self.n_features_in_, alpha)
 
     def _linear(self, chunk: Chunk, B: Array) -> Array:
-        """X B' for a table of one row per class."""
-        return np.asarray(chunk.times(np.ascontiguousarray(B.T)))
+        """X B' for a table of one row per class, missing values (NaN) skipped."""
+        columns = np.ascontiguousarray(B.T)
+        scores = np.asarray(chunk.times(columns))
+        if np.isfinite(scores).all():
+            return scores
+        known, _ = split_missing(chunk.X if chunk.is_sparse else chunk.block(np.float64))
+        return log_products(known, columns)
+
+
+def log_products(counts: Any, logs: Array) -> Array:
+    """Sum_j x_j log p_j for a block or CSR of counts and a table of one column per class, where 0 log 0 = 0.
+
+    Rows with infinite counts are NaN: the caller locates them.
+    """
+    endless = np.isinf(logs)
+    with np.errstate(invalid="ignore"):
+        scores = product(counts, np.where(endless, 0.0, logs))
+        sizes = product(counts, np.ones((len(logs), 1)))[:, 0]
+        if endless.any():
+            hits = product(counts, endless.astype(np.float64))
+            scores[hits > 0] = logs[endless][0]  # probabilities of 0, all on one side
+    scores[~np.isfinite(sizes)] = np.nan
+    return scores

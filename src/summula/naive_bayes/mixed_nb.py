@@ -33,7 +33,7 @@ from summula.core.estimator.priors import Priors
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
-from summula.naive_bayes.count_fits import objective_of_tables, tables_rule
+from summula.naive_bayes.count_fits import log_shares, objective_of_tables, tables_rule
 from summula.naive_bayes.mixed_sums import FAMILIES, Mixed, MixedSums, split_columns
 from summula.naive_bayes.normal_columns import NormalColumns
 from summula.tree.columns.categories import Categories, check_kinds, coded_array
@@ -212,15 +212,12 @@ class MixedNB(AdditiveClassifier, GenerativeClassifier):
         self.theta_, self.var_, self.epsilon_ = columns.theta, columns.var, columns.eps
         self.category_log_prob_ = []
         kinds = [family for family in self.families_ if family != "gaussian"]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for kind, counts in zip(kinds, np.moveaxis(sums.counts.total, 1, 0), strict=True):
-                there = np.flatnonzero(counts.sum(axis=0))
-                m = 2 if kind == "bernoulli" else int(there[-1]) + 1 if len(there) else 1
-                table = np.zeros((len(counts), m))
-                table[:, : min(m, counts.shape[1])] = counts[:, :m]
-                smoothed = table + self.alpha
-                log_p = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
-                self.category_log_prob_.append(np.where(np.isnan(log_p), -np.inf, log_p))
+        for kind, counts in zip(kinds, np.moveaxis(sums.counts.total, 1, 0), strict=True):
+            there = np.flatnonzero(counts.sum(axis=0))
+            m = 2 if kind == "bernoulli" else int(there[-1]) + 1 if len(there) else 1
+            table = np.zeros((len(counts), m))
+            table[:, : min(m, counts.shape[1])] = counts[:, :m]
+            self.category_log_prob_.append(log_shares(table + self.alpha))
         priors = Priors(self.class_prior_, self.priors is None)
         fit = MixedFit(columns, tuple(self.category_log_prob_), float(self.alpha), self._codes(), priors)
         stated = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)

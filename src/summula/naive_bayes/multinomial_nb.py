@@ -5,6 +5,10 @@ With N_kj the weighted sum of column j in class k and pseudo-counts alpha_j,
     P(event j | k) = (N_kj + alpha_j) / (N_k + sum_j alpha_j),     log P(x, k) = log pi_k + sum_j x_j log P(j | k)
 
 (up to the number of orders in which the events of a row may come, which is the same for all classes).
+
+A missing count (NaN) is left out of N_kj and of the sum over j: nothing is known of the events of that column, and the
+events of the other columns count as they are. A column that is missing in many rows is thus taken for a rare event;
+where that is not meant, impute the counts, or leave the column out.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.model_files import schema
 from summula.naive_bayes.class_totals import ClassTotals, Counts
-from summula.naive_bayes.count_fits import MultinomialFit
+from summula.naive_bayes.count_fits import MultinomialFit, log_shares
 from summula.naive_bayes.discrete_nb import CountNB
 
 __all__ = ["MultinomialNB"]
@@ -29,7 +33,7 @@ Array = NDArray[np.float64]
 @inherit_docs()
 @schema.saved()
 class MultinomialNB(CountNB):
-    """Naive Bayes for counts.
+    """Naive Bayes for counts; missing values are passed over.
 
     Parameters
     ----------
@@ -67,9 +71,7 @@ class MultinomialNB(CountNB):
         self._name_priors(sums.weight)
         self.feature_count_ = sums.total
         alpha = self._smoothing()
-        smoothed = sums.total + alpha
-        with np.errstate(divide="ignore"):
-            self.feature_log_prob_ = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
+        self.feature_log_prob_ = log_shares(sums.total + alpha)
         self._certify(MultinomialFit(self.feature_log_prob_, self._by_column(alpha), self._fitted_priors()), sums)
 
     def _log_joint(self, chunk: Chunk) -> Array:
