@@ -22,9 +22,13 @@ class Rows(NamedTuple):
 
 
 def overlapping(rows: int, columns: int, k: int, passes: int) -> Rows:
-    """Clusters that overlap, and rows of them as first centres."""
+    """Clusters that overlap, and rows of them as first centres.
+
+    The distance between clusters does not grow with the columns: with clusters far apart some centre loses all its
+    rows at the second pass, and what libraries do with an empty cluster then decides the inertia.
+    """
     rng = np.random.default_rng(0)
-    means = rng.uniform(-10.0, 10.0, (k, columns))
+    means = min(1.0, (20 / columns) ** 0.5) * rng.uniform(-10.0, 10.0, (k, columns))
     X = means[rng.integers(0, k, rows)] + 5.0 * rng.standard_normal((rows, columns))
     start = X[rng.choice(rows, k, replace=False)]
     return Rows(X, {"n_clusters": k, "init": start, "n_init": 1, "max_iter": passes, "tol": 0.0})
@@ -87,7 +91,7 @@ def _in_memory(name: str, shape: tuple[int, int], k: int, passes: int, make: Cal
         quick_shape=(2_000, min(shape[1], 10)),
         make_data=partial(make, k=k, passes=passes),
         contenders=(Contender("summula", _fit("summula.cluster")), *PEERS, Contender("FAISS, float32", _faiss)),
-        quality=Quality(inertia, "objective", tolerance=1e-4),
+        quality=Quality(inertia, "objective", tolerance=1e-5),  # FAISS has single precision
         rounds=3,
     )
 

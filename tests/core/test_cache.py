@@ -93,7 +93,8 @@ def test_nothing_is_left_behind(rows, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("file", ["rows.parquet", "rows.npy"])
-def test_plain_numbers_get_no_scratch_file_unless_they_are_wanted_scattered(tmp_path, file):
+@pytest.mark.parametrize("wanted", [{"scattered": True}, {"passes": 20}])
+def test_plain_numbers_get_no_scratch_file_unless_scattered_or_read_many_times(tmp_path, file, wanted):
     X = np.random.default_rng(0).standard_normal((9_000, 4))
     if file == "rows.npy":
         np.save(tmp_path / file, X)
@@ -101,7 +102,8 @@ def test_plain_numbers_get_no_scratch_file_unless_they_are_wanted_scattered(tmp_
         pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(4)}), tmp_path / file, compression="none")
     source = as_source(Unnamed(), summula.scan(tmp_path / file), "x3", needs_y=True)
     assert cache.cached(source) is source
-    kept = cache.cached(source, scattered=True)
+    assert cache.cached(source, passes=2) is source
+    kept = cache.cached(source, **wanted)
     assert isinstance(kept, cache.CachedSource)
     kept.release()
 
@@ -114,8 +116,8 @@ def test_uncompressed_but_encoded_numbers_are_kept(tmp_path):
     kept.release()
 
 
-@pytest.mark.parametrize("scattered", [False, True])
-def test_a_slow_disk_is_given_up_with_the_same_rows(rows, monkeypatch, scattered):
+@pytest.mark.parametrize(("scattered", "passes"), [(False, 1), (False, 20), (True, 1)])
+def test_a_slow_disk_is_given_up_with_the_same_rows(rows, monkeypatch, scattered, passes):
     write, writes, clock = os.pwrite, [], SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
 
     def slowly(*given):
@@ -127,7 +129,7 @@ def test_a_slow_disk_is_given_up_with_the_same_rows(rows, monkeypatch, scattered
     monkeypatch.setattr(cache, "_TRIAL", 2**16)
     monkeypatch.setattr(os, "pwrite", slowly)
     source = source_of(rows)
-    kept = cache.cached(source, scattered=scattered)
+    kept = cache.cached(source, scattered=scattered, passes=passes)
     for _ in range(2):
         for ours, theirs in zip(kept.plan(1_024), source.plan(1_024), strict=True):
             for a, b in zip(ours.chunks(), theirs.chunks(), strict=True):

@@ -193,7 +193,7 @@ default="k-means++"
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             compile_kernels(run)
-            rows_in_order(run)
+            rows_in_order(run, passes=self.max_iter)
             spread = spread_of(run)
             check_centres(self, run)
             if self.algorithm == "elkan" and self.n_clusters == 1:
@@ -284,11 +284,11 @@ def compile_kernels(run: Run) -> None:
         compile_assignment(run.source.dtype)
 
 
-def rows_in_order(run: Run, *, scattered: bool = False) -> None:
+def rows_in_order(run: Run, *, scattered: bool = False, passes: int = 1) -> None:
     """Keep rows that are in memory in C order, and those of files decoded: there are many passes."""
     source = run.source
     if not isinstance(source, MemorySource):
-        run.keep_rows(scattered=scattered)
+        run.keep_rows(scattered=scattered, passes=passes)
         return
     rows = source.rows
     plain = isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.dtype == source.dtype

@@ -29,6 +29,7 @@ Array = NDArray[Any]
 
 _GROUP = 10  # centres per bound
 _MOST_GROUPS = 64
+_STRETCH = 2**17  # labels that are renumbered at a time
 
 
 class Stopping(NamedTuple):
@@ -139,8 +140,16 @@ def lloyd(
 
 
 def _outside(centres: Centres, state: RowState | None) -> Array | None:
-    """The labels of the rows of this process, in the user's order of the centres."""
-    return None if state is None else np.asarray(np.take(centres.order.astype(np.int32), state.labels, mode="clip"))
+    """A copy of the labels of the rows of this process, in the user's order of the centres."""
+    if state is None:
+        return None
+    labels, order = state.labels.copy(), centres.order.astype(np.int32)
+    if (order[1:] > order[:-1]).all():
+        return labels
+    for start in range(0, len(labels), _STRETCH):  # (NumPy widens the labels it takes by to eight bytes)
+        some = labels[start : start + _STRETCH]
+        some[:] = np.take(order, some, mode="clip")
+    return labels
 
 
 def _state(run: Run, start: Array, bounds: str) -> tuple[RowState | None, tuple[Array, Array] | None]:

@@ -127,7 +127,7 @@ class Mixture(ProbabilityWriter, Density):
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
                 f"n_samples = {run.source.n_rows}: ask for fewer components."
             )
-        run.keep_rows()
+        run.keep_rows(passes=self.max_iter)
         run.refine(self.n_components)
         previous = float(getattr(self, "lower_bound_", -np.inf)) if self._continues() else -np.inf
         model = self._model(run)

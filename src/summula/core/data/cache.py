@@ -5,9 +5,10 @@ their place in a nameless temporary file (in C order, in the precision of the so
 the last handle on it, whatever happens to the process. Reading is by `pread` into fresh buffers, not by a memory map,
 so memory stays bounded. The bits are those of the rows themselves.
 
-Files of plain numbers cost less to decode than to write, so they get none. Where writing turns out slower
-than decoding the rest is left in the files, to be decoded again in each pass; what was written is used. Neither holds
-for fits that want rows in another order than that of the files: for them everything is written.
+Files of plain numbers cost less to decode than to write, so they get none unless many passes follow. Where writing
+turns out slower than decoding (three times, if many passes follow) the rest is left in the files, to be decoded again
+in each pass; what was written is used. Neither holds for fits that want rows in another order than that of the files:
+for them everything is written.
 """
 
 from __future__ import annotations
@@ -40,15 +41,18 @@ _log = logging.getLogger(__name__)
 
 _TRIAL = 2**24  # bytes after which writing is compared with decoding
 _SPARE = 1.2  # how much more than the rows take has to be free on the disk
+_MANY = 4  # passes after which writing plain numbers has paid; writing may then take
+_PATIENCE = 3.0  # times as long as decoding
 
 
-def cached(source: Source, *, scattered: bool = False) -> Source:
+def cached(source: Source, *, scattered: bool = False, passes: int = 1) -> Source:
     """The rows of files, decoded once; any other source itself, also where disk or system cannot hold them.
 
     scattered : whether rows are going to be wanted in another order than that of the files.
+    passes : number of passes over the rows that are likely to follow.
     """
     if isinstance(source, WrappedSource) and not isinstance(source, CachedSource):
-        kept = cached(source.base, scattered=scattered)
+        kept = cached(source.base, scattered=scattered, passes=passes)
         if kept is source.base:
             return source
         twin = copy.copy(source)  # factors or lifts of rows that are decoded once
@@ -56,7 +60,7 @@ def cached(source: Source, *, scattered: bool = False) -> Source:
         return twin
     if not isinstance(source, ScanSource) or getattr(source.engine(), "remote", False) or not hasattr(os, "preadv"):
         return source
-    if source.plain and not scattered:
+    if source.plain and not scattered and passes < _MANY:
         return source
     needed = source.n_rows * _row_bytes(source)
     folder = os.environ.get("SUMMULA_SCRATCH") or tempfile.gettempdir()
@@ -65,7 +69,7 @@ def cached(source: Source, *, scattered: bool = False) -> Source:
         if free < _SPARE * needed:
             _log.info("no scratch file: %d bytes are needed in %s and %d are free", needed, folder, free)
             return source
-        return CachedSource(source, folder, scattered)
+        return CachedSource(source, folder, scattered, _PATIENCE if passes >= _MANY else 1.0)
     except OSError as error:
         _log.info("no scratch file in %s: %s", folder, error)
         return source
@@ -100,11 +104,15 @@ def _record(source: Source) -> np.dtype[Any]:
 
 
 class CachedSource(WrappedSource):
-    """A source whose chunks are written to a scratch file when they are first read."""
+    """A source whose chunks are written to a scratch file when they are first read.
 
-    def __init__(self, base: Source, folder: str, scattered: bool = False) -> None:
+    `scattered` writes all of them; otherwise writing may take `patience` times as long as decoding.
+    """
+
+    def __init__(self, base: Source, folder: str, scattered: bool = False, patience: float = 1.0) -> None:
         super().__init__(base)
         self._always = scattered
+        self._patience = patience
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed by `release`)
         self._record = _record(base)
         self._rest = self.n_rows * self.n_features * self.dtype.itemsize  # where targets, weights and so on begin
@@ -172,7 +180,7 @@ class CachedSource(WrappedSource):
             self._decoding += decoding
             self._writing += writing
             self._written += size
-            slow = self._written > _TRIAL and self._writing > self._decoding
+            slow = self._written > _TRIAL and self._writing > self._patience * self._decoding
             if slow and not self._always and not self._closed:
                 _log.info("the scratch file ends after %d bytes: it is slower than decoding", self._written)
                 self._closed = True

@@ -81,9 +81,12 @@ class Run:
         self._chunk = None
         self.parts = self.source.plan(self.engine.chunk_rows, work)
 
-    def keep_rows(self, *, scattered: bool = False) -> None:
-        """Decode rows of files once for all later passes; `scattered` if these access rows in random order."""
-        kept = cached(self.source, scattered=scattered)
+    def keep_rows(self, *, scattered: bool = False, passes: int = 1) -> None:
+        """Decode rows of files once for all later passes; `scattered` if these access rows in random order.
+
+        `passes` are how many are likely: files that are quickly decoded are kept only for many.
+        """
+        kept = cached(self.source, scattered=scattered, passes=passes)
         if kept is not self.source:
             self.use(kept)
 

@@ -201,7 +201,7 @@ def leading_axes(
     run: Run, problem: Problem, wanted: int, options: KrylovOptions, offer: Callable[[Axes], None]
 ) -> Axes | None:
     """Iterate (2) until the residuals are small; None when values are missing."""
-    run.keep_rows()
+    run.keep_rows(passes=options.max_passes)
     widen_chunks(run)
     first = _first_axes(run, problem)
     if first is None:

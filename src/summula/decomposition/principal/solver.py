@@ -30,7 +30,7 @@ from summula.linear_model.least_squares.normal_equations import off_centre
 __all__ = ["KEPT_COLUMNS", "Found", "Options", "solve", "sum_products"]
 
 KEPT_COLUMNS = 2_048  # up to which products of columns are summed, and kept
-_KEPT_WIDE = 512  # the same where there are more columns than rows, and the sums serve later rows only
+_KEPT_WIDE = 512  # the same where there are more columns than rows, or where a Krylov method is asked for by name
 _GATHERED_ROWS = 2_048  # up to which rows are gathered where there are more columns
 _GATHERED_VALUES = 2**27
 _MOST_ALL = 16_384  # rows or columns up to which all axes can be asked for
@@ -103,8 +103,10 @@ def _suits_krylov(run: Run, options: Options) -> bool:
     block = options.wanted + options.krylov.oversamples
     if _BLOCKS * block > min(n, d):
         return False
-    if options.hint in ("randomized", "arpack"):
+    if options.hint == "randomized":
         return True
+    if options.hint == "arpack":  # asks for all digits, which the products of few columns give at once
+        return d > _KEPT_WIDE
     if options.hint in ("full", "covariance_eigh"):
         return False
     return d > KEPT_COLUMNS and (n > _GATHERED_ROWS or n * d > _GATHERED_VALUES)
@@ -124,7 +126,7 @@ def _with_missing(run: Run, problem: Problem, options: Options, offer: Callable[
             f"{run.source.n_features} columns with missing values are too many for EM (at most {_SUMMED_MISSING}): "
             "impute them first."
         )
-    run.keep_rows()
+    run.keep_rows(passes=options.max_iter)
     model = missing.model_of(run, problem, options.wanted)
 
     def assign(solution: Solution) -> None:
