@@ -44,7 +44,7 @@ class TargetSums(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[str, float]) -> Self:
         """The sums of one chunk."""
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         what, value = params
         if what == "classes":
             return cls(float(w.sum()), np.bincount(np.asarray(chunk.codes), w, int(value)))
@@ -64,7 +64,7 @@ class _Values(NamedTuple):
     @classmethod
     def map(cls, chunk: Chunk, params: None) -> _Values:
         """Return the values of one chunk."""
-        w = np.ones(len(chunk)) if chunk.weight is None else np.asarray(chunk.weight)
+        w = np.asarray(chunk.weights)
         return cls(chunk.target.astype(np.float64), w)
 
     def merge(self, other: _Values) -> _Values:
@@ -83,7 +83,7 @@ class _Values(NamedTuple):
 
 
 @inherit_docs()
-@schema.saved(n_features_in_=schema.Integer(1, size="n_features"), constant_=schema.Array("float64", 1, 1))
+@schema.saved(constant_=schema.Array("float64", 1, 1))
 class DummyRegressor(Regressor):
     """Predict a constant, as a baseline for other regressors.
 
@@ -163,7 +163,6 @@ class DummyRegressor(Regressor):
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes"),
     class_prior_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
 )
@@ -223,7 +222,7 @@ class DummyClassifier(ShareClassifier):
         return tags
 
 
-@schema.saved("cli.BaselineRegressor", n_features_in_=schema.Integer(1, size="n_features"), mean_=schema.Real())
+@schema.saved("cli.BaselineRegressor", mean_=schema.Real())
 class BaselineRegressor(Regressor):
     """Predict the mean of the target; kept to load files of earlier versions."""
 
@@ -242,7 +241,6 @@ class BaselineRegressor(Regressor):
 
 @schema.saved(
     "cli.BaselineClassifier",
-    n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes"),
     shares_=schema.Array("float64", "n_classes", low=0.0, high=1.0),
 )

@@ -69,7 +69,6 @@ class Spread(NamedTuple):
 
 
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
     labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
     inertia_=schema.Real(0.0),

@@ -229,7 +229,7 @@ class Furthest(Sum):
         """Of one chunk; rows of weight 0 do not count."""
         centres, most = params
         labels, own = _nearest(chunk, centres)
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         rows = np.flatnonzero(w > 0)
         rows = rows[np.argsort(-own[rows], kind="stable")][:most]
         return cls(most, own[rows], labels[rows], w[rows], chunk.take(rows).dense() if len(rows) else _none(chunk))

@@ -52,7 +52,6 @@ _SAMPLE, _EPOCH, _REASSIGN = range(3)  # streams of random numbers
 
 
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
     labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
     inertia_=schema.Maybe(schema.Real(0.0)),

@@ -106,7 +106,7 @@ def _potential(chunk: Chunk, given: SeedPass) -> tuple[SeedState, ChunkPotential
 
 def _reseed_sparse(chunk: Chunk, given: SeedPass, first: int, state: SeedState, units: Array) -> float:
     """The same for sparse rows."""
-    X, w = chunk.rows.csr(), np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+    X, w = chunk.rows.csr(), chunk.weights
     squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()[:, None]
 
     def distances(C: Array) -> Array:

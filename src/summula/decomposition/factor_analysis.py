@@ -47,7 +47,6 @@ _UNIT = {"float64": 1e-11, "float32": 1e-4}
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     components_=schema.Array("float", "n_components", "n_features"),
     noise_variance_=schema.Array("float", "n_features", low=0.0),
     mean_=schema.Array("float64", "n_features"),

@@ -53,7 +53,6 @@ _COMPONENTS = Allowed(
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     components_=schema.Array("float", "n_components", "n_features"),
     explained_variance_=schema.Array("float", "n_components", low=0.0),
     explained_variance_ratio_=schema.Array("float", "n_components", low=0.0),

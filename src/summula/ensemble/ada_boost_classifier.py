@@ -87,7 +87,6 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.saved(
     _learners_agree,
-    n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes"),
     estimator_weights_=schema.Array("float64", "n_rounds", low=0.0),
     estimator_errors_=schema.Array("float64", "n_rounds", low=0.0, high=1.0),

@@ -131,7 +131,6 @@ def grows_trees(model: Any) -> bool:
 @inherit_docs()
 @schema.state(
     _stages_agree,
-    n_features_in_=schema.Integer(1, size="n_features"),
     n_trees_per_iteration_=schema.Integer(1, size="n_scores"),
     n_estimators_=schema.Integer(1),
     max_features_=schema.Integer(1),

@@ -128,7 +128,6 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.state(
     _trees_fit_the_columns,
-    n_features_in_=schema.Integer(1, size="n_features"),
     n_trees_per_iteration_=schema.Integer(1, size="n_scores"),
     n_iter_=schema.Integer(0),
     category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),

@@ -83,7 +83,6 @@ def _counts_monomials(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.saved(
     _counts_monomials,
-    n_features_in_=schema.Integer(1, size="n_features"),
     n_output_features_=schema.Integer(1, 2**31 - 1),
 )
 class PolynomialLift(Transformer):

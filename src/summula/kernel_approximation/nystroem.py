@@ -40,7 +40,6 @@ _RANK = 1e-12  # eigenvalues below it, relative to the largest, are rounding
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     components_=schema.Array("float", "n_basis", "n_features") | schema.Sparse("n_basis", "n_features"),
     component_indices_=schema.Array("int64", "n_basis", low=0),
     normalization_=schema.Array("float", "n_basis", "n_basis"),

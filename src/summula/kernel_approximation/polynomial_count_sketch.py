@@ -47,7 +47,6 @@ def _places_fit(sketch: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.saved(
     _places_fit,
-    n_features_in_=schema.Integer(1, size="n_features"),
     indexHash_=schema.Array("int64", "n_factors", "n_terms", low=0),
     bitHash_=schema.Array("int64", "n_factors", "n_terms", low=-1, high=1),
 )

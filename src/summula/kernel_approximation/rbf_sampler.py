@@ -41,7 +41,6 @@ def _width_fits(sampler: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.saved(
     _width_fits,
-    n_features_in_=schema.Integer(1, size="n_features"),
     random_weights_=schema.Array("float", "n_features", "n_components"),
     random_offset_=schema.Array("float", "n_components"),
 )

@@ -39,7 +39,6 @@ def _first_column(compute: RowFunction, chunk: Any) -> Array:
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     centres_=schema.Array("float64", "n_centres", "n_features"),
     beta_=schema.Array("float64", "n_centres"),
     n_iter_=schema.Integer(0),

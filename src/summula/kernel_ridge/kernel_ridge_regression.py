@@ -136,7 +136,7 @@ class KernelRidgeCertificate(Certificate):
         rows = chunk.X if chunk.is_sparse else chunk.block(np.float64)
         if rows.shape[0] != len(self.coef):
             return Verification(np.nan, np.nan, False)
-        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        weight = chunk.weights
         if self.kernel is None:
             K = np.asarray(rows)
         else:
@@ -161,7 +161,6 @@ def objective(K: Any, Y: Array, weight: Array, alpha: Array, coef: Array) -> tup
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     dual_coef_=schema.Array("float64", "n_rows") | schema.Array("float64", "n_rows", "n_targets"),
     X_fit_=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
     certificate_=schema.Object(KernelRidgeCertificate),
@@ -299,7 +298,7 @@ def _read(run: Run) -> tuple[Any, Array, Array]:
     chunk = source.chunk(0, source.n_rows)
     assert chunk.y is not None
     rows = chunk.X if chunk.is_sparse else chunk.block(np.float64)
-    weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+    weight = chunk.weights
     Y = chunk.y.astype(np.float64)
     values: Any = rows.data if chunk.is_sparse else rows  # (a sum of the matrix would sort it)
     if not np.isfinite(Y.sum()) or not np.isfinite(values.sum()):

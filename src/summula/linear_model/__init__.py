@@ -9,29 +9,26 @@ array([8.])
 
 from summula.core.lazy_names import lazy_names
 
-_NAMES = {
-    "BayesianLogisticRegression": "bayesian_logistic_regression",
-    "ElasticNet": "elastic_net",
-    "ElasticNetCV": "elastic_net_cv",
-    "GammaRegressor": "generalized_linear_regressor",
-    "GeneralizedLinearRegressor": "generalized_linear_regressor",
-    "Lasso": "elastic_net",
-    "LassoCV": "elastic_net_cv",
-    "LinearRegression": "linear_regression",
-    "LogisticRegression": "logistic_regression",
-    "LogisticRegressionCV": "logistic_regression_cv",
-    "Perceptron": "perceptron",
-    "PoissonRegressor": "generalized_linear_regressor",
-    "PolynomialRegression": "polynomial_regression",
-    "Ridge": "ridge",
-    "RidgeCV": "ridge_cv",
-    "SGDClassifier": "sgd_classifier",
-    "SGDRegressor": "sgd_regressor",
-    "TweedieRegressor": "generalized_linear_regressor",
-    "enet_path": "elastic_net",
-    "lasso_path": "elastic_net",
-}
-
-__all__ = [*_NAMES]
-
-__getattr__, __dir__ = lazy_names(__name__, _NAMES)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "bayesian_logistic_regression": ("BayesianLogisticRegression",),
+        "elastic_net": ("ElasticNet", "Lasso", "enet_path", "lasso_path"),
+        "elastic_net_cv": ("ElasticNetCV", "LassoCV"),
+        "generalized_linear_regressor": (
+            "GammaRegressor",
+            "GeneralizedLinearRegressor",
+            "PoissonRegressor",
+            "TweedieRegressor",
+        ),
+        "linear_regression": ("LinearRegression",),
+        "logistic_regression": ("LogisticRegression",),
+        "logistic_regression_cv": ("LogisticRegressionCV",),
+        "perceptron": ("Perceptron",),
+        "polynomial_regression": ("PolynomialRegression",),
+        "ridge": ("Ridge",),
+        "ridge_cv": ("RidgeCV",),
+        "sgd_classifier": ("SGDClassifier",),
+        "sgd_regressor": ("SGDRegressor",),
+    },
+)

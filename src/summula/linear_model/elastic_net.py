@@ -46,7 +46,6 @@ def relative_gap(tol: float) -> float:
 
 @schema.state(
     one_row_one_target,
-    n_features_in_=schema.Integer(1, size="n_features"),
     coef_=schema.Array("float", "n_features") | schema.Array("float", "n_targets", "n_features"),
     intercept_=schema.Real() | schema.Array("float", "n_targets"),
     certificate_=schema.Object(L1Certificate, n_features="n_features", n_targets="n_targets"),

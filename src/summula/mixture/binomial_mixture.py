@@ -109,7 +109,6 @@ class CountMixture(Mixture):
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     probabilities_=schema.Array("float64", "n_components", low=0.0, high=1.0)
     | schema.Array("float64", "n_components", "n_features", low=0.0, high=1.0),
 )

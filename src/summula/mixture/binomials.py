@@ -144,7 +144,7 @@ class BinomialSums(Sum):
         from summula.mixture.kernels import responsibilities
 
         block, theta = counted(chunk, params.trials), params
-        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        weight = chunk.weights
         k = len(theta.weights)
         lines = empty_block(k + 2, len(block))
         lines[:k] = log_joint(block, theta).T

@@ -243,7 +243,7 @@ class GaussianSums(Sum):
     def map(cls, chunk: Chunk, params: Gaussians) -> Self:
         """The sums of one chunk at the parameters `params`."""
         block = chunk.block(np.float64, params.origin)
-        weight = np.ones(len(chunk)) if chunk.weight is None else np.ascontiguousarray(chunk.weight, np.float64)
+        weight = np.ascontiguousarray(chunk.weights, np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             if params.is_diagonal:
                 return cls._diagonal(block, weight, params)

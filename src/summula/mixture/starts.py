@@ -43,7 +43,7 @@ class RowSample(Sum):
     def map(cls, chunk: Chunk, params: tuple[int, float]) -> Self:
         """The rows of one chunk whose random number, under the key, is below the share."""
         key, share = params
-        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        weight = chunk.weights
         chosen = weight > 0
         if share < 1:
             chosen &= uniform(key, range(chunk.start, chunk.stop)) < share

@@ -66,7 +66,7 @@ class ClassTotals(Sum):
             before = cls.zeros(n_groups, chunk.n_features)
         own = codes >= 0
         before.count[...] += np.bincount(codes[own], minlength=n_groups)
-        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        weight = chunk.weights
         before.weight[...] += np.bincount(codes[own], weights=weight[own], minlength=n_groups)
         _add_columns(before.total, chunk, rows)
         return before

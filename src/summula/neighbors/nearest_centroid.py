@@ -274,7 +274,7 @@ def _positions(w: Array, part: Part) -> tuple[Array, NDArray[Any], Array]:
         assert chunk.codes is not None
         x.append(np.asarray(chunk.times(w), np.float64))
         own.append(chunk.codes)
-        weight.append(np.ones(len(chunk)) if chunk.weight is None else chunk.weight)
+        weight.append(chunk.weights)
     return np.concatenate(x), np.concatenate(own), np.concatenate(weight)
 
 

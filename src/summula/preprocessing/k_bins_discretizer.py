@@ -100,7 +100,6 @@ def _edges_rule(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.saved(
     _edges_rule,
-    n_features_in_=schema.Integer(1, size="n_features"),
     n_bins_=schema.Array("int64", "n_features", low=1),
     bin_edges_=schema.Items(schema.Array("float64", "...", finite=False), "n_features"),
 )

@@ -10,14 +10,11 @@ from scipy import special
 
 from summula.core.model_files import schema
 from summula.stats.discrete_families import Poisson
-from summula.stats.exponential_family import Family, check_parameter
+from summula.stats.exponential_family import Family, Interval, check_parameter
 
 __all__ = ["Gamma", "InverseGaussian", "Normal", "Tweedie"]
 
 Array = NDArray[np.float64]
-Interval = tuple[float, float]
-
-_TINY, _BELOW_ONE = np.finfo(np.float64).tiny, 1.0 - 2.0**-53
 
 
 @schema.saved("stats.families.Normal")

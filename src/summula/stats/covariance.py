@@ -57,7 +57,7 @@ class FourthPowers(Sum):
         m, scale = params
         away = chunk.block(np.float64, m) * scale
         powers = (away * away).sum(axis=1) ** 2
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         return cls(len(chunk), float(w.sum()), float((w * powers).sum()))
 
 

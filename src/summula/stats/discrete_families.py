@@ -14,7 +14,6 @@ from summula.stats.exponential_family import Family, check_parameter
 __all__ = ["Bernoulli", "Binomial", "Multinomial", "NegativeBinomial", "Poisson"]
 
 Array = NDArray[np.float64]
-Interval = tuple[float, float]
 
 _TINY, _BELOW_ONE = np.finfo(np.float64).tiny, 1.0 - 2.0**-53
 

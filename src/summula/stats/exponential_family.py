@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from summula.core.errors import ParameterError
 from summula.core.model_files import schema
 
-__all__ = ["Family", "UnsupportedTarget", "check_parameter"]
+__all__ = ["Family", "Interval", "UnsupportedTarget", "check_parameter"]
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]

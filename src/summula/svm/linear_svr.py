@@ -24,7 +24,6 @@ Array = NDArray[Any]
 
 @inherit_docs()
 @schema.saved(
-    n_features_in_=schema.Integer(1, size="n_features"),
     coef_=schema.Array("float", "n_features"),
     intercept_=schema.Array("float", 1),
     n_iter_=schema.Integer(0),

@@ -66,7 +66,6 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.state(
     _tree_fits_the_columns,
-    n_features_in_=schema.Integer(1, size="n_features"),
     category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
     is_categorical_=schema.Array("bool", "n_features") | None,
     max_features_=schema.Integer(1),

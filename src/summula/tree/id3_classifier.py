@@ -56,7 +56,6 @@ def _children_come_later(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs()
 @schema.saved(
     _children_come_later,
-    n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes"),
     category_levels_=schema.Dict(schema.Text(), schema.Items(schema.Text(), low=1)),
     is_categorical_=schema.Array("bool", "n_features"),

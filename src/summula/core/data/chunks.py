@@ -269,6 +269,11 @@ class Chunk:
         return np.asarray(self.y[:, 0])
 
     @property
+    def weights(self) -> Array:
+        """The weights of the rows, 1 where none were passed."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
     def positive(self) -> Chunk:
         """The rows of positive weight; the chunk itself if all are."""
         taken = self._taken_positive

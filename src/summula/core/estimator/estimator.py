@@ -42,7 +42,10 @@ Array = NDArray[Any]
 _ONE_THREAD_BELOW = 1_000  # columns; larger solves use the threads of BLAS
 
 
-@schema.state(_not_features=schema.Maybe(schema.Items(schema.Text())))
+@schema.state(
+    n_features_in_=schema.Integer(1, size="n_features"),
+    _not_features=schema.Maybe(schema.Items(schema.Text())),
+)
 class Estimator(CallbackSupportMixin, BaseEstimator):
     """Base class of all estimators: validation, fit lifecycle and feature names, but no mathematics.
 

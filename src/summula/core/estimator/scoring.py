@@ -52,7 +52,7 @@ class SquaredErrors(Sum):
         predict, origin = params
         assert chunk.y is not None
         y = chunk.y.astype(np.float64)
-        w = np.ones(len(y)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         with np.errstate(invalid="ignore", over="ignore"):
             error = y - np.asarray(predict(chunk), np.float64).reshape(y.shape)
             about = y - origin
@@ -82,7 +82,7 @@ class Hits(Sum):
     def map(cls, chunk: Chunk, params: tuple[RowFunction, Callable[[Array], Array]]) -> Self:
         """The sums of one chunk."""
         scores = params[0](chunk)
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         if not np.isfinite(scores).all() and has_bad_values(chunk):
             return cls(np.nan, float(w.sum()))
         return cls(float(w @ (params[1](scores) == chunk.codes)), float(w.sum()))

@@ -244,7 +244,7 @@ class Moments(Sum):
     @classmethod
     def _of_sparse(cls, chunk: Chunk, params: Array) -> Self:
         X = chunk.rows.about(params).csr()
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         is_missing = np.isnan(X.data)
         count, weight = np.full(X.shape[1], len(chunk)), np.full(X.shape[1], w.sum())
         if is_missing.any():
@@ -352,12 +352,17 @@ def pilot_origins(chunk: Chunk, n_groups: int) -> Array:
     return origins
 
 
+_ABOUT_ORIGIN: dict[str, schema.Field] = {
+    "count": schema.Integer(0),
+    "weight": schema.Real(),
+    "log_weight": schema.Real(),
+    "origin": schema.Array("float64", "n_columns"),
+}
+
+
 @schema.saved(
     "core.statistics.Gram",
-    count=schema.Integer(0),
-    weight=schema.Real(),
-    log_weight=schema.Real(),
-    origin=schema.Array("float64", "n_columns"),
+    **_ABOUT_ORIGIN,
     total=schema.Array("float64", "n_columns", finite=False),
     products=schema.Array("float64", "n_columns", "n_columns", finite=False),
 )
@@ -433,7 +438,7 @@ def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
 def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
     d = chunk.n_features
     X = chunk.rows.about(origin[:d]).csr()
-    w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+    w = chunk.weights
     Y = np.empty((len(chunk), 0)) if chunk.y is None else chunk.y - origin[d:]
     Yw = Y * w[:, None]
     weighted = (
@@ -452,10 +457,7 @@ def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
 
 @schema.saved(
     "core.statistics.TriangularFactor",
-    count=schema.Integer(0),
-    weight=schema.Real(),
-    log_weight=schema.Real(),
-    origin=schema.Array("float64", "n_columns"),
+    **_ABOUT_ORIGIN,
     R=schema.Array("float64", "n_rows", "n_terms", finite=False),
 )
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class ScatterProduct(Sum):
     def map(cls, chunk: Chunk, params: tuple[Units, Array]) -> Self:
         """The product of one chunk with a block of columns, divided by the scale."""
         units, B = params
-        w = np.ones(len(chunk)) if chunk.weight is None else np.asarray(chunk.weight, np.float64)
+        w = np.asarray(chunk.weights, np.float64)
         if not chunk.is_sparse:
             block = chunk.block(np.float64, units.mean)
             inside = product(block, B)

@@ -115,7 +115,7 @@ class MissingSums(Sum):
     @classmethod
     def map(cls, chunk: Chunk, params: Latent) -> Self:
         """The sums of one chunk."""
-        w = np.ones(len(chunk)) if chunk.weight is None else np.asarray(chunk.weight, np.float64)
+        w = np.asarray(chunk.weights, np.float64)
         found = _posterior(chunk.block(np.float64), params)
         n, r = found.mean.shape
         with_one = np.empty((n, r + 1, r + 1))
@@ -148,7 +148,7 @@ class _Filled(Sum):
     def map(cls, chunk: Chunk, params: tuple[Array, Array]) -> Self:
         """The products of one chunk."""
         mean, scale = params
-        w = np.ones(len(chunk)) if chunk.weight is None else np.asarray(chunk.weight, np.float64)
+        w = np.asarray(chunk.weights, np.float64)
         block = np.nan_to_num(chunk.block(np.float64) / scale - mean, nan=0.0, posinf=np.inf, neginf=-np.inf)
         return cls(float(w.sum()), product(block.T, np.ascontiguousarray(block * w[:, None])))
 

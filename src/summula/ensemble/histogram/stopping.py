@@ -14,6 +14,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from summula.core.errors import DataError
+from summula.core.estimator.early_stopping import validation_mask
 from summula.ensemble.histogram.boosting import Rows
 from summula.ensemble.histogram.boosting_losses import Loss
 from summula.tree.prediction.predictor import Nodes
@@ -40,22 +41,10 @@ def held_out_rows(estimator: Any, y: Array, weight: Array | None, seed: int) -> 
 
 
 def _drawn(estimator: Any, y: Array, seed: int) -> Array:
-    from sklearn.model_selection import train_test_split  # importing takes as long as a small fit
-
     n, share = len(y), estimator.validation_fraction
     if n > _LISTED_ROWS:
         return np.asarray(np.random.default_rng([seed, 3]).random(n) < (share if share < 1 else share / n))
-    try:
-        options = {"stratify": y if estimator._labelled else None, "random_state": seed}
-        _, held = train_test_split(np.arange(n), test_size=share, **options)
-    except ValueError as error:
-        raise DataError(
-            f"Holding out validation_fraction={share!r} of {n} rows fails ({error}); change validation_fraction, use "
-            "more rows, or set early_stopping=False."
-        ) from None
-    mask = np.zeros(n, bool)
-    mask[held] = True
-    return mask
+    return validation_mask(n, share, seed, y if estimator._labelled else None)
 
 
 def should_stop(scores: list[float], patience: int, tol: float) -> bool:

@@ -8,7 +8,7 @@ from summula.core.errors import DataError
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 
-__all__ = ["FactorTerms", "term_count"]
+__all__ = ["FactorTerms", "counts_terms", "term_count"]
 
 _LEVEL = schema.Text() | schema.Real() | schema.Flag()
 
@@ -18,15 +18,20 @@ def term_count(model: Any, n_features: int) -> int:
     return n_features + sum(len(known) - 2 for known in getattr(model, "factor_levels_", {}).values())
 
 
+def counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
+    """Rule of saved models: there are as many coefficients as the features give terms."""
+    terms = term_count(model, sizes["n_features"])
+    if sizes["n_terms"] != terms:
+        return f"coef_ has {sizes['n_terms']} columns, but the features give {terms}"
+    return None
+
+
 def _levels_rule(model: Any, sizes: schema.Sizes) -> str | None:
-    """Rule of saved models: factors are features, and there are as many coefficients as they make."""
+    """Rule of saved models: factors are features, each with a coefficient per level but the first."""
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if strange := getattr(model, "factor_levels_", {}).keys() - set(names):
         return f"factor_levels_ names {min(strange)!r}, which is none of the features"
-    terms = term_count(model, sizes["n_features"])
-    if sizes["n_terms"] != terms:
-        return f"coef_ has {sizes['n_terms']} terms, and the features make {terms}"
-    return None
+    return counts_terms(model, sizes)
 
 
 @schema.state(

@@ -9,7 +9,7 @@ from typing import Any
 
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.model_files import schema
-from summula.linear_model.base.factor_columns import term_count
+from summula.linear_model.base.factor_columns import counts_terms
 from summula.linear_model.base.linear_predictor import LinearScores
 
 __all__ = ["LinearClassifier", "ProbabilityClassifier"]
@@ -19,15 +19,11 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
     scores = 1 if sizes["n_classes"] == 2 else sizes["n_classes"]
     if sizes["n_scores"] != scores:
         return f"coef_ has {sizes['n_scores']} rows, but {sizes['n_classes']} classes need {scores}"
-    terms = term_count(model, sizes["n_features"])
-    if sizes["n_terms"] != terms:
-        return f"coef_ has {sizes['n_terms']} columns, but the features give {terms}"
-    return None
+    return counts_terms(model, sizes)
 
 
 @schema.state(
     _counts_scores,
-    n_features_in_=schema.Integer(1, size="n_features"),
     classes_=schema.Labels("n_classes", low=2),
     coef_=schema.Array("float", "n_scores", "n_terms") | schema.Sparse("n_scores", "n_terms"),
     intercept_=schema.Array("float", "n_scores"),

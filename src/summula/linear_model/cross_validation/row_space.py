@@ -76,7 +76,7 @@ class RowSpace(NamedTuple):
     @classmethod
     def of(cls, chunk: Chunk, fit_intercept: bool) -> Self:
         """The space the rows span."""
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         seen = w > 0
         assert chunk.y is not None
         X: Any = chunk.X if chunk.is_sparse else chunk.block()

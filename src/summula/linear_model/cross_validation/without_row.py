@@ -38,7 +38,7 @@ class WithoutRow(WrappedSource):
         return WithoutRow(self.base.only(start, stop), self.row)
 
     def _reweighted(self, chunk: Chunk) -> Chunk:
-        weight = np.ones(len(chunk)) if chunk.weight is None else np.array(chunk.weight, dtype=np.float64)
+        weight = np.array(chunk.weights, dtype=np.float64)
         if chunk.start <= self.row < chunk.stop:
             weight[self.row - chunk.start] = 0.0
         return replace(chunk, weight=weight)

@@ -7,12 +7,11 @@ use only value, slope and curvature of the datafit (`glm/objective.py`) and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from summula.linear_model.glm.objective import GlmFit, GlmProblem
+from summula.linear_model.glm.objective import GlmFit, GlmProblem, Offer
 from summula.linear_model.glm.solver import solve
 from summula.linear_model.l1.likelihood import solve_l1
 from summula.penalties import Penalty
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Solver", "minimise", "solver_for"]
 
 Array = NDArray[Any]
-Offer = Callable[[Callable[[], GlmFit]], None]
 
 
 class Solver(Protocol):

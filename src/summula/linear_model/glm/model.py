@@ -65,7 +65,6 @@ def relative_gap(tol: float) -> float:
 
 
 @schema.state(
-    n_features_in_=schema.Integer(1, size="n_features"),
     certificate_=schema.Object(GlmCertificate, n_scores="n_scores", n_terms="n_terms", n_classes="n_classes"),
     _fit=schema.Object(GlmFit, n_scores="n_scores", n_terms="n_terms"),
     _quality=schema.Maybe(schema.Object(Quality)),

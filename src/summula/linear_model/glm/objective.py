@@ -8,14 +8,15 @@ pass. The results of the last evaluations are stored in its `state`, so that cer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.model_files import schema
-from summula.linear_model.glm.bounds.returned import point_of
+from summula.linear_model.glm.bounds.returned import Returned, point_of
 from summula.linear_model.glm.sums import At, Slopes
 from summula.linear_model.least_squares.problem import solving
 from summula.losses import Loss
@@ -24,8 +25,9 @@ from summula.penalties import Penalty
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run
+    from summula.core.numerics.solution import Solution
 
-__all__ = ["WIDE", "Curved", "GlmFit", "GlmProblem", "Objective", "State", "bounds_of", "hessian_affordable"]
+__all__ = ["WIDE", "Curved", "GlmFit", "GlmProblem", "Objective", "Offer", "State", "bounds_of", "hessian_affordable"]
 
 Array = NDArray[Any]
 
@@ -128,6 +130,26 @@ class GlmFit:
     largest: Array | None = None
     zeros: Array | None = None
 
+    @classmethod
+    def of(
+        cls, objective: Objective, point: Returned, solution: Solution, kind: str, loss: float, weight: float
+    ) -> Self:
+        """Return the result at a point; `loss` and `weight` are summed over the rows."""
+        return cls(
+            coef=point.coef,
+            intercept=point.intercept,
+            value=point.value,
+            loss=loss,
+            gap=point.gap,
+            kind=kind,
+            weight=weight,
+            n_iter=solution.n_steps,
+            converged=solution.converged,
+            status=solution.status,
+            trace=solution.trace,
+            origin=objective.origin,
+        )
+
     @property
     def settled(self) -> bool:
         """Whether the solver converged, or was stopped by rounding with a negligible gap."""
@@ -138,6 +160,9 @@ class GlmFit:
         """Return the solution as a point of evaluation."""
         theta = point_of(self.coef, self.intercept, self.origin, problem.intercept).reshape(len(self.coef), -1).T
         return At(problem.loss, self.origin, theta, problem.intercept, order, expected, problem.class_weight)
+
+
+Offer = Callable[[Callable[[], GlmFit]], None]  # receives a function that returns the fit so far
 
 
 class Curved(NamedTuple):

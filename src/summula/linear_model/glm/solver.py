@@ -23,7 +23,7 @@ from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.bounds.gap import judge
 from summula.linear_model.glm.bounds.returned import point_of, returned
 from summula.linear_model.glm.lbfgs import minimise_by_lbfgs
-from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective, bounds_of, hessian_affordable
+from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective, Offer, bounds_of, hessian_affordable
 from summula.linear_model.glm.sums import row_weights
 from summula.linear_model.least_squares.problem import solving
 from summula.losses import Logistic
@@ -48,7 +48,7 @@ _ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # relative rounding error of th
 def solve(
     run: Run,
     problem: GlmProblem,
-    offer: Callable[[Callable[[], GlmFit]], None] | None = None,
+    offer: Offer | None = None,
     start: tuple[Array, Array] | None = None,
 ) -> GlmFit:
     """Minimise (1) on the rows of a run.
@@ -225,24 +225,14 @@ def _finished(objective: Objective, solution: Solution) -> GlmFit:
 def _named(
     objective: Objective, solution: Solution, gap: float, kind: str, factor: Factor | None, *, exact: bool = True
 ) -> GlmFit:
-    problem = objective.problem
     point = returned(objective, solution.x, solution.value, gap, exact=exact)
     sums, _ = objective.state.last()
-    return GlmFit(
-        coef=point.coef,
-        intercept=point.intercept,
-        value=point.value,
-        loss=sums.value,
-        gap=point.gap,
-        kind=kind,
-        weight=sums.weight,
-        n_iter=solution.n_steps,
-        converged=solution.converged,
-        status=solution.status,
-        trace=solution.trace,
-        origin=objective.origin,
-        half_inverse=None if factor is None or problem.penalty > 0 else factor.half_inverse(),
-        rank=0 if factor is None else factor.rank,
-        free=None if factor is None or problem.penalty > 0 else factor.null_space(),
-        largest=None if objective.state.curved is None else objective.state.curved.largest,
-    )
+    fit = GlmFit.of(objective, point, solution, kind, sums.value, sums.weight)
+    if (curved := objective.state.curved) is not None:
+        fit = replace(fit, largest=curved.largest)
+    if factor is None:
+        return fit
+    fit = replace(fit, rank=factor.rank)
+    if objective.problem.penalty > 0:
+        return fit
+    return replace(fit, half_inverse=factor.half_inverse(), free=factor.null_space())

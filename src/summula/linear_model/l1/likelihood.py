@@ -39,8 +39,8 @@ from summula.core.engine.engine import engine, local_engine
 from summula.core.errors import DataError
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.bounds.dual import bound_of
-from summula.linear_model.glm.bounds.returned import Returned, point_of, returned, rounded
-from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective
+from summula.linear_model.glm.bounds.returned import point_of, returned, rounded
+from summula.linear_model.glm.objective import GlmFit, GlmProblem, Objective, Offer
 from summula.linear_model.glm.solver import first_guess, representative
 from summula.linear_model.glm.sums import ClassTotals
 from summula.linear_model.l1.quadratic_model import Point, QuadraticModel, evaluated, local_gap, promise_of, slopes_of
@@ -297,7 +297,7 @@ def _renewed_set(columns: Columns, used: NDArray[np.bool_], wrong: Array) -> tup
 def solve_l1(
     run: Run,
     problem: GlmProblem,
-    offer: Callable[[Callable[[], GlmFit]], None] | None = None,
+    offer: Offer | None = None,
     start: tuple[Array, Array] | None = None,
 ) -> GlmFit:
     """Minimise (1) on the rows of a run.
@@ -344,7 +344,8 @@ def solve_l1(
         here = evaluated(objective, point.x, 1).value
         sums, _ = objective.state.last()
         point, loss = point._replace(value=here, gap=gap + max(here - bound.value, 0.0)), sums.value
-    return _fit(objective, replace(solution, converged=settled), point, kind, bound.zeros, loss, bound.weight)
+    solution = replace(solution, converged=settled)
+    return replace(GlmFit.of(objective, point, solution, kind, loss, bound.weight), zeros=bound.zeros)
 
 
 def at_once(run: Run, problem: GlmProblem) -> bool:
@@ -388,30 +389,4 @@ def _stopped(objective: Objective, at: Point, gap: float) -> GlmFit:
     sums, _ = objective.state.last()
     solution = Solution(at.x, at.value, gap, "stopped", False, 0)
     point = returned(objective, at.x, at.value, gap, exact=False)
-    return _fit(objective, solution, point, "local", None, sums.value, sums.weight)
-
-
-def _fit(
-    objective: Objective,
-    solution: Solution,
-    point: Returned,
-    kind: str,
-    zeros: Array | None,
-    loss: float,
-    weight: float,
-) -> GlmFit:
-    return GlmFit(
-        coef=point.coef,
-        intercept=point.intercept,
-        value=point.value,
-        loss=loss,
-        gap=point.gap,
-        kind=kind,
-        weight=weight,
-        n_iter=solution.n_steps,
-        converged=solution.converged,
-        status=solution.status,
-        trace=solution.trace,
-        origin=objective.origin,
-        zeros=zeros,
-    )
+    return GlmFit.of(objective, point, solution, "local", sums.value, sums.weight)

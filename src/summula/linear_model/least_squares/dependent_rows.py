@@ -57,7 +57,7 @@ def coordinates_of(chunk: Chunk, fit: Fit, intercept: bool) -> tuple[Array, Arra
 def scores_of(chunk: Chunk, given: Scores) -> tuple[Array, Array]:
     """The scores s_i, shape (n, targets * terms), and the weighted sums of squared residuals."""
     u, residual = coordinates_of(chunk, given.fit, given.intercept)
-    w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+    w = chunk.weights
     scores = np.concatenate([u * (w * column)[:, None] for column in residual.T], axis=1)
     return scores, (w[:, None] * residual**2).sum(axis=0)
 

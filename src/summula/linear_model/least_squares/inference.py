@@ -72,7 +72,7 @@ class Meat(Sum):
     def map(cls, chunk: Chunk, params: tuple[Fit, bool, int, bool]) -> Self:
         """Return the sums of a chunk; `params`: fit, intercept, exponent k, and whether weights are precisions."""
         fit, intercept, power, precision = params
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         u, residual = coordinates_of(chunk, fit, intercept)
         leverage = (u * u).sum(axis=1) * (w if precision else 1.0)
         # The residual of a row with leverage 1 is always 0, so it contributes nothing to K.

@@ -61,7 +61,6 @@ def _counts_terms(model: Any, sizes: schema.Sizes) -> str | None:
 @schema.state(
     _counts_terms,
     one_row_one_target,
-    n_features_in_=schema.Integer(1, size="n_features"),
     coef_=schema.Array("float", "n_terms") | schema.Array("float", "n_targets", "n_terms"),
     intercept_=schema.Real() | schema.Array("float", "n_targets"),
     certificate_=schema.Object(LeastSquaresCertificate, n_features="n_terms", n_targets="n_targets"),

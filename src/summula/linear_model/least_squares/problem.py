@@ -199,7 +199,7 @@ class Residuals(Sum):
         d = len(coef)
         assert chunk.y is not None
         y = chunk.y - origin[d:].astype(number)
-        w = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         if chunk.is_sparse and number is np.float64:
             from summula.linear_model.least_squares.sparse_kernels import residual_sums
 

@@ -15,6 +15,7 @@ from summula.core.data.chunks import Part
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import watched
 from summula.core.errors import ClusterError, DataError, ParameterError, warn
+from summula.core.estimator.early_stopping import validation_mask
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
@@ -71,7 +72,6 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 
 
 @schema.state(
-    n_features_in_=schema.Integer(1, size="n_features"),
     intercept_=schema.Array("float", "n_scores"),
     t_=schema.Real(0.0),
     n_iter_=schema.Integer(0),
@@ -226,20 +226,9 @@ class StochasticModel(SparseCoefficients, Estimator):
         n = run.source.n_rows
         if n > _LISTED_ROWS:
             return HeldOut(None, float(self.validation_fraction), self._seed())
-        from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
-
-        splitter = StratifiedShuffleSplit if self._labelled else ShuffleSplit
-        y = _targets(run)
         state = self._seed() if isinstance(self.random_state, np.random.Generator) else self.random_state
-        try:
-            _, out = next(splitter(test_size=self.validation_fraction, random_state=state).split(np.zeros((n, 1)), y))
-        except ValueError as error:
-            raise DataError(
-                f"Splitting {n} samples with validation_fraction={self.validation_fraction!r} fails ({error}); change "
-                "validation_fraction, pass more rows, or set early_stopping=False."
-            ) from None
-        listed = np.zeros(n, bool)
-        listed[out] = True
+        y = _targets(run) if self._labelled else None
+        listed = validation_mask(n, self.validation_fraction, state, y)
         return HeldOut(listed, float(self.validation_fraction), 0)
 
     # -------------------------------------------------------------------------------------------------- descent

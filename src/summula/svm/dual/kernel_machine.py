@@ -90,7 +90,6 @@ def _agreeing(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.state(
     _agreeing,
-    n_features_in_=schema.Integer(1, size="n_features"),
     support_=schema.Array("int32", "n_support", low=0),
     support_vectors_=schema.Array("float", "n_vectors", "n_columns") | schema.Sparse("n_vectors", "n_columns"),
     dual_coef_=schema.Array("float64", "n_coefs", "n_support") | schema.Sparse("n_coefs", "n_support"),
@@ -183,7 +182,7 @@ class KernelMachine(RowwiseEstimator):
             total = float(values.sum()) + (0.0 if y is None else float(y.sum()))
         if not np.isfinite(total):
             run.raise_if_not_finite()
-        weight = np.ones(len(chunk)) if chunk.weight is None else chunk.weight
+        weight = chunk.weights
         if self.kernel == "precomputed" and chunk.is_sparse:
             raise ParameterError("Sparse precomputed kernels are not supported; give the matrix dense: X.toarray().")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:

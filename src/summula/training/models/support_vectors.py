@@ -134,7 +134,6 @@ def _left_out(fit: Callable[[Array], Callable[[Array], Array]], Z: Array, folds:
 
 @schema.state(
     _parts_agree,
-    n_features_in_=schema.Integer(1, size="n_features"),
     C_=schema.Real(0.0),
     map_=schema.Object(Nystroem) | None,
 )

@@ -204,12 +204,6 @@ def _values(nodes: Array, sums: Array, n_classes: int, shift: float) -> Array:
 
 def warmup() -> None:
     """Compile for the types people use; the criterion is a number to the kernels."""
-    table = BinnedTable(
-        np.zeros((1, 2), np.uint8),
-        np.full((1, BINS), np.inf),
-        np.zeros((1, BINS)),
-        np.zeros(1, np.uint8),
-        np.zeros(1, np.int64),
-    )
+    table = BinnedTable.of_one_feature(np.zeros((1, 2), np.uint8))
     rows = TreeRows(np.arange(2, dtype=np.uint32), np.zeros(2), np.ones(2))
     grow_binned(table, rows, 0, 0.0, ExactParameters("squared_error"), lambda: None)

@@ -250,13 +250,7 @@ def _enlarged(array: Array, room: int) -> Array:
 
 def warmup() -> None:
     """Compile for the types people use."""
-    table = BinnedTable(
-        np.zeros((1, 0), np.uint8),
-        np.full((1, BINS), np.inf),
-        np.zeros((1, BINS)),
-        np.zeros(1, np.uint8),
-        np.zeros(1, np.int64),
-    )
+    table = BinnedTable.of_one_feature(np.zeros((1, 0), np.uint8))
     tree = LevelTree.planted(table, 4, 0, ExactParameters("squared_error"))
     while (grown := tree.finished()) is None:
         tree.plan(2**20, 0)

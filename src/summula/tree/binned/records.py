@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,12 @@ class BinnedTable(NamedTuple):
     centres: Any  # (features, 256): values that stand for the bins, from which random thresholds are drawn
     is_categorical: Any  # (features,) of uint8
     monotone: Any  # (features,) of int64: 1 increasing, -1 decreasing, 0 no constraint
+
+    @classmethod
+    def of_one_feature(cls, bins: Any) -> Self:
+        """Return a table of one numeric feature without edges, to compile kernels with."""
+        edges, zeros = np.full((1, BINS), np.inf), np.zeros((1, BINS))
+        return cls(bins, edges, zeros, np.zeros(1, np.uint8), np.zeros(1, np.int64))
 
 
 class TreeRows(NamedTuple):

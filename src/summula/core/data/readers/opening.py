@@ -11,7 +11,6 @@ import glob
 import os
 import shutil
 import sys
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from summula.core.data.readers.csv_table import CsvTable
 from summula.core.data.readers.databases import database_rows, is_database, without_password
 from summula.core.data.readers.dialects import dialect_of, rows_of_text
 from summula.core.data.readers.json_lines import rows_of_json
-from summula.core.data.readers.spool import scratch_folder, spooled
+from summula.core.data.readers.spool import in_temporary_folder, spooled
 from summula.core.data.readers.spreadsheets import rows_of_sheet, sheet_path
 from summula.core.data.readers.table import Table, first_words
 from summula.core.data.readers.text_streams import TextFile, compression_of, open_text
@@ -222,15 +221,13 @@ def _rewritten(rows: Any, path: str, remarks: tuple[str, ...] = ()) -> Table:
 
 def _lazily(frame: Any) -> Table:
     """The rows of a LazyFrame, streamed by polars to a scratch file."""
-    folder = scratch_folder()
-    try:
+
+    def collect(folder: str) -> IpcTable:
         path = os.path.join(folder, "rows.arrow")
         frame.sink_ipc(path, compression="uncompressed")
-        table = IpcTable(path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
+        return IpcTable(path)
+
+    table = in_temporary_folder(collect)
     table.shown_as = "the frame"
     return table
 
@@ -239,18 +236,16 @@ def _standard_input(reading: Reading) -> Table:
     """Return the table on standard input, of any format."""
     if sys.stdin is None or sys.stdin.isatty():
         raise DataError("Nothing comes on standard input; pipe a table to it, as in: cat t.csv | summula inspect -")
-    folder = scratch_folder()
-    try:
+
+    def copy(folder: str) -> Table:
         path = os.path.join(folder, "input")
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
-        table = _of_bytes(path, reading)
-        table.shown_as = _STANDARD_INPUT
-        table.rewritten_from = _STANDARD_INPUT
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
+        return _of_bytes(path, reading)
+
+    table = in_temporary_folder(copy)
+    table.shown_as = _STANDARD_INPUT
+    table.rewritten_from = _STANDARD_INPUT
     return table
 
 

@@ -10,21 +10,31 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from summula.core.data.readers.binary_tables import IpcTable
-from summula.core.data.readers.table import decoded, decoded_type, first_words
+from summula.core.data.readers.table import Table, decoded, decoded_type, first_words
 from summula.core.errors import DataError
 
-__all__ = ["scratch_folder", "spooled"]
+__all__ = ["in_temporary_folder", "spooled"]
+
+T = TypeVar("T", bound=Table)
 
 _RESERVE = 64 << 20  # bytes that are left to others
 
 
-def scratch_folder() -> str:
-    """A new folder in the system's temporary one."""
-    return tempfile.mkdtemp(prefix="summula-")
+def in_temporary_folder(make: Callable[[str], T]) -> T:
+    """Return the table that `make` builds in a new temporary folder, which is deleted with it, or after an error."""
+    folder = tempfile.mkdtemp(prefix="summula-")
+    try:
+        table = make(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    # Also at the end of the process: weakref.finalize runs then.
+    weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
+    return table
 
 
 def spooled(stream: Any) -> IpcTable:
@@ -32,20 +42,16 @@ def spooled(stream: Any) -> IpcTable:
     import pyarrow as pa
 
     reader = stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
-    folder = scratch_folder()
-    try:
+
+    def write(folder: str) -> IpcTable:
         path = os.path.join(folder, "rows.arrow")
         try:
             _write(reader, path)
         except OSError as error:
             raise _no_room(folder) from error
-        table = IpcTable(path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    # Also at the end of the process: weakref.finalize runs then.
-    weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
-    return table
+        return IpcTable(path)
+
+    return in_temporary_folder(write)
 
 
 def _write(reader: Any, path: str) -> None:

@@ -240,15 +240,6 @@ def _robust(
 # ------------------------------------------------------------------------------------------------------------- summary
 
 
-class _Table(NamedTuple):
-    estimate: Array
-    std_error: Array
-    statistic: Array
-    p_value: Array
-    ci_low: Array
-    ci_high: Array
-
-
 def summarise(inputs: SummaryInputs, options: SummaryOptions, run: Run | None) -> Summary:
     """Return the coefficient table of a fit; `run` reads the training rows, with groups, if they are needed."""
     fit, problem, quality = inputs.fit, inputs.problem, inputs.quality
@@ -269,22 +260,25 @@ def summarise(inputs: SummaryInputs, options: SummaryOptions, run: Run | None) -
     with np.errstate(divide="ignore", invalid="ignore"):
         z = beta / error
     half = special.ndtri(0.5 + options.level / 2) * error
-    table = _Table(beta, error, z, 2 * special.ndtr(-np.abs(z)), beta - half, beta + half)
-    if options.ratios:
-        table = _as_ratios(table)
     terms = (("intercept",) if problem.intercept else ()) + inputs.names.terms
     several = problem.outputs > 1
-    return Summary(
+    summary = Summary(
         f"{inputs.names.model}: {quality.n_rows} rows, {len(inputs.names.terms)} columns",
         terms * (problem.outputs - 1 if several else 1),
         tuple(str(label) for label in inputs.classes[1:] for _ in terms) if several else None,  # type: ignore[index]
-        **table._asdict(),
+        estimate=beta,
+        std_error=error,
+        statistic=z,
+        p_value=2 * special.ndtr(-np.abs(z)),
+        ci_low=beta - half,
+        ci_high=beta + half,
         facts=_facts(inputs, options, N, p, phi, G, run),
         notes=_notes(inputs, options, terms, unknown),
         statistic_name="z",
         level=options.level,
         frame_library=inputs.names.frame_library,
     )
+    return _as_ratios(summary) if options.ratios else summary
 
 
 def _estimated(fit: GlmFit, problem: GlmProblem) -> int:
@@ -323,12 +317,12 @@ def _dispersion(inputs: SummaryInputs, N: float, p: int) -> float:
     return 1.0 if inputs.family.fixed_dispersion else float(inputs.quality.pearson_chi2 / (N - p))
 
 
-def _as_ratios(table: _Table) -> _Table:
+def _as_ratios(table: Summary) -> Summary:
     """Return exp of estimates and intervals; errors by the delta method; tests remain those of a coefficient of 0."""
     with np.errstate(over="ignore"):
         ratio = np.exp(table.estimate)
         low, high = np.exp(table.ci_low), np.exp(table.ci_high)
-    return table._replace(estimate=ratio, std_error=ratio * table.std_error, ci_low=low, ci_high=high)
+    return replace(table, estimate=ratio, std_error=ratio * table.std_error, ci_low=low, ci_high=high)
 
 
 def _facts(

@@ -91,7 +91,7 @@ class _Fitted(Sum):
         """The sums of one chunk."""
         at, family, link, pilot, dispersion = params
         y = chunk.target.astype(np.float64)
-        w = np.ones(len(y)) if chunk.weight is None else chunk.weight
+        w = chunk.weights
         if not w.all():
             chunk = chunk.take(np.flatnonzero(w > 0))
             y, w = chunk.target.astype(np.float64), w[w > 0]
