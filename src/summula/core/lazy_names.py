@@ -11,17 +11,17 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, tuple[str, ...]]
+    package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package whose names are defined in its modules.
 
     Parameters
     ----------
     package : str
-    modules : mapping of str to tuple of str
-        The public names of each module of the package.
+    modules : mapping of str to str
+        The public names of each module of the package, separated by spaces.
     """
-    module_of = {name: module for module, names in modules.items() for name in names}
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
         if name not in module_of:

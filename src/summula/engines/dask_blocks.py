@@ -35,7 +35,7 @@ from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import check_sparse, with_short_indices
 from summula.core.engine.threads import thread_count
 from summula.core.errors import DataError
-from summula.core.estimator.validation import _FLOATS, _targets
+from summula.core.estimator.validation import FLOATS, as_targets
 
 __all__ = ["Blocks", "Elsewhere", "Piece", "Recipe", "Size", "Values", "cut", "ground_of", "grounded", "measure"]
 
@@ -286,7 +286,7 @@ class Recipe:
             if self.labelled:
                 beside["codes"] = given.reshape(len(given)).astype(np.int32)
             else:
-                beside["y"] = _targets(given, len(given), self.estimator).reshape(len(given), -1)
+                beside["y"] = as_targets(given, len(given), self.estimator).reshape(len(given), -1)
         if self.weighted:
             given = numbers[-1] if self.weight else next(others)
             beside["weight"] = real_numbers(given, WEIGHT, self.estimator).astype(np.float64)
@@ -297,9 +297,9 @@ class Recipe:
             return frame_columns(block, self.estimator)
         if self.is_sparse:
             rows = with_short_indices(block.tocsr())
-            return rows if block.dtype in _FLOATS else rows.astype(np.float64)
+            return rows if block.dtype in FLOATS else rows.astype(np.float64)
         values = np.asarray(block)
-        if values.dtype in _FLOATS:
+        if values.dtype in FLOATS:
             return values
         return real_numbers(values, Origin.features(values), self.estimator).astype(np.float64)
 

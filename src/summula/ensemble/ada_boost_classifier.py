@@ -30,7 +30,6 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, warn
-from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, Parameters, integer, none, random_state, real
 from summula.core.estimator.rows import RowFunction
@@ -47,6 +46,7 @@ from summula.ensemble.adaptive.votes import (
     tree_votes,
 )
 from summula.ensemble.histogram.boosting_rows import survey
+from summula.ensemble.stagewise.staged import StagedClassifier
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactTree
 from summula.tree.prediction.predictor import Nodes
@@ -96,7 +96,7 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
     _impurity=schema.Array("float64", "n_nodes") | None,
     _learners=schema.Items(schema.Object(Estimator)),
 )
-class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
+class AdaBoostClassifier(StagedClassifier):
     """Classification by a weighted vote of learners that concentrate on the rows others got wrong (SAMME).
 
     Parameters
@@ -345,7 +345,6 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
         return np.asarray(special.log_softmax(scores / (len(self.classes_) - 1), axis=1))
 
     def _staged_scores(self, X: Any) -> Iterator[Array]:
-        check_is_fitted(self)
         source = self._reading(X)
         chunk = source.chunk(0, source.n_rows)
         rows = chunk.X if self._nodes is None else chunk.dense(chunk.dtype)
@@ -355,42 +354,6 @@ class AdaBoostClassifier(ProbabilisticClassifier, ScoreClassifier):
             votes[every, codes] += alpha
             total += alpha
             yield scores_of_votes(votes, total)
-
-    def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """Scores after each round.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        for scores in self._staged_scores(X):
-            yield self._decided(scores)
-
-    @inherit_docs(staged_decision_function)
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Classes after each round.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-        """
-        for scores in self._staged_scores(X):
-            yield self.classes_[self._winners(scores)]
-
-    @inherit_docs(staged_decision_function)
-    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
-        """Probabilities after each round.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-        """
-        for scores in self._staged_scores(X):
-            yield self._probabilities(scores)
 
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
         """Accuracy after each round.

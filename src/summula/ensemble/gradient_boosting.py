@@ -34,6 +34,7 @@ from summula.ensemble.histogram.stopping import held_out_rows
 from summula.ensemble.stagewise.boosting import History, Patience, Rows, Stages
 from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
 from summula.ensemble.stagewise.losses import StageLoss
+from summula.ensemble.stagewise.staged import StagedPredictions
 from summula.tree.decision_tree import SHARED_PARAMETERS as TREE_PARAMETERS
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
 from summula.tree.exact.grower import ExactTree
@@ -145,7 +146,7 @@ def grows_trees(model: Any) -> bool:
     _steps=schema.Array("float64", "n_steps"),
     _seed=schema.Integer(0, 2**32),
 )
-class GradientBoosting(RowwiseEstimator):
+class GradientBoosting(StagedPredictions, RowwiseEstimator):
     """Stages of learners that follow the negative gradient of a loss.
 
     Parameters
@@ -412,9 +413,7 @@ class GradientBoosting(RowwiseEstimator):
     def _score_function(self) -> RowFunction:
         return self._row_scores(self._start_function(self.init_, self._make_loss()))
 
-    def _staged(self, X: Any, finish: Callable[[Array], Array]) -> Iterator[Array]:
-        """Yield a function of the scores, shape (n, n_scores), after each stage."""
-        check_is_fitted(self)
+    def _staged_scores(self, X: Any) -> Iterator[Array]:
         source = self._reading(X)
         chunk = source.chunk(0, source.n_rows)
         out, k = self._start_function(self.init_, self._make_loss())(chunk), self.n_trees_per_iteration_
@@ -425,24 +424,7 @@ class GradientBoosting(RowwiseEstimator):
             else:
                 for t in range(stage * k, (stage + 1) * k):
                     out[:, t % k] += self._steps[t] * self._learners[t].predict(rows)
-            yield finish(out.copy())
-
-    def _from_scores(self, scores: Array) -> Array:
-        """Return predictions for scores, shape (n, n_scores)."""
-        raise NotImplementedError
-
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after each stage.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-        """
-        return self._staged(X, self._from_scores)
+            yield out.copy()
 
     @property
     def estimators_(self) -> Array:

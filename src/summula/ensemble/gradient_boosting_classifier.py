@@ -6,7 +6,6 @@ Two classes have one score; K > 2 classes have one each, whose softmax are the p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.parameters import Allowed, none, one_of
 from summula.core.model_files import schema
 from summula.dummy import DummyClassifier
 from summula.ensemble.gradient_boosting import SHARED_PARAMETERS, GradientBoosting
 from summula.ensemble.stagewise.losses import ClassScores, MarginLoss, StageLoss
+from summula.ensemble.stagewise.staged import StagedClassifier
 
 __all__ = ["GradientBoostingClassifier"]
 
@@ -43,7 +42,7 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
 
 @inherit_docs()
 @schema.saved(_counts_scores, classes_=schema.Labels("n_classes", low=2))
-class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, ScoreClassifier):
+class GradientBoostingClassifier(GradientBoosting, StagedClassifier):
     """Classification by stages that follow the negative gradient of a loss, with exact trees or any other regressor.
 
     `HistGradientBoostingClassifier` is much faster on large data, takes categories, and streams.
@@ -160,31 +159,8 @@ class GradientBoostingClassifier(GradientBoosting, ProbabilisticClassifier, Scor
         check_is_fitted(self)
         return len(self.classes_)
 
-    def _from_scores(self, scores: Array) -> Array:
-        return np.asarray(self.classes_[self._winners(scores)])
-
     def _probabilities(self, scores: Array) -> Array:  # type: ignore[override]
         return super()._probabilities(2.0 * scores if self.loss == "exponential" else scores)
 
     def _log_probabilities(self, scores: Array) -> Array:  # type: ignore[override]
         return super()._log_probabilities(2.0 * scores if self.loss == "exponential" else scores)
-
-    @inherit_docs(GradientBoosting.staged_predict)
-    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
-        """Probabilities after each stage.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return self._staged(X, self._probabilities)
-
-    @inherit_docs(GradientBoosting.staged_predict)
-    def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """Scores after each stage.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        return self._staged(X, self._decided)

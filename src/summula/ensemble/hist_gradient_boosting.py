@@ -6,7 +6,7 @@ The algorithm is in `boosting.py`, binning and trees in `summula.tree`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,7 @@ from summula.ensemble.histogram.boosting import Booster, Rows
 from summula.ensemble.histogram.boosting_losses import Loss, Squared
 from summula.ensemble.histogram.boosting_rows import Survey, binned, check_weights, survey
 from summula.ensemble.histogram.stopping import Watcher, held_out_rows
+from summula.ensemble.stagewise.staged import StagedPredictions
 from summula.tree.columns.binning import BinMap, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import interaction_groups, monotone_signs
@@ -141,7 +142,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _start=schema.Array("float64", "n_scores"),
     _seed=schema.Integer(0, 2**32),
 )
-class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
+class HistGradientBoosting(StagedPredictions, CategoricalColumns, RowwiseEstimator):
     """Base class of histogram-based gradient boosting estimators.
 
     Parameters
@@ -414,32 +415,13 @@ class HistGradientBoosting(CategoricalColumns, RowwiseEstimator):
     def _score_function(self) -> RowFunction:
         return functools.partial(raw_scores, self._nodes, self._bins, self._start)
 
-    def _staged(self, X: Any, finish: Callable[[Array], Array]) -> Iterator[Array]:
-        """Yield a function of the scores, of shape (n, n_scores), after each iteration."""
+    def _staged_scores(self, X: Any) -> Iterator[Array]:
         source = self._in_memory(X, "A staged prediction")
         X = self._bins.with_bins(source.chunk(0, source.n_rows).X)
         out = np.tile(self._start, (len(X), 1))
         for k in range(self.n_iter_):
             add_scores(X, self._nodes, k * out.shape[1], (k + 1) * out.shape[1], out)
-            yield finish(out.copy())
-
-    def _from_scores(self, scores: Array) -> Array:
-        """Return the predictions for raw scores, of shape (n, n_scores)."""
-        raise NotImplementedError
-
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predict after each iteration.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return self._staged(X, self._from_scores)
+            yield out.copy()
 
     def apply(self, X: Any) -> Any:
         """Return the leaf of each tree that rows end in.

@@ -7,21 +7,19 @@ per class, and the probabilities are their softmax. The losses are in `boosting_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
-from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.model_files import schema
 from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
 from summula.ensemble.histogram.boosting_losses import Binary, Loss, Multiclass
+from summula.ensemble.stagewise.staged import StagedClassifier
 
 __all__ = ["HistGradientBoostingClassifier"]
 
@@ -35,7 +33,7 @@ def _counts_scores(model: Any, sizes: schema.Sizes) -> str | None:
 
 @inherit_docs()
 @schema.saved(_counts_scores, classes_=schema.Labels("n_classes", low=2))
-class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifier, ScoreClassifier):
+class HistGradientBoostingClassifier(HistGradientBoosting, StagedClassifier):
     """Histogram-based gradient boosting classifier.
 
     Parameters
@@ -137,33 +135,8 @@ class HistGradientBoostingClassifier(HistGradientBoosting, ProbabilisticClassifi
         expanded = np.asarray(compute_sample_weight(by_class, y.astype(np.intp)))
         return expanded if weight is None else weight * expanded
 
-    def _from_scores(self, scores: Array) -> Array:
-        return np.asarray(self.classes_[self._winners(scores)])
-
     def _probabilities(self, scores: Array) -> Array:  # type: ignore[override]
         return np.ascontiguousarray(self._make_loss().mean(scores.T).T)
 
     def _log_probabilities(self, scores: Array) -> Array:  # type: ignore[override]
         return np.asarray(np.log(self._probabilities(scores)))
-
-    @inherit_docs(HistGradientBoosting.staged_predict)
-    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
-        """Predict class probabilities after each iteration.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return self._staged(X, self._probabilities)
-
-    @inherit_docs(HistGradientBoosting.staged_predict)
-    def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """Compute raw scores after each iteration.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return self._staged(X, self._decided)

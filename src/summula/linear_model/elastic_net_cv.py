@@ -27,6 +27,7 @@ from sklearn.callback import with_callbacks
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import local_engine
+from summula.core.engine.threads import solving
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.regressor import check_one_target
@@ -37,7 +38,6 @@ from summula.linear_model.cross_validation.folds import batches_of, combined, gr
 from summula.linear_model.elastic_net import L1Model, alpha_grid, enet_path, largest_alpha, lasso_path
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
 from summula.linear_model.l1.problem import Centred, columns_of, gram_quadratic, quadratics_of, use_gram
-from summula.linear_model.least_squares.problem import solving
 from summula.linear_model.ridge_cv import CV
 from summula.optimize.solvers.l1_path import l1_path
 from summula.penalties import Penalty

@@ -200,10 +200,6 @@ class LogisticRegressionCV(LogisticRegression):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any type.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Sample weights, of training and test rows.
         **params

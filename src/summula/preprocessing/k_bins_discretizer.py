@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk, Part
 from summula.core.data.sources import Source
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import choice, stream_key
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, integer, none, one_of, random_state
@@ -264,17 +265,9 @@ class KBinsDiscretizer(Transformer):
         out[rows, first[columns] + numbers[known].astype(np.intp)] = 1.0
         out[~known.all(axis=1)] = np.nan  # located by the caller
 
+    @inherit_docs(Transformer.transform)
     def transform(self, X: Any) -> Any:
-        """Encode each value by its bin.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray or CSR matrix of shape (n_samples, n_outputs); an iterator of blocks for a scan
-        """
+        """Encode each value by its bin."""
         source = self._reading(X)
         if self.encode == "onehot" and source.streams:
             source.release()

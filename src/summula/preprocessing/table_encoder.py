@@ -22,7 +22,7 @@ from summula.core.data.scan import Scan, _checked_weight
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, boolean, check_parameters, integer, one_of
-from summula.core.estimator.validation import _weights, collection_reader
+from summula.core.estimator.validation import as_weights, collection_reader
 from summula.core.model_files import schema
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 from summula.preprocessing.table_encoder_plans import ColumnPlan, encode_numbers, plan_column
@@ -194,7 +194,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 named = [name for name in X.columns if name != weight]
             blocks = table_blocks(*self._checked(X, fitting=True))
             if not (weight is None or isinstance(weight, str)):
-                weight = _weights(weight, blocks.n_rows, type(self).__name__)
+                weight = as_weights(weight, blocks.n_rows, type(self).__name__)
             sums = column_sums(blocks, weight)
             if isinstance(weight, str) and not next(iter(sums.values())).rows:
                 raise DataError(f"All weights in {weight!r} are zero: at least one row needs a positive weight.")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from summula.core.data.frames import no_such_column
 from summula.core.engine.engine import TreeSum, current_engine, engine
 from summula.core.errors import DataError
-from summula.core.estimator.validation import _weights, collection_reader
+from summula.core.estimator.validation import as_weights, collection_reader
 from summula.preprocessing.table_encoder import merged, weight_of
 from summula.preprocessing.table_encoder_blocks import BLOCK_ROWS, Columns, table_blocks
 from summula.preprocessing.table_encoder_sums import ColumnSums
@@ -48,7 +48,7 @@ def dask_sums(X: Any, sample_weight: Any, estimator: str) -> dict[str, ColumnSum
         raise DataError("The table has no rows; TableEncoder needs at least one.")
     if collection_reader(sample_weight) is not None:
         (sample_weight,) = _computed([sample_weight])
-    weight = sample_weight if isinstance(sample_weight, str) else _weights(sample_weight, n, estimator)
+    weight = sample_weight if isinstance(sample_weight, str) else as_weights(sample_weight, n, estimator)
     tasks = []
     for start in range(0, n, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, n)

@@ -14,16 +14,14 @@ Reference: Ledoit and Wolf (2004), A well-conditioned estimator for large-dimens
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
-from summula.core.numerics.sums import Sum
 
-__all__ = ["COVARIANCES", "FourthPowers", "constrained", "ledoit_wolf_share", "shrunk"]
+__all__ = ["COVARIANCES", "constrained", "fourth_powers", "ledoit_wolf_share", "shrunk"]
 
 Array = NDArray[np.float64]
 
@@ -43,22 +41,11 @@ def shrunk(S: Array, share: float) -> Array:
     return np.asarray((1 - share) * S + share * np.trace(S) / len(S) * np.eye(len(S)))
 
 
-@dataclass(frozen=True)
-class FourthPowers(Sum):
-    """The weighted sum of ||D (x - m)||^4 over rows, with D a diagonal matrix."""
-
-    count: int
-    weight: float
-    total: float
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: tuple[Array, Array]) -> Self:
-        """The sum of one chunk; `params` are m and the diagonal of D."""
-        m, scale = params
-        away = chunk.block(np.float64, m) * scale
-        powers = (away * away).sum(axis=1) ** 2
-        w = chunk.weights
-        return cls(len(chunk), float(w.sum()), float((w * powers).sum()))
+def fourth_powers(m: Array, chunk: Chunk) -> Array:
+    """Return the weighted sum of ||x - m||^4 over rows."""
+    away = chunk.block(np.float64, m)
+    powers = (away * away).sum(axis=1) ** 2
+    return np.asarray((chunk.weights * powers).sum())
 
 
 def ledoit_wolf_share(S: Array, fourth: float, weight: float) -> float:

@@ -14,6 +14,7 @@ Statistical Analysis, chapter 2.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,8 +26,9 @@ from summula.core.engine.random import normal, stream_key
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
+from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.statistics import Gram
-from summula.stats.covariance import COVARIANCES, FourthPowers, constrained, ledoit_wolf_share, shrunk
+from summula.stats.covariance import COVARIANCES, constrained, fourth_powers, ledoit_wolf_share, shrunk
 
 __all__ = ["EllipseAxes", "MultivariateNormal"]
 
@@ -254,8 +256,8 @@ class MultivariateNormal:
             sums = run.sum(Gram, run.origin())
             S, m = sums.centred() / sums.weight, sums.mean
             if shrinkage == "auto":
-                fourth = run.sum(FourthPowers, (m, np.ones(len(m))))
-                shrinkage = ledoit_wolf_share(S, fourth.total, sums.weight)
+                fourth = run.sum(FunctionSum, functools.partial(fourth_powers, m))
+                shrinkage = ledoit_wolf_share(S, float(fourth.value), sums.weight)
         finally:
             source.release()
         S = S if shrinkage is None else shrunk(S, shrinkage)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed, real
-from summula.core.estimator.rows import PredictionWriter
+from summula.core.estimator.rows import ROWS, PredictionWriter
 from summula.core.model_files import schema
 from summula.svm.dual.certificate import Machine, MachineTask
 from summula.svm.dual.kernel_machine import KERNEL_PARAMETERS, KernelMachine
@@ -121,12 +121,9 @@ class OneClassSVM(OutlierMixin, PredictionWriter, KernelMachine):
     def _name_steps(self, steps: Array) -> None:
         self.n_iter_ = int(steps[0])
 
+    @inherit_docs(ROWS)
     def decision_function(self, X: Any) -> Any:
-        """The signed distance to the edge of the region, positive inside, up to the length of w.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        """Compute the signed distance to the boundary of the region, positive inside, times the norm of w.
 
         Returns
         -------

@@ -319,11 +319,7 @@ class SVC(KernelMachine, ScoreClassifier):
         return composed(self._winners_of, self._score_function())
 
     def decision_function(self, X: Any) -> Any:
-        """The scores: of two classes the value w'phi(x) + b, positive for the second; else as the shape asks.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        """Compute the scores: w'phi(x) + b for two classes, positive for the second; else by `decision_function_shape`.
 
         Returns
         -------

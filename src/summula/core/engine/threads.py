@@ -20,14 +20,17 @@ from typing import Any
 from summula.core.environment import INITIAL_ENVIRONMENT
 
 __all__ = [
+    "ONE_THREAD_BELOW",
     "blas_threads_for",
     "inside_pool",
     "one_blas_thread",
     "pool",
+    "solving",
     "thread_count",
     "together",
 ]
 
+ONE_THREAD_BELOW = 1_000  # unknowns; larger solves use the threads of BLAS
 _FEW_VALUES = 100_000  # on which more threads of BLAS would save nothing
 
 _inside = threading.local()
@@ -179,8 +182,13 @@ def one_blas_thread() -> AbstractContextManager[None]:
 
 
 def blas_threads_for(values: int) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread for all of a fit to so few values: setting the limit takes as long as a step of it."""
+    """Limit BLAS to one thread during a fit to few values, where setting the limit takes as long as a step."""
     return one_blas_thread() if values <= _FEW_VALUES else nullcontext()
+
+
+def solving(size: int) -> AbstractContextManager[None]:
+    """Limit solves of fewer than a thousand unknowns to one BLAS thread, which is faster and reproducible."""
+    return one_blas_thread() if size < ONE_THREAD_BELOW else nullcontext()
 
 
 def _forget_threads_after_fork() -> None:

@@ -116,7 +116,6 @@ class AdditiveEstimator(Estimator):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        needs_y: bool = True,
         reset: bool = True,
         removes: bool = False,
         **options: Any,
@@ -125,7 +124,7 @@ class AdditiveEstimator(Estimator):
 
         Where rows are tracked, their hashes are added, or with `removes` taken away, after a check that they are there.
         """
-        with super()._fitting(X, y, sample_weight, needs_y=needs_y, reset=reset, **options) as run:
+        with super()._fitting(X, y, sample_weight, reset=reset, **options) as run:
             tracked = getattr(self, "_row_hashes", None)
             if tracked is not None:
                 keys = label_keys(self.classes_) if self._labelled else None

@@ -26,7 +26,7 @@ from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import watched
-from summula.core.engine.threads import blas_threads_for
+from summula.core.engine.threads import ONE_THREAD_BELOW, blas_threads_for
 from summula.core.errors import DataError, TimeLimitError, warn
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.run import OutOfTime, Run, check_clock
@@ -38,8 +38,6 @@ __all__ = ["Estimator"]
 
 S = TypeVar("S", bound=Statistic)
 Array = NDArray[Any]
-
-_ONE_THREAD_BELOW = 1_000  # columns; larger solves use the threads of BLAS
 
 
 @schema.state(
@@ -122,7 +120,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _blas_threads(self, source: Source) -> AbstractContextManager[None]:
         """Limit BLAS once for all of a fit to few values, not in every pass over them."""
-        if self._multiplies_rows or not isinstance(source, MemorySource) or source.n_features >= _ONE_THREAD_BELOW:
+        if self._multiplies_rows or not isinstance(source, MemorySource) or source.n_features >= ONE_THREAD_BELOW:
             return nullcontext()
         return blas_threads_for(source.n_rows * source.n_features)
 

@@ -31,15 +31,21 @@ from summula.core.estimator.scan_columns import is_list_of_names, scan_source
 from summula.core.estimator.transformed_scan import TransformedScan, lifted
 
 __all__ = [
+    "FLOATS",
     "as_source",
+    "as_targets",
+    "as_weights",
     "check_fitted",
     "collection_reader",
+    "dtype_of",
+    "feature_names",
     "feature_rows",
+    "names_of",
 ]
 
 Array = NDArray[Any]
 
-_FLOATS = (np.float64, np.float32)
+FLOATS = (np.float64, np.float32)
 
 # Collections of cluster libraries are recognised by their package; the module that reads them is imported by name.
 _COLLECTIONS = {"dask": "summula.engines.dask_collections"}
@@ -82,7 +88,7 @@ def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, fa
             rows = check_array(
                 rows if hasattr(rows, "dtype") else values,
                 accept_sparse=["csr", "csc"] if accept_sparse else False,
-                dtype=_FLOATS,
+                dtype=FLOATS,
                 ensure_all_finite=False,
                 ensure_min_samples=1,
                 accept_large_sparse=True,
@@ -126,7 +132,7 @@ def check_fitted(estimator: Any) -> None:
 
 def _is_plain(X: Any) -> bool:
     """Whether X needs no conversion: the checks would take longer than predicting a single row."""
-    return type(X) is np.ndarray and X.dtype in _FLOATS and X.ndim == 2 and X.size > 0
+    return type(X) is np.ndarray and X.dtype in FLOATS and X.ndim == 2 and X.size > 0
 
 
 def _check_is_table(X: Any, name: str) -> None:
@@ -163,7 +169,7 @@ def _float64(values: Array, origin: Origin, given: Any, name: str) -> Array:
     return real_numbers(values, origin._replace(library=frame_library(given), code=code), name).astype(np.float64)
 
 
-def _targets(y: Any, n_rows: int, name: str) -> Array:
+def as_targets(y: Any, n_rows: int, name: str) -> Array:
     """Return y as float columns, with the number of dimensions unchanged."""
     if y is None:
         raise DataError(f"{name} requires y to be passed, but the target y is None.")
@@ -174,7 +180,7 @@ def _targets(y: Any, n_rows: int, name: str) -> Array:
         raise DataError(f"y should be a 1d array, or 2d for several targets; got shape {values.shape}.")
     if values.ndim == 2 and not values.shape[1]:
         raise DataError(f"The target y has shape {values.shape}, that is no columns; {name} needs at least one.")
-    if values.dtype not in _FLOATS:
+    if values.dtype not in FLOATS:
         values = _float64(values, TARGET, y, name)
     return _checked_length(values, n_rows)
 
@@ -188,7 +194,8 @@ def _checked_length(targets: Array, n_rows: int) -> Array:
     return targets
 
 
-def _weights(weight: Any, n_rows: int, name: str) -> Array | None:
+def as_weights(weight: Any, n_rows: int, name: str) -> Array | None:
+    """Return sample weights as one float64 per row, finite, non-negative and not all 0; None if there are none."""
     if weight is None:
         return None
     if hasattr(weight, "indptr"):
@@ -261,14 +268,14 @@ def as_source(
     name = type(estimator).__name__
     X, y, sample_weight, target_names = _resolve_names(X, y, sample_weight, labels, name)
     rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse, factors=factors)
-    given: dict[str, Any] = {"names": _feature_names(estimator), "target_names": target_names, "offset": offset}
+    given: dict[str, Any] = {"names": feature_names(estimator), "target_names": target_names, "offset": offset}
     n_rows, targets = len(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0]), None
     if labels is not None:
         given["codes"] = _checked_length(y, n_rows)
     elif needs_y or y is not None:
-        targets = _targets(y, n_rows, name)
+        targets = as_targets(y, n_rows, name)
         targets, given["one_target"] = targets.reshape(n_rows, -1), targets.ndim == 1
-    source = MemorySource(rows, targets, _weights(sample_weight, n_rows, name), _product_dtype(rows), **given)
+    source = MemorySource(rows, targets, as_weights(sample_weight, n_rows, name), dtype_of(rows), **given)
     return _with_factors(source, factors)
 
 
@@ -281,7 +288,7 @@ def _resolve_names(
     """
     columns = [y] if isinstance(y, str) else list(y) if is_list_of_names(y) and not _is_text(X, y, labels) else []
     weights = [sample_weight] if isinstance(sample_weight, str) else []
-    target_names = tuple(columns) or _names_of(y)
+    target_names = tuple(columns) or names_of(y)
     popped: list[Any] = []
     if columns or weights:
         _check_has_columns(X, y, sample_weight, columns, name)
@@ -367,7 +374,7 @@ def _codes(y: Any, labels: Labels, name: str) -> Array:
     return labels.codes(values)
 
 
-def _names_of(y: Any) -> tuple[str, ...] | None:
+def names_of(y: Any) -> tuple[str, ...] | None:
     """Return the names attached to y: the name of a series or the columns of a frame."""
     if isinstance(name := getattr(y, "name", None), str) and name:
         return (name,)
@@ -378,12 +385,13 @@ def _names_of(y: Any) -> tuple[str, ...] | None:
     return None
 
 
-def _feature_names(estimator: Any) -> tuple[str, ...] | None:
+def feature_names(estimator: Any) -> tuple[str, ...] | None:
+    """Return the feature names seen in fit, as text."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else tuple(str(n) for n in names)
 
 
-def _product_dtype(rows: Any) -> np.dtype[Any]:
+def dtype_of(rows: Any) -> np.dtype[Any]:
     """Return float32 if all columns are float32, else float64."""
     dtypes = {column.dtype for column in rows} if isinstance(rows, tuple) else {rows.dtype}
     return np.dtype(np.float32) if dtypes == {np.dtype(np.float32)} else np.dtype(np.float64)

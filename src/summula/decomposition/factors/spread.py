@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from summula.core.data.layout.blocks import aligned, product
-from summula.decomposition.principal.axes import solving
+from summula.core.engine.threads import solving
 
 __all__ = ["Eigen", "Spread", "of_matrix", "of_rows"]
 

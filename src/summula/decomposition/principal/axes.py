@@ -14,20 +14,16 @@ with l_j = s_j / W the eigenvalues of the covariance matrix with divisor W, the 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.engine.threads import one_blas_thread
-
-__all__ = ["Axes", "Problem", "column_scale", "frobenius_norm", "oriented", "rounded_mean", "shortened", "solving"]
+__all__ = ["Axes", "Problem", "column_scale", "frobenius_norm", "oriented", "rounded_mean", "shortened"]
 
 Array = NDArray[np.float64]
 
-_ONE_THREAD_BELOW = 1_000
 _TIE = 1e-8  # entries this near to the largest count as equally large
 
 
@@ -115,11 +111,6 @@ def shortened(axes: Axes, kept: int) -> Axes:
     """Only the leading axes of some. The residual of all of them bounds that of these."""
     following = float(axes.values[kept]) if kept < len(axes.values) else 0.0
     return replace(axes, vectors=axes.vectors[:kept], following=following)
-
-
-def solving(size: int) -> AbstractContextManager[None]:
-    """Small solves run on one BLAS thread: faster, and the same bits everywhere."""
-    return one_blas_thread() if size < _ONE_THREAD_BELOW else nullcontext()
 
 
 def oriented(vectors: Array) -> Array:

@@ -22,11 +22,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.threads import solving
 from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
-from summula.decomposition.principal.axes import Axes, frobenius_norm, solving
+from summula.decomposition.principal.axes import Axes, frobenius_norm
 from summula.decomposition.principal.krylov import Units, scatter_product, widen_chunks
 
 __all__ = ["SubspaceCertificate", "subspace_gap"]

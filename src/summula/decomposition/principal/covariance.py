@@ -14,16 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from summula.core.engine.threads import solving
 from summula.core.numerics.statistics import Gram
-from summula.decomposition.principal.axes import (
-    Axes,
-    Problem,
-    column_scale,
-    frobenius_norm,
-    oriented,
-    rounded_mean,
-    solving,
-)
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, frobenius_norm, oriented, rounded_mean
 
 __all__ = ["from_gram", "leading_eigenvectors", "scatter"]
 

@@ -20,17 +20,10 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Part
 from summula.core.data.layout.blocks import aligned, empty_block, product
+from summula.core.engine.threads import solving
 from summula.core.estimator.run import Run
 from summula.core.numerics.statistics import TriangularFactor, triangle
-from summula.decomposition.principal.axes import (
-    Axes,
-    Problem,
-    column_scale,
-    frobenius_norm,
-    oriented,
-    rounded_mean,
-    solving,
-)
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, frobenius_norm, oriented, rounded_mean
 
 __all__ = ["from_factor", "from_rows", "gather"]
 

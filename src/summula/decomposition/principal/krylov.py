@@ -16,9 +16,10 @@ further, so passes get cheaper. References: Golub and Van Loan, Matrix Computati
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,11 @@ from summula.core.engine.random import normal, stream_key
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import warn
 from summula.core.estimator.run import Run
-from summula.core.numerics.statistics import Moments, weight_sums
-from summula.core.numerics.sums import Sum
+from summula.core.numerics.function_sums import FunctionSum
+from summula.core.numerics.statistics import Moments
 from summula.decomposition.principal.axes import Axes, Problem, column_scale, frobenius_norm, oriented
 
-__all__ = ["KrylovOptions", "ScatterProduct", "Units", "leading_axes", "scatter_product", "widen_chunks"]
+__all__ = ["KrylovOptions", "Units", "leading_axes", "scatter_product", "widen_chunks"]
 
 Array = NDArray[np.float64]
 
@@ -56,29 +57,19 @@ class Units(NamedTuple):
     origin: Array
 
 
-@dataclass(frozen=True)
-class ScatterProduct(Sum):
-    """The sums of (1): X'W X B of sparse rows about their origin, or the whole of (1) for dense rows."""
+def _scatter_of_rows(units: Units, B: Array, chunk: Chunk) -> Array:
+    """The terms of (1): X'W X B of sparse rows about their origin, or the whole of (1) for dense rows."""
+    if not chunk.is_sparse:
+        block = chunk.block(np.float64, units.mean)
+        inside = product(block, B)
+        inside = inside if chunk.weight is None else inside * np.asarray(chunk.weight, np.float64)[:, None]
+        return product(block.T, inside)
+    from summula.decomposition.principal.krylov_kernels import normal_products
 
-    count: int
-    weight: float
-    value: Array
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: tuple[Units, Array]) -> Self:
-        """The product of one chunk with a block of columns, divided by the scale."""
-        units, B = params
-        w = np.asarray(chunk.weights, np.float64)
-        if not chunk.is_sparse:
-            block = chunk.block(np.float64, units.mean)
-            inside = product(block, B)
-            inside = inside if chunk.weight is None else inside * w[:, None]
-            return cls(*weight_sums(chunk)[:2], product(block.T, inside))
-        from summula.decomposition.principal.krylov_kernels import normal_products
-
-        rows, out = chunk.rows.about(units.origin), np.zeros(B.shape)
-        normal_products(rows.indptr, rows.indices, rows.data, np.empty(0) if chunk.weight is None else w, B, out)
-        return cls(*weight_sums(chunk)[:2], out)
+    rows, out = chunk.rows.about(units.origin), np.zeros(B.shape)
+    w = np.empty(0) if chunk.weight is None else np.asarray(chunk.weight, np.float64)
+    normal_products(rows.indptr, rows.indices, rows.data, w, B, out)
+    return out
 
 
 def scatter_product(run: Run, units: Units, B: Array) -> tuple[Array, int]:
@@ -86,7 +77,7 @@ def scatter_product(run: Run, units: Units, B: Array) -> tuple[Array, int]:
     d, width = B.shape
     inside = empty_block(d, _full_vectors(width) if run.source.is_sparse else width)
     inside[:, :width], inside[:, width:] = B / units.scale[:, None], 0.0
-    sums = run.sum(ScatterProduct, (units, inside), "block product", by_chunk=True)
+    sums = run.sum(FunctionSum, functools.partial(_scatter_of_rows, units, inside), "block product", by_chunk=True)
     value = sums.value[:, :width]
     if run.source.is_sparse:
         drift = units.mean - units.origin

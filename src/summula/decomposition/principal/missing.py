@@ -20,6 +20,7 @@ Practical approaches to principal component analysis in the presence of missing 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -31,12 +32,14 @@ from scipy import linalg
 from summula import em
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import product
+from summula.core.engine.threads import solving
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
+from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.statistics import Moments, weight_sums
 from summula.core.numerics.sums import Sum
-from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented, solving
+from summula.decomposition.principal.axes import Axes, Problem, column_scale, oriented
 from summula.decomposition.principal.covariance import leading_eigenvectors
 
 __all__ = ["Latent", "MissingModel", "MissingSums", "axes_of", "completed", "log_density", "model_of"]
@@ -137,20 +140,11 @@ class MissingSums(Sum):
         )
 
 
-@dataclass(frozen=True)
-class _Filled(Sum):
+def _filled_products(mean: Array, scale: Array, chunk: Chunk) -> Array:
     """Products of columns about their means, missing values replaced by the mean: for the initial axes."""
-
-    weight: float
-    products: Array
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: tuple[Array, Array]) -> Self:
-        """The products of one chunk."""
-        mean, scale = params
-        w = np.asarray(chunk.weights, np.float64)
-        block = np.nan_to_num(chunk.block(np.float64) / scale - mean, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        return cls(float(w.sum()), product(block.T, np.ascontiguousarray(block * w[:, None])))
+    w = np.asarray(chunk.weights, np.float64)
+    block = np.nan_to_num(chunk.block(np.float64) / scale - mean, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return product(block.T, np.ascontiguousarray(block * w[:, None]))
 
 
 class MissingModel(em.Model[Latent, MissingSums]):
@@ -191,10 +185,10 @@ def model_of(run: Run, problem: Problem, wanted: int | None) -> MissingModel:
     mean = moments.mean if problem.center else np.zeros(d)
     variance = moments.variance if problem.center else moments.variance + moments.mean**2
     scale = column_scale(problem, variance, mean, unit)
-    filled = run.sum(_Filled, (mean / scale, scale), "first axes")
+    filled = run.sum(FunctionSum, functools.partial(_filled_products, mean / scale, scale), "first axes")
     r = max(1, min(d - 1, d if wanted is None else wanted))
     with solving(d):
-        values, vectors = leading_eigenvectors(filled.products / filled.weight, None)
+        values, vectors = leading_eigenvectors(filled.value / filled.weight, None)
     values = np.maximum(values, _LEAST * max(float(values[0]), 1e-300))
     noise = float(values[r:].mean()) if r < d else float(values[-1])
     loadings = np.sqrt(np.maximum(values[:r] - noise, 0.1 * noise))[:, None] * vectors[:r]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.threads import solving
 from summula.core.model_files import schema
 from summula.linear_model.glm.bounds.returned import Returned, point_of
 from summula.linear_model.glm.sums import At, Slopes
-from summula.linear_model.least_squares.problem import solving
 from summula.losses import Loss
 from summula.optimize.solvers.newton_method import Bounds, Factor, Local
 from summula.penalties import Penalty

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.threads import solving
 from summula.core.errors import DataError
 from summula.core.numerics.solution import Solution
 from summula.linear_model.glm.bounds.gap import judge
@@ -25,7 +26,6 @@ from summula.linear_model.glm.bounds.returned import point_of, returned
 from summula.linear_model.glm.lbfgs import minimise_by_lbfgs
 from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective, Offer, bounds_of, hessian_affordable
 from summula.linear_model.glm.sums import row_weights
-from summula.linear_model.least_squares.problem import solving
 from summula.losses import Logistic
 from summula.optimize.solvers.newton_method import Factor, Local, newton
 

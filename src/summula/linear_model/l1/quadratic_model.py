@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.threads import solving
 from summula.linear_model.glm.objective import Objective
-from summula.linear_model.least_squares.problem import solving
 from summula.optimize.solvers.l1_quadratic import GramQuadratic, judged, minimise_l1, newton_on_face
 from summula.optimize.solvers.newton_method import Factor, Local
 

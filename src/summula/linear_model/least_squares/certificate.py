@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.threads import solving
 from summula.core.estimator.certificates import SummedCertificate
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.exact import leads
 from summula.core.numerics.statistics import TriangularFactor, triangle
 from summula.linear_model.least_squares.orthogonal import EXTENDED_ELEMENTS, lengths, solve_factor
-from summula.linear_model.least_squares.problem import Point, Problem, Residuals, penalty, solving
+from summula.linear_model.least_squares.problem import Point, Problem, Residuals, penalty
 from summula.linear_model.least_squares.solver import SPARSE_GRAM_COLUMNS
 
 __all__ = ["LeastSquaresCertificate"]

@@ -12,7 +12,7 @@ from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.numbers import array_of
 from summula.core.data.sources import Source
 from summula.core.data.training_data import keep_training, recalled
-from summula.core.engine.threads import blas_threads_for
+from summula.core.engine.threads import blas_threads_for, solving
 from summula.core.errors import AccuracyWarning, CollinearityWarning, DataError, ParameterError, warn
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.run import Run
@@ -24,7 +24,7 @@ from summula.linear_model.least_squares.certificate import LeastSquaresCertifica
 from summula.linear_model.least_squares.groups import with_groups
 from summula.linear_model.least_squares.inference import COVARIANCES, WEIGHTS, Names, SummaryOptions, summarise
 from summula.linear_model.least_squares.normal_equations import from_sums
-from summula.linear_model.least_squares.problem import Fit, Problem, penalty, solving
+from summula.linear_model.least_squares.problem import Fit, Problem, penalty
 from summula.linear_model.least_squares.solver import solve
 from summula.stats.summary import Summary
 

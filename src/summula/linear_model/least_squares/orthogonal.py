@@ -9,16 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from summula.core.engine.threads import solving
 from summula.core.numerics.statistics import Gram, TriangularFactor, triangle
-from summula.linear_model.least_squares.problem import (
-    Fit,
-    Problem,
-    centred_slope,
-    hidden,
-    quadratic_gap,
-    residual_pass,
-    solving,
-)
+from summula.linear_model.least_squares.problem import Fit, Problem, centred_slope, hidden, quadratic_gap, residual_pass
 from summula.optimize.solvers.nonnegative import nonnegative_least_squares
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ Equations are numbered in `least_squares/solver.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
-from summula.core.engine.threads import one_blas_thread
 from summula.core.model_files import schema
 from summula.core.numerics.exact import intercepts, leads
 from summula.core.numerics.statistics import Gram
@@ -34,12 +32,10 @@ __all__ = [
     "penalty",
     "quadratic_gap",
     "residual_pass",
-    "solving",
 ]
 
 Array = NDArray[np.float64]
 
-_ONE_THREAD_BELOW = 1_000
 _ROUNDINGS = 16.0  # upper bound on the number of roundings in a slope, which is summed over blocks
 
 
@@ -214,11 +210,6 @@ class Residuals(Sum):
             wr = w[:, None] * r
             slope = product(X.T, wr)
         return cls((wr * r).sum(axis=0), wr.sum(axis=0), slope, float(w.sum()))
-
-
-def solving(n_features: int) -> AbstractContextManager[None]:
-    """Limit small solves to one BLAS thread, which is faster and reproducible."""
-    return one_blas_thread() if n_features < _ONE_THREAD_BELOW else nullcontext()
 
 
 def quadratic_gap(

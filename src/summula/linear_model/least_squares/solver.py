@@ -32,10 +32,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from summula.core.engine.threads import solving
 from summula.core.numerics.statistics import Gram
 from summula.linear_model.least_squares.normal_equations import from_gram, refined, well_centred
 from summula.linear_model.least_squares.orthogonal import solve_by_factor
-from summula.linear_model.least_squares.problem import Fit, Problem, solving
+from summula.linear_model.least_squares.problem import Fit, Problem
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run

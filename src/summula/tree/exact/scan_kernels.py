@@ -41,6 +41,12 @@ _call_scan = _SCAN.call
 
 
 @inlined
+def _value_after(order: Any, x: Any, i: int, end: int) -> float:
+    """Return the value of the next row in order; NaN after the last one."""
+    return x[order[i + 1]] if i + 1 < end else np.nan
+
+
+@inlined
 def _first_missing(order: Any, x: Any, start: int, stop: int) -> int:
     """Return from where on the values are missing."""
     end = stop
@@ -118,11 +124,9 @@ def _scan_classes(
             right_terms += _term(criterion, total[code] - after) - _term(criterion, total[code] - before)
             left[code] = after
             wl += w[row]
-            value, high = x[row], np.nan
-            if i + 1 < end:
-                high = x[order[i + 1]]
-                if not high > value:
-                    continue
+            value, high = x[row], _value_after(order, x, i, end)
+            if high <= value:
+                continue
             n_left = i + 1 - start + offset
             wr = total[n_classes] - wl
             if n - n_left < least or wr < light:
@@ -155,11 +159,9 @@ def _scan_numbers(
             row = order[i]
             left += w[row] * y[row]
             wl += w[row]
-            value, high = x[row], np.nan
-            if i + 1 < end:
-                high = x[order[i + 1]]
-                if not high > value:
-                    continue
+            value, high = x[row], _value_after(order, x, i, end)
+            if high <= value:
+                continue
             n_left, right, wr = i + 1 - start + stop - first, whole - left, weight - wl
             if n - n_left < least or wr < light:
                 break
@@ -239,8 +241,8 @@ def _scan_absolute(
                     _insert(tree, ranks[row], n, w[row], y[row])
                     here, total = here + w[row], total + w[row] * y[row]
                 at = i - 1 if backwards else i  # the last row on the left
-                high = x[order[at + 1]] if at + 1 < end else np.nan
-                if at + 1 < end and not high > x[order[at]]:
+                high = _value_after(order, x, at, end)
+                if high <= x[order[at]]:
                     continue
                 loss = _deviation(tree, n, targets, here, total, medians)
                 if not backwards:

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.engine.threads import solving
 from summula.linear_model.glm.objective import Curved, GlmProblem, Objective
 from summula.linear_model.glm.sums import Diagonal
-from summula.linear_model.least_squares.problem import solving
 from summula.optimize.solvers.newton_method import Factor, Local
 
 __all__ = ["gap_bounds", "judge", "newton_decrement"]

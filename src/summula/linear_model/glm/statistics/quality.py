@@ -16,6 +16,7 @@ observed class,
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
+from summula.core.numerics.function_sums import FunctionSum
 from summula.core.numerics.sums import Sum
 from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, weighted_rows
@@ -137,32 +139,23 @@ def quality_of(run: Run, fit: GlmFit, problem: GlmProblem, family: Family, link:
     return Quality(sums.deviance, null, sums.chi2, dispersion, known, sums.count, sums.weight, df)
 
 
-@dataclass(frozen=True)
-class _Level(Sum):
+def _derivatives_of_level(loss: Any, level: float, chunk: Chunk) -> Array:
     """Half the deviance of an intercept with the offset, and its two derivatives (the second expected)."""
-
-    value: float
-    slope: float
-    fisher: float
-
-    @classmethod
-    def map(cls, chunk: Chunk, params: tuple[Any, float]) -> Self:
-        """The sums of one chunk."""
-        loss, level = params
-        if chunk.weight is not None:
-            chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
-        w = chunk.weight
-        with np.errstate(all="ignore"):
-            rows = loss.derivatives(chunk.target.astype(np.float64), level + np.asarray(chunk.offset))
-        return cls(*(float(part.sum() if w is None else w @ part) for part in rows))
+    if chunk.weight is not None:
+        chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
+    w = chunk.weight
+    with np.errstate(all="ignore"):
+        rows = loss.derivatives(chunk.target.astype(np.float64), level + np.asarray(chunk.offset))
+    return np.array([part.sum() if w is None else w @ part for part in rows])
 
 
 def _null_with_offset(run: Run, problem: GlmProblem, link: Link) -> float:
     """Return the deviance of the intercept-only model with the offset."""
 
     def evaluate(x: Array, order: int) -> Local:
-        sums = run.sum(_Level, (problem.loss, float(x[0])), "intercept alone")
-        return Local(sums.value, np.array([sums.slope]), np.array([[sums.fisher]]))
+        derivatives = functools.partial(_derivatives_of_level, problem.loss, float(x[0]))
+        value, slope, fisher = run.sum(FunctionSum, derivatives, "intercept alone").value
+        return Local(float(value), np.array([slope]), np.array([[fisher]]))
 
     first = run.first_chunk()
     y, offset = float(run.origin()[-1]), float(np.mean(np.asarray(first.offset)))

@@ -1,0 +1,41 @@
+"""Sums of one function of a chunk, which need no statistic of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from numpy.typing import NDArray
+
+from summula.core.numerics.statistics import weight_sums
+from summula.core.numerics.sums import Sum
+
+if TYPE_CHECKING:
+    from summula.core.data.chunks import Chunk
+
+__all__ = ["FunctionSum"]
+
+
+@dataclass(frozen=True)
+class FunctionSum(Sum):
+    """The sum of a function over chunks; `params` is the function, which must be picklable.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows with positive weight.
+    weight : float
+        Sum of weights.
+    value : ndarray
+    """
+
+    count: int
+    weight: float
+    value: NDArray[Any]
+
+    @classmethod
+    def map(cls, chunk: Chunk, params: Callable[[Chunk], NDArray[Any]]) -> Self:
+        """The function of one chunk."""
+        count, weight, _ = weight_sums(chunk)
+        return cls(count, weight, params(chunk))
