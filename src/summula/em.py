@@ -82,7 +82,7 @@ class Model(ABC, Generic[Theta, S]):
 
     @abstractmethod
     def starts(self, run: Run) -> Sequence[Theta]:
-        """Where to start from: one Theta for each start. `run` gives sums over the rows, if the start needs any."""
+        """Return the initial parameters, one Theta per start; `run` computes sums over rows if needed."""
 
     @abstractmethod
     def maximize(self, sums: S, theta: Theta) -> Theta:

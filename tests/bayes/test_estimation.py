@@ -216,7 +216,7 @@ class TestQuadrature:
     def test_bad_input(self) -> None:
         with pytest.raises(ParameterError, match="loss must be one of square, zero_one, absolute"):
             bayes_estimator(lambda t, x: 0.0, lambda t: -(t**2), None, loss="cubic")
-        with pytest.raises(DataError, match="does not fall off"):
+        with pytest.raises(DataError, match="does not decay"):
             bayes_estimator(lambda t, x: 0.0, lambda t: 0.0, None)
         with pytest.raises(DataError, match="0 or infinite wherever"):
             bayes_estimator(lambda t, x: -np.inf, lambda t: 0.0, None)

@@ -137,7 +137,9 @@ def test_places_that_cannot_be_written_to(species: Trained, tmp_path: Path) -> N
     file = tmp_path / "file"
     file.write_text("")
     assert "is a file, not a folder" in failure(5, "train", species.table, "-t", "species", "-o", file)
-    assert "There is no folder" in failure(5, "predict", species.folder, species.fresh, "-o", tmp_path / "a" / "p.csv")
+    assert "does not exist; create it" in failure(
+        5, "predict", species.folder, species.fresh, "-o", tmp_path / "a" / "p.csv"
+    )
     assert "neither .parquet nor .csv" in failure(3, "predict", species.folder, species.fresh, "-o", tmp_path / "p.xls")
 
 

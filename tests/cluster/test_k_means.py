@@ -266,7 +266,7 @@ def test_numbers_of_clusters_are_whole_and_positive(k: Any) -> None:
 
 
 def test_more_clusters_than_rows() -> None:
-    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=4: ask for fewer"):
+    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=4: use fewer"):
         KMeans(4).fit([[1.0], [2.0], [3.0]])
 
 

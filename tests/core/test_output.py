@@ -215,7 +215,8 @@ def test_a_full_disk_leaves_what_was_there(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "words"), [("out.json", ".parquet nor .csv"), ("out", ".parquet nor .csv"), ("no/out.csv", "no folder")]
+    ("path", "words"),
+    [("out.json", "end in .parquet or .csv"), ("out", "end in .parquet or .csv"), ("no/out.csv", "does not exist")],
 )
 def test_where_nothing_can_be_written_is_said_before_anything_is_computed(
     path: str, words: str, tmp_path: Path

@@ -150,7 +150,7 @@ def lose_a_column(path: Path) -> Callable[[], None]:
 
 @pytest.mark.parametrize(
     ("act", "word"),
-    [(vanish, "is gone"), (change, "changed"), (lose_a_column, "changed")],
+    [(vanish, "was moved or deleted"), (change, "changed"), (lose_a_column, "changed")],
     ids=["gone", "other rows", "other columns"],
 )
 @pytest.mark.parametrize("engine", ["serial", "threads"])
@@ -172,7 +172,7 @@ def test_a_file_that_vanishes_before_the_first_pass_is_named(tmp_path: Path) -> 
     path = write(tmp_path / "rows.parquet")
     scan = summula.scan(path)
     path.unlink()
-    refused(str(path), "is gone", by=LinearRegression(), X=scan, y="y")
+    refused(str(path), "was moved or deleted", by=LinearRegression(), X=scan, y="y")
 
 
 def test_a_file_that_changes_before_a_prediction_is_named(tmp_path: Path) -> None:

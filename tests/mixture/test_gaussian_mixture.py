@@ -357,7 +357,7 @@ def test_starts_that_collapse_give_way_to_others() -> None:
 
 def test_bad_input_gets_one_sentence() -> None:
     X = clusters(n=20)
-    with pytest.raises(summula.DataError, match="n_components = 21, n_samples = 20: ask for fewer"):
+    with pytest.raises(summula.DataError, match="n_components = 21, n_samples = 20: use fewer"):
         GaussianMixture(21).fit(X)
     with pytest.raises(summula.ParameterError, match="n_components"):
         GaussianMixture(0).fit(X)

@@ -100,7 +100,7 @@ def bayes_estimator(
 
 
 def check_loss(loss: Any) -> None:
-    """Refuse what is neither the name of a loss nor a function."""
+    """Raise if the loss is neither a known name nor a function."""
     if not callable(loss) and loss not in LOSSES:
         raise ParameterError(f"loss must be one of {', '.join(LOSSES)} or a function; got {loss!r}.")
 
@@ -177,7 +177,7 @@ def _falls(log_posterior: Callable[[float], float], peak: float, outside: float,
             step *= 2
             outside = inside + np.sign(limit) * step
             if step > 1e300:
-                raise DataError("The posterior does not fall off, so it is no distribution; check the prior.")
+                raise DataError("The posterior does not decay, so it cannot be normalised; check the prior.")
     for _ in range(100):
         middle = (outside + inside) / 2
         if log_posterior(middle) > peak - _DEPTH:

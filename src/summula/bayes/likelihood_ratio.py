@@ -110,7 +110,7 @@ def _log_ratios(xs: Any, density1: Any, density0: Any) -> Array:
 
 
 class SequentialDecision(NamedTuple):
-    """Where a sequential test stands.
+    """State of a sequential test.
 
     Attributes
     ----------

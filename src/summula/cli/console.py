@@ -24,19 +24,19 @@ __all__ = ["Console"]
 
 
 class Console:
-    """Where a command writes to."""
+    """Output of a command: standard output, standard error, verbosity."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
         self._told: set[int] = set()
 
     def remark(self, text: str) -> None:
-        """Say something in passing."""
+        """Print a remark on standard error, unless `--quiet`."""
         if not self.quiet:
             _write_line(sys.stderr, text)
 
     def report_compilation(self) -> None:
-        """Say when kernels are compiled, which happens once on a machine and takes a while."""
+        """Print a remark while kernels are compiled, which happens once per machine."""
         logger = logging.getLogger("summula.compile")
         logger.setLevel(logging.INFO)
         logger.handlers[:] = [_Remarks(self)]

@@ -1,4 +1,4 @@
-"""The program `summula`: says what to install where the packages of the command line are missing."""
+"""The program `summula`: names what to install where the packages of the command line are missing."""
 
 from __future__ import annotations
 

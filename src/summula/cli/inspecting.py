@@ -27,7 +27,7 @@ _LEAK_ROWS = 50_000  # searched for leakage
 
 
 def inspect_file(paths: list[str], reading: Reading, target: str | None, console: Console) -> None:
-    """Print what is known of the columns of a table."""
+    """Print a description of the columns of a table."""
     table = open_table(paths, console.remark, reading)
     path = shown_name(paths)
     if not table.n_rows:

@@ -211,7 +211,7 @@ default="k-means++"
         sample_weight: Any = None,
         criterion: str = "silhouette",
     ) -> KMeans:
-        """Fit different numbers of clusters, and give the best.
+        """Fit different numbers of clusters and return the best model.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ default="k-means++"
             int(k): clone(self).set_params(n_clusters=int(k)).fit(X, sample_weight=sample_weight) for k in n_clusters
         }
         if not models:
-            raise ParameterError("n_clusters names no number of clusters to try: give range(2, 11), say.")
+            raise ParameterError("n_clusters contains no number of clusters to try: pass for example range(2, 11).")
         table = {k: (model.inertia_, model.silhouette(X, sample_weight)) for k, model in models.items()}
         by_silhouette = max(table, key=lambda k: (table[k][1], -k))
         chosen = elbow({k: J for k, (J, _) in table.items()}) if criterion == "elbow" else by_silhouette
@@ -322,7 +322,7 @@ def check_centres(model: Any, run: Run) -> None:
     """Refuse more clusters than rows, and centres of another shape."""
     n, k = run.source.n_rows, model.n_clusters
     if n < k:
-        raise DataError(f"n_samples={n} should be >= n_clusters={k}: ask for fewer clusters.")
+        raise DataError(f"n_samples={n} should be >= n_clusters={k}: use fewer clusters.")
     if not isinstance(model.init, str) and not callable(model.init):
         _check_shape(np.shape(model.init), k, run.source.n_features)
 
@@ -353,7 +353,7 @@ def starts_of(model: Any, many: int = 10) -> int:
 
 
 def initial_centres(model: Any, run: Run, seed: int, origin: Array) -> Array:
-    """The centres to begin with, as the parameter `init` says."""
+    """Return the initial centres, according to the parameter `init`."""
     k, init = model.n_clusters, model.init
     if isinstance(init, str):
         if init == "k-means++":

@@ -40,7 +40,7 @@ class Stopping(NamedTuple):
 
 
 class Clustering(NamedTuple):
-    """Centres, and what is known of them.
+    """Centres and quantities derived from them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where k-means begins: k-means++, k-means||, random rows, given centres.
+"""Initial centres of k-means: k-means++, k-means||, random rows, given centres.
 
 k-means++ draws each centre from the rows with probability proportional to w_i D_i, where D_i is the squared distance of
 row i to the nearest centre so far; of a few draws it keeps the one that leaves the smallest potential sum of w_i D_i.

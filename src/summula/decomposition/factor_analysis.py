@@ -187,7 +187,7 @@ class FactorAnalysis(LatentVariables):
         self._solve_data(spread_of(sums, float(np.finfo(self._dtype).eps)), None)
 
     def _solve_data(self, data: Data, run: Run | None) -> None:
-        """Maximise the likelihood of the rows, name the results, and say what is odd about them."""
+        """Maximise the likelihood of the rows, name the results, and warn about Heywood cases."""
         if data.spread.weight <= 1:
             raise DataError(f"FactorAnalysis needs at least 2 rows, and there is n_samples = {data.count}.")
         k, d = self._n_factors(), data.spread.size

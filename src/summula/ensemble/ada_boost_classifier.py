@@ -70,7 +70,7 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
         if model._nodes.n_trees != n or len(model._shares) != len(model._nodes.column):
             return f"there are {model._nodes.n_trees} trees for {n} weights"
         if (model._nodes.category >= 0).any():
-            return "a node asks for the category of a column of numbers"
+            return "a node splits a numeric column by category"
         if (model._shares < 0).any() or not np.allclose(model._shares.sum(axis=1), 1.0):
             return "the shares of the classes in a node do not add up to 1"
         return None

@@ -113,7 +113,7 @@ def _stages_agree(model: Any, sizes: schema.Sizes) -> str | None:
         if model._nodes.n_trees != n:
             return f"there are {model._nodes.n_trees} trees, not {n}"
         if (model._nodes.category >= 0).any():
-            return "a node asks for the category of a column of numbers"
+            return "a node splits a numeric column by category"
     elif len(model._learners) != n:
         return f"there are {len(model._learners)} learners, not {n}"
     for learner in [*model._learners, *([] if isinstance(model.init_, str) else [model.init_])]:

@@ -46,7 +46,7 @@ class GradientBoostingRegressor(GradientBoosting, Regressor):
     loss : {"squared_error", "absolute_error", "huber", "quantile"}, default="squared_error"
         "huber" is quadratic for small residuals and linear for large ones; "quantile" gives the quantile `alpha`.
     init : estimator, "zero" or None, default=None
-        Where to start: by default the mean of the targets, or the median or quantile that the loss asks for.
+        Where to start: by default the mean of the targets, or their median or quantile, depending on the loss.
     alpha : float, default=0.9
         Level of the quantile of "quantile", or of the sizes of residuals beyond which "huber" is linear.
 

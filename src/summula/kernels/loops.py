@@ -89,7 +89,7 @@ def powers(P: Array, gamma: float, coef0: float, degree: int) -> None:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     P, a = np.zeros((1, 1)), np.zeros(1)
     gaussian(P, a, a, 1.0)
     gaussian(P.astype(np.float32), a.astype(np.float32), a.astype(np.float32), 1.0)

@@ -121,11 +121,11 @@ class Mixture(ProbabilityWriter, Density):
         return self
 
     def _fit(self, run: Run) -> None:
-        """Run the EM loop and name its results."""
+        """Run the EM loop and set the fitted attributes."""
         if run.source.n_rows < self.n_components:
             raise DataError(
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
-                f"n_samples = {run.source.n_rows}: ask for fewer components."
+                f"n_samples = {run.source.n_rows}: use fewer components."
             )
         run.keep_rows(passes=self.max_iter)
         run.refine(self.n_components)
@@ -152,7 +152,7 @@ class Mixture(ProbabilityWriter, Density):
             )
 
     def _continues(self) -> bool:
-        """Whether the fit starts from the one before."""
+        """Whether the fit starts from the previous one."""
         return bool(self.warm_start and hasattr(self, "converged_"))
 
     def _assign(self, solution: Solution) -> None:
@@ -179,7 +179,7 @@ class Mixture(ProbabilityWriter, Density):
         return np.asarray(special.logsumexp(self._log_joint(chunk), axis=1))
 
     def predict(self, X: Any) -> Any:
-        """The most probable component of each row; of several the first.
+        """Return the most probable component of each row, the first of several.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Mixture(ProbabilityWriter, Density):
         return self._by_row(X, self._log_joint, functools.partial(special.softmax, axis=1))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and give the most probable component of each row.
+        """Fit and return the most probable component of each row.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class Mixture(ProbabilityWriter, Density):
     def select(
         self, X: Any, n_components: Iterable[int] = range(1, 11), *, sample_weight: Any = None, criterion: str = "bic"
     ) -> Any:
-        """Fit mixtures with different numbers of components, and give the one with the smallest criterion.
+        """Fit mixtures with different numbers of components and return the one with the smallest criterion.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class Mixture(ProbabilityWriter, Density):
             if best is None or values[int(k)] < min(v for other, v in values.items() if other != int(k)):
                 best = model
         if best is None:
-            raise ParameterError("n_components names no number of components to try: give range(1, 11), say.")
+            raise ParameterError("n_components contains no number of components to try: pass for example range(1, 11).")
         best.selection_ = values
         return best
 
@@ -316,7 +316,7 @@ def _most_probable(joint: Array) -> Array:
 
 
 def checked_weights(weights: Any, k: int) -> Array:
-    """Weights that a user gave, or a sentence in scikit-learn's words."""
+    """Return the user's weights; errors have scikit-learn's wording."""
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (k,):
         raise ParameterError(f"The parameter 'weights' should have the shape of ({k},), but got {values.shape}")

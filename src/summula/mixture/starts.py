@@ -1,4 +1,4 @@
-"""Where mixtures start from: a sample of the rows, and some points of it.
+"""Initial parameters of mixtures: a sample of the rows, and some points of it.
 
 The sample is drawn by row number, so it does not depend on how rows are stored. Up to 20,000 rows it is all of them. It
 is sorted by value, and points are drawn in proportion to weights: then neither the order of the rows matters, nor

@@ -31,6 +31,6 @@ def add_sparse(indptr: Array, indices: Array, data: Array, codes: Array, weight:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     indptr, indices = np.array([0, 1], np.int32), np.zeros(1, np.int32)
     add_sparse(indptr, indices, np.ones(1), np.zeros(1, np.int32), np.empty(0), np.zeros((1, 1)))

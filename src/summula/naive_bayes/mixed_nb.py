@@ -48,7 +48,7 @@ def _fit_rule(fit: Any, sizes: schema.Sizes) -> str | None:
     if fit.columns.theta.shape[1] != fit.families.count(0):
         return "columns must have as many columns as families are 0"
     if len(fit.tables) != len(fit.families) - fit.families.count(0):
-        return "tables must be as many as there are columns of categories"
+        return "there must be one table per categorical column"
     return tables_rule(fit, sizes)
 
 

@@ -17,7 +17,7 @@ _MOST_NAMES = 0.5  # share of the width that names may take
 
 
 def _begin(box: Box, names: Sequence[str]) -> float:
-    """Where bars begin: after the longest name."""
+    """Return the left end of bars: after the longest name."""
     return 14 + min(_CHARACTER * max((len(name) for name in names), default=0), _MOST_NAMES * box.width)
 
 

@@ -1,4 +1,4 @@
-"""The whole job: set rows aside, compare candidates on the others, refit the best, certify it on the rows set aside.
+"""A training run: set rows aside, compare candidates on the others, refit the best, certify it on the rows set aside.
 
 1. read the target, and decide what it is (target.py)
 2. draw the hold-out and the folds (split.py)
@@ -77,7 +77,7 @@ class Listener(Protocol):
     """Receives progress reports."""
 
     def remark(self, text: str) -> None:
-        """Take a remark."""
+        """Receive a remark."""
 
     def progress(self, total: int) -> Any:
         """A context manager with a function to call with the fold, the model, and the number of steps that are done."""
@@ -246,7 +246,7 @@ class _Training:
             return dict(column_sums(rows_of(blocks, split.training)))
 
     def _training_sample(self, split: Split, y: Array, sums: dict[str, Any]) -> Labelled:
-        """The first training rows in memory, as they are in the table, but for text that is read as numbers."""
+        """The first training rows in memory, as they are in the table, except for text that is read as numbers."""
         import pyarrow as pa
 
         if self.table.is_scan:

@@ -59,7 +59,7 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
         return f"there are {sizes['n_trees']} trees instead of one"
     asked = model._nodes.column[model._nodes.category >= 0]
     if not model._bins.categorical[asked].all():
-        return "a node asks for the category of a column of numbers"
+        return "a node splits a numeric column by category"
     return None
 
 

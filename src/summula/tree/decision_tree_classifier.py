@@ -32,7 +32,7 @@ def _values_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
 class DecisionTreeClassifier(DecisionTree, ShareClassifier):
     """Classification tree: every value of a column is a possible threshold.
 
-    The tree is the one of scikit-learn, but for splits of equal gain.
+    The tree is the same as scikit-learn's, except for splits of equal gain.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def _has_one_value(model: Any, sizes: schema.Sizes) -> str | None:
 class DecisionTreeRegressor(DecisionTree, Regressor):
     """Regression tree: every value of a column is a possible threshold.
 
-    The tree is the one of scikit-learn, but for splits of equal gain.
+    The tree is the same as scikit-learn's, except for splits of equal gain.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
     if raw_text and writer_of is _Csv:
         writer_of = functools.partial(_Csv, raw_text=True)
     if writer_of is None:
-        raise DataError(f"The ending of {target} says neither .parquet nor .csv; give it one of these.")
+        raise DataError(f"The name of the output file must end in .parquet or .csv, not {target}.")
     folder = os.path.dirname(os.path.abspath(target))
     check_folder(target)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".summula-", suffix=os.path.splitext(target)[1])
@@ -77,7 +77,7 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
                 writer.write_table(table)
                 rows += table.num_rows
         if writer is None:
-            raise DataError("There is nothing to write: no rows came.")
+            raise DataError("There are no rows to write.")
         writer.close()
         _publish(temporary, target)
     except BaseException:
@@ -93,12 +93,12 @@ def write_tables(tables: Iterable[Any], path: str | os.PathLike[str], *, raw_tex
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Raise when the folder of a file to be written is not there."""
+    """Raise if the folder of an output file does not exist."""
     target = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(target))
     if not os.path.isdir(folder):
         name = os.path.basename(target)
-        raise OutputError(f"There is no folder {folder} to write {name} to; make it, or choose another.")
+        raise OutputError(f"The folder {folder} for {name} does not exist; create it, or choose another.")
 
 
 def column_of(values: Any) -> Any:
@@ -112,7 +112,7 @@ def column_of(values: Any) -> Any:
 
 
 def _publish(temporary: str, target: str) -> None:
-    """Give the finished file its name, on disk for good, with the rights new files get."""
+    """Rename the finished file, synced to disk, with the permissions of new files."""
     with open(temporary, "rb") as file:
         os.fsync(file.fileno())
     mask = os.umask(0)
@@ -151,7 +151,7 @@ def _joined_tables(tables: Iterable[Any]) -> Iterator[Any]:
 
 
 def _column(values: Array) -> Any:
-    """A column as an Arrow array; text as codes and words, so that a word is converted once and not once a row."""
+    """A column as an Arrow array; text as codes and words, so that each word is converted once, not once per row."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values)
@@ -169,8 +169,8 @@ def _parquet(path: str, schema: Any) -> Any:
     from pyarrow import parquet
 
     texts = any(pa.types.is_dictionary(field.type) for field in schema)
-    # Few fractions come twice, so looking for those that do is in vain. Without Arrow's own schema whoever reads codes
-    # and words is given text.
+    # Few fractions occur twice, so a dictionary of them is useless. Without Arrow's own schema a reader of codes
+    # and words gets text.
     repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
     return parquet.ParquetWriter(path, schema, use_dictionary=repeated or False, store_schema=not texts)
 

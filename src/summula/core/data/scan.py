@@ -313,7 +313,7 @@ class ScanSource(Source):
                     pieces, at, end = [], end, min(end + chunk_rows, stop)
 
     def _addresses(self, batch: Columns) -> Array | None:
-        """Where the features of a batch are, if they are doubles and a kernel that copies them is worth its while."""
+        """Where the features of a batch are, if they are doubles and a copying kernel pays off."""
         worth = "numba" in sys.modules or self.n_rows * self.n_features >= _MANY
         return batch.addresses(self.n_features) if worth and isinstance(batch, ArrowColumns) else None
 

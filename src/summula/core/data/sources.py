@@ -101,7 +101,7 @@ class Source(ABC):
         return current_engine()
 
     def release(self) -> None:
-        """Let go of what was kept for further passes."""
+        """Release what was kept for further passes."""
         return
 
     def column(self, j: int) -> str:
@@ -262,11 +262,11 @@ class WrappedSource(Source):
         return self.base._lines(step)
 
     def engine(self) -> Engine:
-        """Where the rows below have their place."""
+        """Return the engine that the rows prescribe."""
         return self.base.engine()
 
     def release(self) -> None:
-        """Let go of what was kept for further passes."""
+        """Release what was kept for further passes."""
         self.base.release()
 
 

@@ -1,4 +1,4 @@
-"""The training data of a model, for a second look: small ones are held, large ones watched while others hold them."""
+"""References to the training data of a model: strong for small data, weak for large data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Kept", "keep_training", "recalled"]
 
-_KEPT_BYTES = 2**26  # up to 64 MB are held firmly
+_KEPT_BYTES = 2**26  # up to 64 MB are referenced strongly
 
 
 class Kept:
-    """Something held firmly, or only as long as someone else holds it."""
+    """A strong reference, or a weak one that lasts as long as other references to the object."""
 
     def __init__(self, value: Any, firmly: bool) -> None:
         self._value: Any = value

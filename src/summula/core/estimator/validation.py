@@ -348,7 +348,7 @@ def _label_column(column: Any) -> Array:
 
 
 def _are_few_integers(y: Array) -> bool:
-    """Whether labels are integers, and so few of them that scikit-learn has nothing to say."""
+    """Whether labels are integers with few distinct values, about which scikit-learn does not warn."""
     return y.dtype.kind == "b" or (y.dtype.kind in "iu" and len(y) > 0 and int(y.max()) - int(y.min()) < len(y) // 2)
 
 

@@ -38,9 +38,9 @@ Array = NDArray[np.float64]
 
 NEWTON_COLUMNS = 400  # with more, (5) costs more than it saves
 _POLISH = 1e-4  # share of the tolerance that Newton's method goes on to: its last step is cheap
-_REPEATS = 3  # steps in a row that bring no progress, after which what is left to gain is rounding
+_REPEATS = 3  # consecutive steps without progress, after which the remaining decrease is rounding
 _ROUNDING = 1e-13  # of (3)
-_NOTHING = 1e-10  # what is left to gain then, of (3)
+_NOTHING = 1e-10  # remaining decrease of (3) then
 _SINKING = 1e-3  # share of the variance below which noise that wants to be smaller may be on its way to 0
 _HALF = 0.5  # share of the variance that is noise where nothing is known
 

@@ -23,7 +23,7 @@ __all__ = ["from_gram", "leading_eigenvectors", "scatter"]
 Array = NDArray[np.float64]
 
 _SMALL = 64  # columns up to which all eigenvectors are computed: some take as long
-_FEW = 4  # only some eigenvectors are computed if at most one of this many is wanted
+_FEW = 4  # only some eigenvectors are computed if at most one in this many is requested
 
 
 def scatter(gram: Gram, problem: Problem) -> Array:

@@ -86,7 +86,7 @@ def scatter_product(run: Run, units: Units, B: Array) -> tuple[Array, int]:
 
 
 def _pursued(run: Run, count: int) -> int:
-    """How many of so many residuals widen the basis: for sparse rows as many as fill vectors, leading ones first."""
+    """Return how many leading residuals extend the basis: for sparse rows a multiple of the vector length."""
     if not run.source.is_sparse:
         return count
     from summula.decomposition.principal.krylov_kernels import LANES

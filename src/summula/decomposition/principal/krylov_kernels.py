@@ -114,7 +114,7 @@ def normal_products(indptr: Array, indices: Array, data: Array, weight: Array, B
 
 
 def warmup() -> None:
-    """Compile the kernel for the types people use."""
+    """Compile the kernel for the usual types."""
     B, one = np.ones((1, LANES)), np.ones(1)
     ends, at = np.array([0, 1], np.int32), np.zeros(1, np.int32)
     for dtype in (np.float64, np.float32):

@@ -33,13 +33,13 @@ KEPT_COLUMNS = 2_048  # up to which products of columns are summed, and kept
 _KEPT_WIDE = 512  # the same where there are more columns than rows, or where a Krylov method is asked for by name
 _GATHERED_ROWS = 2_048  # up to which rows are gathered where there are more columns
 _GATHERED_VALUES = 2**27
-_MOST_ALL = 16_384  # rows or columns up to which all axes can be asked for
-_BLOCKS = 4  # blocks that rows and columns have room for where a Krylov method is asked for
+_MOST_ALL = 16_384  # rows or columns up to which all axes can be requested
+_BLOCKS = 4  # blocks that rows and columns have room for if a Krylov method is requested
 _SUMMED_MISSING = 4_096  # columns up to which EM is affordable
 
 
 class Options(NamedTuple):
-    """Solver options: `wanted` axes (None: as many as the eigenvalues say), a speed hint, tolerances and limits."""
+    """Solver options: `wanted` axes (None: as many as the eigenvalues imply), a speed hint, tolerances and limits."""
 
     wanted: int | None
     hint: str

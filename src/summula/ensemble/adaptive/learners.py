@@ -36,7 +36,7 @@ class Learner(Protocol):
 
 
 def is_plain_tree(estimator: Any) -> bool:
-    """Whether a learner is a tree that is the same for all rounds but for the weights of the rows."""
+    """Whether a learner is a tree that changes between rounds only through the weights of the rows."""
     return estimator is None or (
         type(estimator) is DecisionTreeClassifier
         and estimator.class_weight is None
@@ -57,7 +57,7 @@ class TreeLearner:
     n_classes : int
     seed : int
     check : callable
-        Called now and then; may raise.
+        Called regularly; may raise.
     """
 
     def __init__(self, prototype: Any, X: Array, codes: Array, n_classes: int, seed: int, check: Any) -> None:

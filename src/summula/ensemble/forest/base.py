@@ -70,7 +70,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     trees = model._trees
     is_set = trees.flags & 2 > 0
     if not model._bins.categorical[trees.column[is_set]].all() or model._bins.categorical[trees.column[~is_set]].any():
-        return "a node asks for the category of a column of numbers, or the number of one of categories"
+        return "a node splits a numeric column by category, or a categorical one by a threshold"
     return None
 
 

@@ -88,7 +88,7 @@ def permutation_importances(
 
 
 def _rises_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int) -> Array:
-    """Return the rise of the loss of one tree by shuffling each column; columns it does not ask for have none."""
+    """Return the rise of the loss of one tree by shuffling each column; 0 for columns it does not split."""
     one, which = trees.only(tree), data.bootstrap.out_of_bag(tree)
     assert data.values is not None
     d = data.values.shape[1]

@@ -24,7 +24,7 @@ def dense_rows(chunk: Chunk) -> Array:
 
 
 def prepared_rows(trees: PackedTrees, bins: BinMap, X: Array) -> Array:
-    """Return rows as the trees ask for them: bins, or values where thresholds are exact."""
+    """Return rows in the form that the trees need: bins, or values if thresholds are exact."""
     if trees.is_exact:
         return bins.with_bins(X)
     out = np.empty(X.shape, np.uint8)

@@ -63,7 +63,7 @@ class TreeLearner:
     ccp_alpha : float
     seed : int
     check : callable
-        Called now and then; may raise.
+        Called regularly; may raise.
     """
 
     def __init__(

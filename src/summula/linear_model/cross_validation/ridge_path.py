@@ -73,7 +73,7 @@ class RidgeSystem(Protocol):
 
     @property
     def mean(self) -> Array:
-        """Where the columns are centred."""
+        """Centres of the columns."""
 
     @property
     def weight(self) -> float:

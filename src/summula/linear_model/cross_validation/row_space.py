@@ -69,7 +69,7 @@ class RowSpace(NamedTuple):
     values: Array
     seen: NDArray[np.bool_]
     root: Array  # of the weights
-    Xc: Any  # centred rows, or None when only K is at hand
+    Xc: Any  # centred rows, or None if only K is available
     K: Array | None  # products of unweighted centred rows
     Yc: Array
 

@@ -163,7 +163,7 @@ class _Descent:
         return None
 
     def _proposed(self, enough: float) -> tuple[Array, float, float]:
-        """Return the step to the minimiser of (2), the decrease it promises, and what is left to gain."""
+        """Return the step to the minimiser of (2), the decrease it promises, and the remaining decrease."""
         objective, gap = self.objective, _gap(self.objective, self.at)
         convex = objective.problem.loss.convex
         if convex and (gap <= enough or self.goal.steps >= self.goal.max_steps):

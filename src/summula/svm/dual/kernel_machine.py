@@ -209,7 +209,7 @@ class KernelMachine(RowwiseEstimator):
     # --------------------------------------------------------------------------------------------------------- the fit
 
     def _solve(self, run: Run) -> None:
-        """Fit every machine, and name the results; what there is so far is offered after every round."""
+        """Fit every machine, and name the results; the fit so far is offered after every round."""
         X, y, weight = self._read(run)
         with np.errstate(over="ignore", invalid="ignore"):
             self.gamma_ = self._find_gamma(X, weight)

@@ -31,7 +31,7 @@ _FEW = 2**19  # kernel values that one thread computes in the time it takes to w
 
 
 def _for_each(task: Callable[[int], None], parts: range, values: int) -> None:
-    """Do the parts of a task on the threads of the engine, unless so few values are not worth waking them."""
+    """Run the parts of a task on the threads of the engine, or inline if there are too few values to pay for it."""
     if values <= _FEW:
         with one_blas_thread():
             for part in parts:

@@ -172,7 +172,7 @@ def accumulate_cached(store: Array, slots: Array, start: int, change: Array, g: 
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     for dtype in (np.float64, np.float32):
         K, one = np.eye(_BLOCK, dtype=dtype), np.ones(_BLOCK)
         descend_pairs(K, np.zeros(_BLOCK), np.zeros(_BLOCK), -one, one, 1e-3, 1)

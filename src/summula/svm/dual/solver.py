@@ -74,7 +74,7 @@ class DualProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class DualPoint:
-    """Where the solver stopped: beta, the slope f, the violation (2), and how many steps it took.
+    """Result of the solver: beta, the slope f, the violation (2), and the number of steps.
 
     Weights of columns are given where they are known better than beta tells (a linear kernel, `direct.py`).
     """
@@ -232,7 +232,7 @@ class Rounds:
             self._shrink()
 
     def point(self) -> DualPoint:
-        """Where the solver is, all variables included."""
+        """State of the solver, all variables included."""
         self._expand()
         converged = self.violation <= self.options.tolerance
         return DualPoint(self.beta, self.f, self.violation, self.steps, converged, self.status)

@@ -133,7 +133,7 @@ def l1_epoch(
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     one = (np.array([0, 1], np.int32), np.zeros(1, np.int32), np.ones(1))
     zero, order = np.zeros(1), np.zeros(1, np.int64)
     dual_epoch(one, np.ones(1), np.zeros((1, 4)), np.ones(1), zero, zero.copy(), order, np.zeros(4))

@@ -207,7 +207,7 @@ class _Steps:
         self.slope = self.rows.combined(theta) - self.penalised * self.point.v
 
     def estimate(self) -> tuple[float, float]:
-        """The gap, but for what is left of the slope, and the objective."""
+        """The gap, apart from the remaining slope, and the objective."""
         v, s, xi, u, t = self.point
         return float((u * s).sum() + (t * xi).sum()), 0.5 * float(v @ (self.penalised * v)) + float((self.c * xi).sum())
 

@@ -134,7 +134,7 @@ def candidates_for(
     counts : bool
         Whether the target holds counts.
     names : list of str, optional
-        Which candidates are wanted; all that fit the task when None.
+        Names of candidates; None for all that fit the task.
     class_weight : dict or "balanced", optional
         Given to those candidates that know it.
     pairs : int

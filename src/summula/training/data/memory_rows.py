@@ -1,4 +1,4 @@
-"""Training rows in memory, encoded when the first candidate asks for them."""
+"""Training rows in memory, encoded when the first candidate needs them."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def open_table(data: Any, remark: Callable[[str], None], reading: Reading = _AS_
 
 
 def read_table(table: Scan, names: list[str] | None = None, last: int | None = None) -> Any:
-    """All rows in memory, or those up to the last one wanted, as a pyarrow Table."""
+    """Return all rows, or those up to the last selected one, as a pyarrow Table."""
     import pyarrow as pa
 
     names = table.columns if names is None else names

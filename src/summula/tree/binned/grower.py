@@ -26,14 +26,14 @@ class GrownTree(NamedTuple):
 
     Attributes
     ----------
-    column, bin, threshold : what a node asks for, -1 for a leaf; the last bin and the largest value that go left
-    is_set : whether the node asks for a category
+    column, bin, threshold : column of the split, -1 for a leaf; the last bin and the largest value that go left
+    is_set : whether the node splits by category
     missing_left : whether missing values go left
     child : the left child, 0 for a leaf
     gain : decrease of the weighted impurity
     rows, weight, impurity : of the node
     values : (nodes, classes) weights of the classes, or (nodes, 1) the value predicted
-    goes_left : (nodes that ask for a category, 256)
+    goes_left : (categorical nodes, 256)
     """
 
     column: Array
@@ -203,7 +203,7 @@ def _values(nodes: Array, sums: Array, n_classes: int, shift: float) -> Array:
 
 
 def warmup() -> None:
-    """Compile for the types people use; the criterion is a number to the kernels."""
+    """Compile for the usual types; the criterion is an integer argument of the kernels."""
     table = BinnedTable.of_one_feature(np.zeros((1, 2), np.uint8))
     rows = TreeRows(np.arange(2, dtype=np.uint32), np.zeros(2), np.ones(2))
     grow_binned(table, rows, 0, 0.0, ExactParameters("squared_error"), lambda: None)

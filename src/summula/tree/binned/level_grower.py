@@ -249,7 +249,7 @@ def _enlarged(array: Array, room: int) -> Array:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     table = BinnedTable.of_one_feature(np.zeros((1, 0), np.uint8))
     tree = LevelTree.planted(table, 4, 0, ExactParameters("squared_error"))
     while (grown := tree.finished()) is None:

@@ -31,7 +31,7 @@ from summula.tree.growing.open_nodes import next_open
 
 __all__ = ["LEAF", "SPLITTABLE", "UNDECIDED", "add_rows", "divide", "draw_columns", "replay", "settle"]
 
-UNDECIDED, LEAF, SPLITTABLE = 0, 1, 2  # what is known of a node without children
+UNDECIDED, LEAF, SPLITTABLE = 0, 1, 2  # state of a node without children
 
 
 @non_allocating_kernel

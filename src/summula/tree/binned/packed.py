@@ -58,7 +58,7 @@ def _trees_are_sound(trees: PackedTrees, sizes: schema.Sizes) -> str | None:
     if (2 * np.diff(before[roots]) + 1 != np.diff(roots)).any():
         return "is_inner has an inner node without children"
     if int((trees.flags & IS_SET > 0).sum()) != sizes["n_sets"]:
-        return "flags does not have as many nodes that ask for a category as there are sets"
+        return "flags does not have as many categorical nodes as there are sets"
     if len(trees.threshold) not in (0, sizes["n_inner"]) or len(trees.weight) not in (0, sizes["n_leaves"]):
         return "threshold and weight have to be there for all nodes or for none"
     return None
@@ -87,11 +87,11 @@ class PackedTrees:
     ----------
     roots : the root of each tree, and the number of all nodes
     is_inner : of nodes
-    column, bin : of inner nodes: what they ask for, and the last bin that goes left
-    flags : of inner nodes: MISSING_LEFT, and IS_SET where they ask for a category
+    column, bin : of inner nodes: the column they split, and the last bin that goes left
+    flags : of inner nodes: MISSING_LEFT, and IS_SET where they split by category
     threshold : of inner nodes, the largest value that goes left; none where it is the edge of the bin
     gain : of inner nodes, decrease of the weighted impurity
-    sets : of nodes that ask for a category, the bins that go left, as bits
+    sets : of categorical nodes, the bins that go left, as bits
     values : of leaves: weights of classes, or the value predicted
     rows : of leaves
     weight, impurity : of leaves; none for classes, whose weights say both
@@ -117,7 +117,7 @@ class PackedTrees:
         is_inner = tree.child[order] > 0
         inner, leaves = order[is_inner], order[~is_inner]
         is_set = tree.is_set[inner]
-        numbers = np.cumsum(tree.is_set) - 1  # of nodes that ask for a category
+        numbers = np.cumsum(tree.is_set) - 1  # of categorical nodes
         values = _in_single(tree.values[leaves]) if has_classes else tree.values[leaves].astype(np.float64)
         beside = leaves[:0] if has_classes else leaves
         return cls(

@@ -78,7 +78,7 @@ def _descend(bins: Any, width: int, start: int, stop: int, walk: Any, root: int,
 def find_leaves_of_bins(bins: Any, walk: Any, roots: Any, first: int, last: int, out: Any) -> None:
     """Write the number, among all leaves, of the leaf that each row ends in; shape (rows, trees).
 
-    walk : nodes from `packed_nodes`; for nodes that ask for a category, flags of the bins that go left; and which row
+    walk : nodes from `packed_nodes`; for categorical nodes, flags of the bins that go left; and which row
         of those flags the parent of a left child has.
     """
     n, flat = len(bins), bins.reshape(-1)
@@ -128,7 +128,7 @@ def add_up(child: Any, sums: Any) -> None:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     nodes = packed_nodes([0], [0], [0], [IS_LEAF])
     leaves, walk = np.zeros((1, 1), np.int32), (nodes, np.zeros((0, 256), np.uint8), np.zeros(0, np.int32))
     find_leaves_of_bins(np.zeros((1, 1), np.uint8), walk, np.zeros(2, np.int64), 0, 1, leaves)

@@ -40,7 +40,7 @@ def bin_codes(values: Any, levels: Any, bins: Any, out: Any) -> None:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     edges, bins = np.full(EDGES, np.inf), np.zeros(1, np.uint8)
     for kind in (np.float64, np.float32):
         for values in (np.zeros((2, 2), kind)[:, 0], np.zeros(2, kind)):

@@ -313,7 +313,7 @@ def compile_grow() -> None:
 
 
 def warmup() -> None:
-    """Compile for the types people use: grow a tree."""
+    """Compile for the usual types: grow a tree."""
     slopes = np.ones(2, np.float32)
     gradients = Gradients(slopes, slopes, 1.0, np.ones(2, np.int64), Packing.of(2, 2), 1.0, 1.0)
     _smallest().grow(gradients)

@@ -63,7 +63,7 @@ def add_leaf_values(leaf_rows: Any, first: int, last: int, values: Any, scores: 
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     leaf_rows = LeafRows(np.array([0]), np.array([0, 1]), np.zeros(1, np.uint32))
     gradients, nodes = np.zeros(1, np.float32), np.zeros(1, node_dtype(NEWTON_SUMS))
     set_newton_values(leaf_rows, 0, 1, gradients, gradients, LeafParameters(1.0, 0.0, 1.0), nodes, np.zeros((3, 1)))

@@ -90,7 +90,7 @@ def add_scores_of_bins(bins: Any, nodes: Any, tree: int, start: int, stop: int, 
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     from summula.tree.prediction.predictor import Nodes
 
     nodes = Nodes.none()

@@ -153,7 +153,7 @@ def add_scores_by_bits(X: Any, questions: Any, rows: Any, bits: Any, out: Any) -
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     from summula.tree.prediction.predictor import Nodes
 
     nodes = Nodes.none()

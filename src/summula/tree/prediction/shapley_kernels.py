@@ -1,8 +1,8 @@
 """Shapley values of a tree, leaf by leaf.
 
-Of the columns that the path to a leaf asks for, let column j have the share z_j of the training rows that go on at its
-nodes, and o_j = 1 or 0 as the row at hand goes on at all of them, or not. If the columns S are known, the row is taken
-to reach the leaf with probability prod_{S} o_j prod_{others} z_j. The Shapley value that the leaf of value v gives j is
+Of the columns split on the path to a leaf, let column j keep the share z_j of the training rows on the path at
+its nodes, and o_j = 1 if the row does so at all of them, else 0. If the columns S are known, the row is taken to reach
+the leaf with probability prod_{S} o_j prod_{others} z_j. The Shapley value that the leaf of value v gives j is
 
     phi_j = v (o_j - z_j) sum_S |S|! (D - 1 - |S|)! / D!  prod_{S} o_k prod_{not S} z_k,                        (1)
 
@@ -90,7 +90,7 @@ def add_shapley(X: Any, nodes: Any, leaves: Any, starts: Any, steps: Any, first:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     from summula.tree.prediction.predictor import Nodes
 
     pairs = np.empty((0, 2), np.int64)

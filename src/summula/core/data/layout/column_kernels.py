@@ -206,7 +206,7 @@ def copy_rows(rows: Any, shift: Any, out: int, row_bytes: int) -> None:
 
 
 def warmup() -> None:
-    """Compile for the types people use."""
+    """Compile for the usual types."""
     column = np.zeros(1)
     addresses = np.array([column.ctypes.data], np.uint64)
     copy_columns(addresses, 8, np.zeros(1), np.uint64(column.ctypes.data), column[None].strides, 0)

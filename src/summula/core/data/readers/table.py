@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-Columns = Sequence[Array]  # one array a column
+Columns = Sequence[Array]  # one array per column
 
 BATCH_ROWS = 16_384  # decoded at once; more would only need more memory
 
@@ -88,7 +88,9 @@ class Table(ABC):
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
-            raise DataError(f"The file {self._shown} is gone; it has to stay in place until the fit is over.") from None
+            raise DataError(
+                f"The file {self._shown} was moved or deleted; keep it in place until the fit ends."
+            ) from None
         return status.st_size, status.st_mtime_ns
 
     def place(self, row: int) -> str:
@@ -142,13 +144,13 @@ class Table(ABC):
 
 
 def release_memory() -> None:
-    """Give back what Arrow has read into and keeps for reading on: to be called when a fit has read its last rows."""
+    """Release Arrow's read buffers, after a fit has read its last rows."""
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def first_words(error: BaseException) -> str:
-    """The first sentence of what a library says, without its full stop."""
+    """Return the first sentence of a library's message, without its full stop."""
     return " ".join(str(error).split()).split(". ")[0].rstrip(".")
 
 
