@@ -46,7 +46,7 @@ from summula.ensemble.adaptive.votes import (
     tree_votes,
 )
 from summula.ensemble.histogram.boosting_rows import survey
-from summula.ensemble.stagewise.staged import StagedClassifier
+from summula.ensemble.stagewise.staged import FIT_DOCS, StagedClassifier
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactTree
 from summula.tree.prediction.predictor import Nodes
@@ -185,19 +185,9 @@ class AdaBoostClassifier(StagedClassifier):
     # -------------------------------------------------------------------------------------------------------- fitting
 
     @with_callbacks
+    @inherit_docs(FIT_DOCS)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data. Trees take NaN for a missing value and infinities for the outermost values of their column,
-            and hold sparse rows as dense columns.
-        y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any kind.
-        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows; rows of weight 0 are left out.
-        """
+        """Fit the model."""
         with self._fitting(X, y, sample_weight) as run:
             found = survey(run, np.zeros(run.source.n_features, bool), 0)
             codes, chunk = found.y.astype(np.intp), run.source.chunk(0, run.source.n_rows)

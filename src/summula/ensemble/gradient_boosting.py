@@ -34,7 +34,7 @@ from summula.ensemble.histogram.stopping import held_out_rows
 from summula.ensemble.stagewise.boosting import History, Patience, Rows, Stages
 from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
 from summula.ensemble.stagewise.losses import StageLoss
-from summula.ensemble.stagewise.staged import StagedPredictions
+from summula.ensemble.stagewise.staged import FIT_DOCS, StagedPredictions
 from summula.tree.decision_tree import SHARED_PARAMETERS as TREE_PARAMETERS
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
 from summula.tree.exact.grower import ExactTree
@@ -250,18 +250,12 @@ class GradientBoosting(StagedPredictions, RowwiseEstimator):
         return not self._goes_on
 
     @with_callbacks
+    @inherit_docs(FIT_DOCS)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, monitor: Any = None) -> Any:
         """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data. Trees take NaN for a missing value and infinities for the outermost values of their column,
-            and hold sparse rows as dense columns.
-        y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any type, or targets.
-        sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
-            Weights of rows; rows of weight 0 are left out.
         monitor : callable, optional
             Called after each stage with its number, the model so far and a dict; the fit ends when it returns True.
         """

@@ -93,7 +93,7 @@ class PolynomialLift(Transformer):
     degree : int, default=2
         Maximum degree.
     interaction_only : bool, default=False
-        Whether to generate only products of distinct features.
+        Whether to use only products of distinct features.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
 

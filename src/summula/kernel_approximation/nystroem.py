@@ -119,7 +119,7 @@ class Nystroem(RandomFeatures):
         chosen = self._basis(run, min(int(self.n_components), n))
         self.component_indices_ = chosen
         basis = _gather(run, chosen)
-        if not run.source.streams or not np.isfinite(basis.sum()):  # files are checked when they are transformed
+        if run.source.streams and not np.isfinite(basis.sum()):
             run.raise_if_not_finite()
         kernel = chosen_kernel(self, run.source.n_features)
         if kernel is None:

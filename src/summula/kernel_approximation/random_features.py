@@ -45,6 +45,8 @@ class RandomFeatures(Transformer):
     def fit(self, X: Any, y: Any = None) -> Any:
         """Draw the features."""
         with self._fitting(X, None, needs_y=False) as run:
+            if not run.source.streams:  # files are checked when they are transformed
+                run.raise_if_not_finite()
             self._draw(run)
         return self
 

@@ -81,8 +81,6 @@ class RBFSampler(RandomFeatures):
 
     def _draw(self, run: Run) -> None:
         """Draw the weights; only the number of columns matters, unless gamma is "scale"."""
-        if not run.source.streams:  # files are checked when they are transformed
-            run.raise_if_not_finite()
         d, m = run.source.n_features, int(self.n_components)
         seed, gamma = seed_of(self.random_state), self._rate(run)
         draws = normal(stream_key(seed, 0), d * m).reshape(d, m)

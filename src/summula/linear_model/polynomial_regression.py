@@ -30,7 +30,7 @@ from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
-from summula.features.polynomial_lift import _monomial_name, lift, monomials, n_monomials
+from summula.features.polynomial_lift import PolynomialLift, _monomial_name, lift, monomials, n_monomials
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
 from summula.linear_model.least_squares.inference import Names
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
@@ -75,7 +75,7 @@ class PolynomialCertificate(LeastSquaresCertificate):
         return _lifted(base, self.centre, self.scale_x, self.degree, self.interaction_only)
 
 
-@inherit_docs()
+@inherit_docs(PolynomialLift)
 @schema.saved(
     certificate_=schema.Object(
         PolynomialCertificate, n_columns="n_features", n_features="n_terms", n_targets="n_targets"
@@ -85,13 +85,6 @@ class PolynomialCertificate(LeastSquaresCertificate):
 )
 class PolynomialRegression(LeastSquaresModel):
     """Polynomial regression: least squares on all monomials of the features up to a degree.
-
-    Parameters
-    ----------
-    degree : int, default=2
-        Maximum degree.
-    interaction_only : bool, default=False
-        Whether to use only products of distinct features.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.clusterer import Density, LogDensity
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
-from summula.core.estimator.rows import ProbabilityWriter
+from summula.core.estimator.rows import DENSE_ROWS, ProbabilityWriter
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.solution import Solution
@@ -178,12 +178,9 @@ class Mixture(ProbabilityWriter, Density):
     def _log_density(self, chunk: Chunk) -> Array:
         return np.asarray(special.logsumexp(self._log_joint(chunk), axis=1))
 
+    @inherit_docs(DENSE_ROWS)
     def predict(self, X: Any) -> Any:
         """Return the most probable component of each row, the first of several.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------

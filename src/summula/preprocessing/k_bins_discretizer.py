@@ -26,6 +26,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import choice, stream_key
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, integer, none, one_of, random_state
+from summula.core.estimator.rows import DENSE_ROWS
 from summula.core.estimator.run import Run
 from summula.core.estimator.transformer import Transformer
 from summula.core.model_files import schema
@@ -168,19 +169,15 @@ class KBinsDiscretizer(Transformer):
         self.dtype, self.subsample, self.random_state = dtype, subsample, random_state
 
     @with_callbacks
+    @inherit_docs(DENSE_ROWS)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the bins.
 
         Parameters
         ----------
-        X : {array-like, frame, scan, Dask collection} of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Sample weights, used for quantiles and centres.
-
-        Returns
-        -------
-        self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             n_bins = self._bins_per_column(run.source.n_features)
@@ -265,7 +262,7 @@ class KBinsDiscretizer(Transformer):
         out[rows, first[columns] + numbers[known].astype(np.intp)] = 1.0
         out[~known.all(axis=1)] = np.nan  # located by the caller
 
-    @inherit_docs(Transformer.transform)
+    @inherit_docs(DENSE_ROWS, Transformer.transform)
     def transform(self, X: Any) -> Any:
         """Encode each value by its bin."""
         source = self._reading(X)

@@ -59,14 +59,22 @@ class Normal(Family):
         return np.ones(y.shape, dtype=np.bool_)
 
 
+class PositiveFamily(Family):
+    """Base class of the families of positive targets with negative natural parameters."""
+
+    support = "values > 0"
+    natural_range = (-np.inf, 0.0)
+
+    def _inside(self, y: Array) -> NDArray[np.bool_]:
+        return y > 0
+
+
 @schema.saved("stats.families.Gamma")
 @dataclass(frozen=True)
-class Gamma(Family):
+class Gamma(PositiveFamily):
     """The gamma distribution, with mean mu and variance phi mu^2: shape 1 / phi."""
 
     name = "gamma"
-    support = "values > 0"
-    natural_range = (-np.inf, 0.0)
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
         shape = 1.0 / np.asarray(dispersion)
@@ -95,18 +103,13 @@ class Gamma(Family):
         ratio = y / mu
         return 2.0 * (ratio - 1.0 - np.log(ratio))
 
-    def _inside(self, y: Array) -> NDArray[np.bool_]:
-        return y > 0
-
 
 @schema.saved("stats.families.InverseGaussian")
 @dataclass(frozen=True)
-class InverseGaussian(Family):
+class InverseGaussian(PositiveFamily):
     """The inverse Gaussian distribution, with mean mu and variance phi mu^3."""
 
     name = "inverse_gaussian"
-    support = "values > 0"
-    natural_range = (-np.inf, 0.0)
 
     def log_base(self, y: Array, dispersion: float | Array = 1.0) -> Array:
         y = np.asarray(y, dtype=np.float64)
@@ -132,9 +135,6 @@ class InverseGaussian(Family):
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
         return np.square(y / mu - 1.0) / y
-
-    def _inside(self, y: Array) -> NDArray[np.bool_]:
-        return y > 0
 
 
 @schema.saved("stats.families.Tweedie", power=schema.Real())

@@ -136,9 +136,6 @@ class Poisson(Family):
         deviance: Array = 2.0 * (special.xlogy(y, y / mu) - y + mu)
         return deviance
 
-    def _inside(self, y: Array) -> NDArray[np.bool_]:
-        return y >= 0
-
 
 @schema.saved("stats.families.NegativeBinomial", alpha=schema.Real(0.0))
 @dataclass(frozen=True)
@@ -185,9 +182,6 @@ class NegativeBinomial(Family):
         c = self.alpha
         deviance: Array = 2.0 * (special.xlogy(y, y / mu) - (y + 1.0 / c) * np.log1p(c * (y - mu) / (1.0 + c * mu)))
         return deviance
-
-    def _inside(self, y: Array) -> NDArray[np.bool_]:
-        return y >= 0
 
 
 @schema.saved("stats.families.Multinomial", k=schema.Integer(2))

@@ -151,8 +151,9 @@ class Family(ABC):
             return None
         return UnsupportedTarget(int(np.argmin(inside)), f"family {self.name!r} needs {self.support}")
 
-    @abstractmethod
-    def _inside(self, y: Array) -> NDArray[np.bool_]: ...
+    def _inside(self, y: Array) -> NDArray[np.bool_]:
+        """Whether targets are in the support; non-negative numbers unless overridden."""
+        return y >= 0
 
 
 def check_parameter(valid: bool, family: Family, name: str, what: str) -> None:

@@ -110,21 +110,14 @@ class AdditiveEstimator(Estimator):
         return self
 
     @contextmanager
-    def _fitting(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        reset: bool = True,
-        removes: bool = False,
-        **options: Any,
+    def _fitting(  # type: ignore[override]
+        self, *rows: Any, reset: bool = True, removes: bool = False, **options: Any
     ) -> Iterator[Run]:
         """Validate, run the body, and leave a complete model or the previous state; see `Estimator`.
 
         Where rows are tracked, their hashes are added, or with `removes` taken away, after a check that they are there.
         """
-        with super()._fitting(X, y, sample_weight, reset=reset, **options) as run:
+        with super()._fitting(*rows, reset=reset, **options) as run:
             tracked = getattr(self, "_row_hashes", None)
             if tracked is not None:
                 keys = label_keys(self.classes_) if self._labelled else None

@@ -25,7 +25,15 @@ from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.finiteness import has_bad_values, raise_if_not_finite
 from summula.core.estimator.validation import collection_reader
 
-__all__ = ["PredictionWriter", "ProbabilityWriter", "RowFunction", "RowwiseEstimator", "composed"]
+__all__ = [
+    "DENSE_ROWS",
+    "ROWS",
+    "PredictionWriter",
+    "ProbabilityWriter",
+    "RowFunction",
+    "RowwiseEstimator",
+    "composed",
+]
 
 Array = NDArray[Any]
 RowFunction = Callable[[Chunk], Array]
@@ -47,6 +55,7 @@ Parameters
 ----------
 X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 """
+DENSE_ROWS = ROWS.replace(" sparse matrix,", "")
 
 
 def composed(finish: Callable[[Array], Array], compute: RowFunction) -> RowFunction:

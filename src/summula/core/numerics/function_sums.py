@@ -19,16 +19,7 @@ __all__ = ["FunctionSum"]
 
 @dataclass(frozen=True)
 class FunctionSum(Sum):
-    """The sum of a function over chunks; `params` is the function, which must be picklable.
-
-    Attributes
-    ----------
-    count : int
-        Number of rows with positive weight.
-    weight : float
-        Sum of weights.
-    value : ndarray
-    """
+    """The sum of a function over chunks, with those of `weight_sums`; `params` is the function (picklable)."""
 
     count: int
     weight: float

@@ -12,9 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 from summula.core.docstrings import inherit_docs
 from summula.core.estimator.classifier import ProbabilisticClassifier, ScoreClassifier
 
-__all__ = ["StagedClassifier", "StagedPredictions"]
+__all__ = ["FIT_DOCS", "StagedClassifier", "StagedPredictions"]
 
 Array = NDArray[Any]
+
+FIT_DOCS = """
+Parameters
+----------
+X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+    Training data. Trees take NaN for a missing value and infinities for the outermost values of their column,
+    and hold sparse rows as dense columns.
+y : array-like of shape (n_samples,), or name of a column of X
+    Class labels of any type, or targets.
+sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
+    Sample weights; rows of weight 0 are left out.
+"""
 
 
 class StagedPredictions:
