@@ -178,6 +178,10 @@ class KBinsDiscretizer(Transformer):
         y : ignored
         sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
             Sample weights, used for quantiles and centres.
+
+        Returns
+        -------
+        self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             n_bins = self._bins_per_column(run.source.n_features)

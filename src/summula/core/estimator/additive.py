@@ -110,9 +110,7 @@ class AdditiveEstimator(Estimator):
         return self
 
     @contextmanager
-    def _fitting(  # type: ignore[override]
-        self, *rows: Any, reset: bool = True, removes: bool = False, **options: Any
-    ) -> Iterator[Run]:
+    def _fitting(self, *rows: Any, reset: bool = True, removes: bool = False, **options: Any) -> Iterator[Run]:
         """Validate, run the body, and leave a complete model or the previous state; see `Estimator`.
 
         Where rows are tracked, their hashes are added, or with `removes` taken away, after a check that they are there.
