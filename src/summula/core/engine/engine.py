@@ -80,7 +80,7 @@ class TreeSum(Generic[S]):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Protocol of engines, which compute the parts of a sum."""
+    """Protocol of engines, which compute the parts of a sum in any order and add them in a fixed one."""
 
     chunk_rows: int | None
 
@@ -99,13 +99,20 @@ class Engine(Protocol):
         on_part: Callable[[], None] | None = None,
     ) -> S:
         """Return the sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
+        total = TreeSum(merge)
+        with closing(self.map_ordered(fn, parts, n_jobs=n_jobs)) as values:
+            for value in values:
+                total.push(value)
+                if on_part is not None:
+                    on_part()
+        return total.result()
 
 
 def _is_whole(number: Any) -> bool:
     return isinstance(number, Integral)
 
 
-class SerialEngine:
+class SerialEngine(Engine):
     """Engine that computes all parts in the calling thread."""
 
     def __init__(self, *, chunk_rows: int | None = None) -> None:
@@ -124,24 +131,6 @@ class SerialEngine:
             with one_blas_thread():
                 value = fn(part)
             yield value
-
-    def map_reduce(
-        self,
-        fn: Callable[[T], S],
-        parts: Sequence[T],
-        merge: Callable[[S, S], S],
-        *,
-        n_jobs: int | None = None,
-        on_part: Callable[[], None] | None = None,
-    ) -> S:
-        """Return the sum of `fn` over the parts; `on_part` is called after each and may raise to stop."""
-        total = TreeSum(merge)
-        with closing(self.map_ordered(fn, parts, n_jobs=n_jobs)) as values:
-            for value in values:
-                total.push(value)
-                if on_part is not None:
-                    on_part()
-        return total.result()
 
 
 class ThreadEngine(SerialEngine):
