@@ -265,9 +265,12 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         check_is_fitted(self)
         return self._by_row(X, functools.partial(leaf_numbers, self._nodes, self._bins))
 
-    @inherit_docs(apply)
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row passes through.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
 
         Returns
         -------
