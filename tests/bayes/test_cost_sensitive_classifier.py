@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.linear_model import Perceptron
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
@@ -118,6 +119,74 @@ def test_certified_cost() -> None:
     assert certificate.estimate == pytest.approx(-model.score(X[1_000:], y[1_000:]))
     assert certificate.lower < certificate.estimate < certificate.upper < 0.5
     assert certificate.verify(X[1_000:], y[1_000:])
+
+
+class TestCostsOfRows:
+    """Tables per row as metadata of scikit-learn."""
+
+    X, y = rows(900)
+    tables = np.zeros((900, 2, 2))
+    tables[:, 0, 1], tables[:, 1, 0] = np.random.default_rng(1).exponential(5.0, 900), 1.0
+    weight = np.random.default_rng(2).integers(1, 4, 900)
+
+    def model(self) -> Any:
+        one = CostSensitiveClassifier(LogisticRegression(), calibrate=False)
+        return one.set_predict_request(costs=True).set_score_request(costs=True)
+
+    def by_hand(self, estimator: Any) -> list[float]:
+        """Minus the mean cost in each of three folds, each decided with the tables of its rows."""
+        scores = []
+        for train, test in StratifiedKFold(3).split(self.X, self.y):
+            p = clone(estimator).fit(self.X[train], self.y[train]).predict_proba(self.X[test])
+            chosen = np.einsum("nak,nk->na", self.tables[test], p).argmin(axis=1)
+            scores.append(-self.tables[test][np.arange(len(test)), chosen, self.y[test]].mean())
+        return scores
+
+    @pytest.mark.parametrize("scoring", [None, expected_cost()], ids=["score", "scorer"])
+    def test_they_pass_through_pipelines_and_grid_searches(self, scoring: Any) -> None:
+        with sklearn.config_context(enable_metadata_routing=True):
+            pipe = make_pipeline(StandardScaler(), self.model())
+            grid = {"costsensitiveclassifier__estimator__C": [1.0, 100.0]}
+            search = GridSearchCV(pipe, grid, cv=3, scoring=scoring).fit(self.X, self.y, costs=self.tables)
+            plain = make_pipeline(StandardScaler(), LogisticRegression())
+            np.testing.assert_allclose(
+                [search.cv_results_[f"split{k}_test_score"][0] for k in range(3)], self.by_hand(plain), rtol=1e-12
+            )
+            best = search.best_estimator_
+            assert best.score(self.X, self.y, costs=self.tables) == search.score(self.X, self.y, costs=self.tables)
+            assert (best.predict(self.X, costs=self.tables) != best.predict(self.X)).any()
+
+    def test_weights_and_costs_together(self) -> None:
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = CostSensitiveClassifier(LogisticRegression()).set_fit_request(sample_weight=True)
+            model.set_predict_request(costs=True)
+            scorer = expected_cost().set_score_request(sample_weight=True)
+            found = cross_validate(
+                model,
+                self.X,
+                self.y,
+                scoring=scorer,
+                cv=3,
+                params={"costs": self.tables, "sample_weight": self.weight},
+                return_estimator=True,
+            )
+        for fitted, score, (_, test) in zip(
+            found["estimator"], found["test_score"], StratifiedKFold(3).split(self.X, self.y), strict=True
+        ):
+            decided = fitted.predict(self.X[test], costs=self.tables[test])
+            paid = self.tables[test][np.arange(len(test)), decided, self.y[test]]
+            assert score == pytest.approx(-np.average(paid, weights=self.weight[test]), rel=1e-12)
+
+    def test_a_model_without_costs_is_scored_by_them(self) -> None:
+        model = Plain().fit(self.X, self.y)
+        expected = -self.tables[np.arange(900), model.predict(self.X), self.y].mean()
+        assert expected_cost()(model, self.X, self.y, costs=self.tables) == pytest.approx(expected, rel=1e-12)
+
+    def test_no_costs_at_all(self) -> None:
+        with pytest.raises(ParameterError, match=r"expected_cost\(\) has no costs"):
+            expected_cost()(Plain().fit(self.X, self.y), self.X, self.y)
+        with pytest.raises(ParameterError, match="'groups' is none of the metadata"):
+            expected_cost().set_score_request(groups=True)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.utils.metaestimators import available_if
@@ -45,7 +46,8 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
     costs : array-like of shape (n_actions, n_classes), dict or callable, optional
         costs[action, class] in the order of the sorted classes, where a square table has the classes as actions; or
         action -> {class: cost}; or a function of X that gives such a table for each row, shape
-        (n_samples, n_actions, n_classes). Errors cost 1 by default.
+        (n_samples, n_actions, n_classes). Errors cost 1 by default. Tables that belong to rows but do not follow from X
+        are handed to `predict`, `risk` and `score`; see Notes.
     reject_cost : float, optional
         Cost of the additional action "reject": no prediction, the case is left to a human.
     calibrate : bool or {"sigmoid", "isotonic", "temperature"}, default=True
@@ -62,6 +64,13 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         What `predict` may return; an array of objects where "reject" joins classes that are numbers.
     costs_ : ndarray of shape (n_actions, n_classes)
         The table of costs; None where `costs` is a function.
+
+    Notes
+    -----
+    In pipelines and grid searches, costs of rows are metadata (scikit-learn's metadata routing): with
+    `sklearn.set_config(enable_metadata_routing=True)` and
+    `CostSensitiveClassifier(...).set_predict_request(costs=True).set_score_request(costs=True)`, costs given to `fit`
+    of `GridSearchCV`, or to `predict` and `score` of a pipeline, arrive here, those of the right rows.
 
     Examples
     --------
@@ -95,11 +104,11 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         -------
         self
         """
-        model = self._model(y)
         if sample_weight is not None:
             if not has_fit_parameter(self.estimator, "sample_weight"):
                 raise ParameterError(f"{type(self.estimator).__name__} takes no sample_weight; leave it out.")
             fit_params["sample_weight"] = sample_weight
+        model = self._model(y, weighted=sample_weight is not None)
         model.fit(X, y, **fit_params)
         classes = np.asarray(model.classes_)
         table = cost_table(None if callable(self.costs) else self.costs, classes.tolist(), self.reject_cost)
@@ -111,7 +120,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             self.feature_names_in_ = model.feature_names_in_
         return self
 
-    def _model(self, y: Any) -> Any:
+    def _model(self, y: Any, *, weighted: bool) -> Any:
         if self.calibrate is False or self.calibrate is None:
             if not hasattr(self.estimator, "predict_proba"):
                 raise ParameterError(
@@ -126,7 +135,10 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             method = "isotonic" if np.size(y) >= _MANY_ROWS else few
         if method not in _CALIBRATIONS:
             raise ParameterError(f"calibrate must be a bool or one of {', '.join(_CALIBRATIONS)}; got {method!r}.")
-        return CalibratedClassifierCV(clone(self.estimator), method=method, ensemble=False)
+        estimator = clone(self.estimator)
+        if weighted and get_config()["enable_metadata_routing"]:
+            estimator.set_fit_request(sample_weight=True)  # calibration hands the weights on
+        return CalibratedClassifierCV(estimator, method=method, ensemble=False)
 
     @property
     def actions_(self) -> NDArray[Any]:
@@ -186,7 +198,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         risks = self.risk(X, costs)
         return np.asarray(self.actions_[risks.argmin(axis=1)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
         """Minus the mean cost of the decisions, so that larger is better: what a grid search maximises.
 
         Parameters
@@ -195,18 +207,22 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         y : array-like of shape (n_samples,)
             True classes.
         sample_weight : array-like of shape (n_samples,), optional
+        costs : array-like of shape (n_samples, n_actions, n_classes), optional
+            A table of costs for each row, instead of the parameter: for the decisions, and for what they cost.
 
         Returns
         -------
         float
         """
-        costs = self.costs(X) if callable(self.costs) else self.costs
-        if costs is None:
-            costs = 1.0 - np.eye(len(self.classes_))
+        paid = costs
+        if paid is None:
+            paid = self.costs(X) if callable(self.costs) else self.costs
+        if paid is None:
+            paid = 1.0 - np.eye(len(self.classes_))
         return -mean_cost(
             y,
-            self.predict(X),
-            costs,
+            self.predict(X, costs),
+            paid,
             classes=self.classes_,
             reject_cost=self.reject_cost,
             sample_weight=sample_weight,

@@ -8,6 +8,7 @@ does not depend on the state.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -150,10 +151,19 @@ class expected_cost:
 
     Parameters
     ----------
-    costs : dict or array-like of shape (n_actions, n_classes)
+    costs : dict or array-like of shape (n_actions, n_classes), optional
         costs[action, class], in the order of the model's `classes_`; actions are classes where the table is square.
+        None where costs are given per row (see Notes).
     reject_cost : float, optional
         Cost of the decision "reject".
+
+    Notes
+    -----
+    A table per row, shape (n_samples, n_actions, n_classes), is given to a call as `costs`. With scikit-learn's
+    metadata routing that is what `cross_validate(..., scoring=expected_cost(), params={"costs": tables})` and
+    `GridSearchCV(..., scoring=expected_cost()).fit(X, y, costs=tables)` do; the scorer asks for `costs` (and for
+    `sample_weight` after `set_score_request(sample_weight=True)`). A model whose `predict` asks for `costs`, such as
+    `CostSensitiveClassifier` or a pipeline that ends with one, decides by them, too.
 
     Examples
     --------
@@ -167,15 +177,57 @@ class expected_cost:
     True
     """
 
-    def __init__(self, costs: Any, *, reject_cost: Any = None) -> None:
+    def __init__(self, costs: Any = None, *, reject_cost: Any = None) -> None:
         self.costs, self.reject_cost = costs, reject_cost
+        self._requests: dict[str, Any] = {"costs": costs is None, "sample_weight": None}
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Minus the mean cost of the decisions of a fitted model on rows with these labels."""
+    def set_score_request(self, **requests: Any) -> expected_cost:
+        """Say which metadata (`costs`, `sample_weight`) are asked for, as of scikit-learn's scorers."""
+        unknown = requests.keys() - self._requests.keys()
+        if unknown:
+            raise ParameterError(
+                f"{sorted(unknown)[0]!r} is none of the metadata of expected_cost: costs, sample_weight."
+            )
+        self._requests.update(requests)
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """The metadata that are asked for (`sklearn.utils.metadata_routing.MetadataRequest`)."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        for name, alias in self._requests.items():
+            request.score.add_request(param=name, alias=alias)
+        return request
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> float:
+        """Minus the mean cost of the decisions of a fitted model on rows with these labels.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True classes.
+        sample_weight : array-like of shape (n_samples,), optional
+        costs : array-like of shape (n_samples, n_actions, n_classes), optional
+            A table of costs for each row, instead of the parameter.
+
+        Returns
+        -------
+        float
+        """
+        paid = self.costs if costs is None else costs
+        if paid is None:
+            raise ParameterError(
+                "expected_cost() has no costs: give expected_cost(costs=...), or costs of rows as metadata, such as "
+                "GridSearchCV(..., scoring=expected_cost()).fit(X, y, costs=...) with metadata routing enabled."
+            )
+        decides = costs is not None and _decides_by_costs(estimator)
         return -mean_cost(
             y,
-            estimator.predict(X),
-            self.costs,
+            estimator.predict(X, costs=costs) if decides else estimator.predict(X),
+            paid,
             classes=estimator.classes_,
             reject_cost=self.reject_cost,
             sample_weight=sample_weight,
@@ -183,3 +235,12 @@ class expected_cost:
 
     def __repr__(self) -> str:
         return f"expected_cost({self.costs!r}, reject_cost={self.reject_cost!r})"
+
+
+def _decides_by_costs(estimator: Any) -> bool:
+    """Whether `predict` takes costs of rows: its own parameter, or metadata that a pipeline hands on."""
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    if "costs" in inspect.signature(estimator.predict).parameters:
+        return True
+    return bool(get_routing_for_object(estimator).consumes("predict", ["costs"]))
