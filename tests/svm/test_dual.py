@@ -333,6 +333,7 @@ def test_linear_regression_machines_on_such_columns_converge() -> None:
 
 def test_other_kernels_on_such_columns_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = _unscaled(200)
+    monkeypatch.setattr("summula.svm.dual.direct._MOST_VALUES", 0)  # steps of pairs alone
     ticks = iter(range(10**9))
     monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))
     with pytest.warns(ConvergenceWarning, match="max_time"):
@@ -340,11 +341,67 @@ def test_other_kernels_on_such_columns_end_in_time(monkeypatch: pytest.MonkeyPat
     assert model.certificate_.verify(X, y)
 
 
+@pytest.mark.parametrize("kernel", [Polynomial(2), Polynomial(3, coef0=0.0), "rbf"], ids=str)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_machines_with_large_prices_are_solved_through_features(
+    kernel: Any, intercept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Overlapping classes at C = 1e6: steps of pairs alone are 80 % above the optimum after millions."""
+    X, y = two_classes(n=150)
+    if kernel == "rbf":
+        monkeypatch.setattr("summula.svm.dual.kernel_machine._MANY_STEPS", 10_000)
+        monkeypatch.setattr("summula.svm.dual.solver._MOST", 1_000)
+    model = SVC(C=1e6, kernel=kernel, fit_intercept=intercept, tol=1e-3 if kernel != "rbf" else 1e-7).fit(X, y)
+    assert model.fit_status_ == 0
+    K = (Gaussian(gamma=model.gamma_) if kernel == "rbf" else kernel)(X)
+    n = len(y)
+    # The primal in a factor of K: minimise 1/2 |v|^2 + C sum xi.
+    values, vectors = np.linalg.eigh(K)
+    phi = vectors * np.sqrt(np.maximum(values, 0.0))
+    columns = [y[:, None] * phi, y[:, None] * np.ones((n, 1)), np.eye(n)]
+    P = np.diag(np.concatenate([np.ones(n), [0.0], np.zeros(n)]))
+    G = -np.block([columns, [np.zeros((n, n)), np.zeros((n, 1)), np.eye(n)]])
+    A = None if intercept else np.eye(1, 2 * n + 1, n)
+    found = quadratic_program(
+        P,
+        np.concatenate([np.zeros(n + 1), np.full(n, 1e6)]),
+        G=G,
+        h=np.append(-np.ones(n), np.zeros(n)),
+        A=A,
+        b=None if intercept else np.zeros(1),
+    )
+    certificate = model.certificate_
+    assert certificate.primal - certificate.gap <= found.value * (1 + 1e-6)
+    assert certificate.primal == pytest.approx(found.value, rel=1e-3)
+    assert certificate.verify(X, y)
+
+
+def test_polynomial_regression_with_a_large_price_converges() -> None:
+    X, _ = two_classes(n=150)
+    t = X[:, 0] ** 2 - X[:, 1] + 0.3 * np.random.default_rng(1).normal(size=150)
+    model = SVR(C=1e6, kernel="poly", degree=2, coef0=1.0).fit(X, t)
+    assert model.fit_status_ == 0
+    assert model.certificate_.gap < 1e-3 * model.certificate_.primal
+    assert model.score(X, t) > 0.9
+    assert model.certificate_.verify(X, t)
+
+
+def test_a_fit_ends_when_its_work_is_more_than_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_WORK", 1e6)
+    monkeypatch.setattr("summula.svm.dual.solver._MOST", 100)
+    X, y = two_classes()
+    with pytest.warns(ConvergenceWarning, match="was stopped after [0-9,]+ steps, as many as fits of this size"):
+        model = SVC(C=1e6).fit(X, y)
+    assert model.fit_status_ == 1
+    assert model.certificate_.verify(X, y)
+
+
 def test_steps_end_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_STEPS", 1_000)
-    monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_WORK", 1_000)
+    monkeypatch.setattr("summula.svm.dual.kernel_machine._MOST_STEP_WORK", 1_000)
+    monkeypatch.setattr("summula.svm.dual.direct._MOST_VALUES", 0)
     X, y = _unscaled(60)
-    with pytest.warns(ConvergenceWarning, match="no further progress"):
+    with pytest.warns(ConvergenceWarning, match="was stopped after 50,000 steps|no further progress"):
         model = SVC(kernel="poly", degree=2, C=1e6, tol=1e-9).fit(X, y)
     assert model.certificate_.verify(X, y)
 

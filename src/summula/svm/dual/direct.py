@@ -1,4 +1,4 @@
-"""A linear kernel's dual solved through the weights of columns, where steps of pairs would take too long.
+"""The dual solved through weights of features, where steps of pairs would take too long.
 
 Large C and columns of very different scales make the dual so ill-conditioned that sequential minimal optimisation
 creeps, and beta, in double precision, no longer tells w = sum_i beta_i x_i: a small difference of large sums. The
@@ -8,6 +8,12 @@ interior-point method of `linear/interior_point.py` minimises the primal
 
 in some 10 to 25 steps, whatever the scales. Its multipliers are beta; scaled so that their sum is exactly right they
 are a point of the dual, so that the objective of (w, b) is bounded as always. The machine keeps w beside beta.
+
+Other kernels have features as well. A pivoted Cholesky factor K = L L' has one row of them per row of the data, and as
+many columns as K has rank: few for polynomials, and never more than rows. (1) with the rows of L is the same problem;
+objective and gap of its beta are those of K itself.
+
+Fine and Scheinberg (2001), Efficient SVM training using low-rank kernel representations.
 """
 
 from __future__ import annotations
@@ -19,9 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk, SparseRows
+from summula.core.data.layout.blocks import aligned
+from summula.core.engine.threads import one_blas_thread
 from summula.kernels.kernel import Kernel
 from summula.kernels.standard import Linear
 from summula.svm.dual.certificate import MachineTask
+from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix
 from summula.svm.dual.solver import (
     DualPoint,
     DualProblem,
@@ -35,18 +44,72 @@ from summula.svm.linear.coordinates import CoordinateFit
 from summula.svm.linear.interior_point import MOST_COLUMNS, by_interior_point
 from summula.svm.linear.problem import LinearProblem, losses
 
-__all__ = ["can_be_direct", "solve_directly"]
+__all__ = ["can_be_direct", "can_be_factored", "solve_by_factor", "solve_directly"]
 
 Array = NDArray[Any]
 
 _MOST_STEPS = 100
 _GAP = 1e-6  # of the objective: convergence
+_ACCURATE = 1e-10  # the same where weights follow from beta
+_MOST_RANK = 1_024
+_MOST_VALUES = 2**21  # of a factor
+_RESIDUAL = 1e-15  # of the largest diagonal: what is left of a factored matrix is rounding
 
 
 def can_be_direct(task: MachineTask, kernel: Kernel | None, rows: Any) -> bool:
     """Whether (1) applies: a linear kernel of few columns, classes or numbers, a finite C."""
     possible = isinstance(kernel, Linear) and task.kind != "one class" and bool(np.isfinite(task.C))
     return possible and int(rows.X.shape[1]) <= MOST_COLUMNS
+
+
+def can_be_factored(task: MachineTask, K: KernelMatrix) -> bool:
+    """Whether a factor of K is worth trying: classes or numbers, a finite C, not too many rows, double precision."""
+    possible = task.kind != "one class" and bool(np.isfinite(task.C)) and 2 * K.n <= _MOST_VALUES
+    return possible and (not isinstance(K, CachedKernel) or K.rows.dtype == np.float64)
+
+
+def factor_of(K: KernelMatrix) -> Array | None:
+    """L with K = L L' by Cholesky's method, the row with the largest rest first; None where the rank is too large."""
+    rest, most = K.diagonal(), min(_MOST_RANK, _MOST_VALUES // K.n, K.n)
+    least = _RESIDUAL * float(rest.max(initial=0.0))
+    L = np.zeros((K.n, most))
+    for k in range(most):
+        pivot = int(rest.argmax())
+        if rest[pivot] <= least:
+            return L[:, :k]
+        root = np.sqrt(rest[pivot])
+        L[:, k] = (K.column(pivot) - L[:, :k] @ L[pivot, :k]) / root
+        L[pivot, k] = root
+        rest = rest - L[:, k] ** 2
+        rest[pivot] = 0.0
+    return L if rest.max(initial=0.0) <= least or most == K.n else None
+
+
+def solve_by_factor(
+    task: MachineTask,
+    K: KernelMatrix,
+    problem: DualProblem,
+    so_far: DualPoint,
+    tolerance: float,
+    on_step: Callable[[], bool],
+) -> DualPoint:
+    """Solve the problem through (1) with features of a factor of K; the point so far where that is better."""
+    with one_blas_thread():  # the bits of products may depend on the number of threads
+        L = factor_of(K)
+    if L is None:
+        return so_far
+    # (Weights follow from beta alone here, so beta itself has to be accurate, not only its objective.)
+    _, b, beta = _interior_point(task, aligned(L), problem, min(1e-6 * tolerance, _ACCURATE), on_step)
+    whole = np.bincount(problem.row, beta, K.n)
+    used = np.flatnonzero(whole)
+    f = K.products(used, whole[used], np.arange(K.n))[problem.row] + problem.q
+    primal, dual = objectives(problem, beta, f, b)
+    before = objectives(problem, so_far.beta, so_far.f, intercept_of(problem, so_far.beta, so_far.f))
+    if not primal - dual <= before[0] - before[1]:
+        return so_far
+    converged = primal - dual <= _GAP * abs(primal)
+    status = "converged" if converged else "slow"
+    return DualPoint(beta, f, violation_of(problem, beta, f), so_far.steps, converged, status, intercept=b)
 
 
 def solve_directly(
@@ -58,23 +121,8 @@ def solve_directly(
     on_step: Callable[[], bool],
 ) -> DualPoint:
     """Solve the problem of these rows through (1); returns the point of smaller gap, this one or the one so far."""
-    n, is_class = X.shape[0], task.kind == "classes"
-    chunk = Chunk(SparseRows(X, 0, n) if hasattr(X, "indptr") else X, None, None, 0, n, np.dtype(np.float64))
-    # (SVR has two variables per row, with q = epsilon - y and q = -epsilon - y.)
-    y = -problem.q if is_class else -0.5 * (problem.q[:n] + problem.q[n:])
-    c = np.maximum(problem.high[:n], -problem.low[:n])
-    loss, positive = ("hinge", 1) if is_class else ("epsilon_insensitive", -1)
-    linear = LinearProblem(loss, "l2", 1.0, float(task.epsilon), float(problem.intercept), False, positive)
-
-    def told(_: Callable[[], CoordinateFit]) -> bool:
-        return on_step()
-
-    found = by_interior_point(
-        chunk, y, c, linear, tolerance=min(1e-3 * tolerance, _GAP), max_steps=_MOST_STEPS, on_step=told
-    )
-    coef, b = (found.v[:-1], float(found.v[-1])) if problem.intercept else (found.v, 0.0)
+    coef, b, beta = _interior_point(task, X, problem, min(1e-3 * tolerance, _GAP), on_step)
     scores = np.asarray(X @ coef)
-    beta = _feasible(problem, found.dual.applied(-c * losses(linear, y, scores + b).slope), is_class)
     primal, dual = linear_objectives(problem, X, beta, coef, b)
     before = objectives(problem, so_far.beta, so_far.f, intercept_of(problem, so_far.beta, so_far.f))
     if not primal - dual <= before[0] - before[1]:
@@ -90,6 +138,27 @@ def solve_directly(
         "converged" if converged else "stalled",
         LinearWeights(coef.copy(), b, primal, dual),
     )
+
+
+def _interior_point(
+    task: MachineTask, X: Any, problem: DualProblem, tolerance: float, on_step: Callable[[], bool]
+) -> tuple[Array, float, Array]:
+    """The weights and intercept that minimise (1), and a point of the dual."""
+    n, is_class = X.shape[0], task.kind == "classes"
+    chunk = Chunk(SparseRows(X, 0, n) if hasattr(X, "indptr") else X, None, None, 0, n, np.dtype(np.float64))
+    # (SVR has two variables per row, with q = epsilon - y and q = -epsilon - y.)
+    y = -problem.q if is_class else -0.5 * (problem.q[:n] + problem.q[n:])
+    c = np.maximum(problem.high[:n], -problem.low[:n])
+    loss, positive = ("hinge", 1) if is_class else ("epsilon_insensitive", -1)
+    linear = LinearProblem(loss, "l2", 1.0, float(task.epsilon), float(problem.intercept), False, positive)
+
+    def told(_: Callable[[], CoordinateFit]) -> bool:
+        return on_step()
+
+    found = by_interior_point(chunk, y, c, linear, tolerance=tolerance, max_steps=_MOST_STEPS, on_step=told)
+    coef, b = (found.v[:-1], float(found.v[-1])) if problem.intercept else (found.v, 0.0)
+    slope = losses(linear, y, np.asarray(X @ coef) + b).slope
+    return coef, b, _feasible(problem, found.dual.applied(-c * slope), is_class)
 
 
 def _feasible(problem: DualProblem, beta: Array, is_class: bool) -> Array:

@@ -7,6 +7,7 @@ for kernels that do not mind, which keeps squared distances accurate.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from summula.kernels.rows import Rows, rows_of
 from summula.kernels.standard import Gaussian, Laplacian, Linear, Polynomial, as_kernel
 from summula.kernels.values import kernel_values
 from summula.svm.dual.certificate import Machine, MachineTask, SupportCertificate, problem_of, rows_of_pair, tasks_of
-from summula.svm.dual.direct import can_be_direct, solve_directly
+from summula.svm.dual.direct import can_be_direct, can_be_factored, solve_by_factor, solve_directly
 from summula.svm.dual.hard_margin import check_separable
 from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix, PrecomputedKernel
 from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, intercept_of, objectives, solve_dual
@@ -44,9 +45,11 @@ _SINGLE_TOLERANCE = 1e-4  # from which kernel rows of many rows are computed in 
 _SINGLE_ROWS = 2_048
 _SINGLE_EXTENT = 64.0  # most gamma |x|^2: beyond, single precision loses digits of the distances
 _SYMMETRIC = 1e-5  # of the largest value: kernels may be computed in single precision
-_PATIENCE = 100_000  # steps of pairs before a linear machine is solved directly (and 100 per variable, at least)
-_MOST_STEPS = 10_000_000  # where it cannot be, at least: then the fit ends there, with a warning
-_MOST_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
+_PATIENCE = 100_000  # steps of pairs before a machine is solved through features (and 100 per variable, at least)
+_MANY_STEPS = 2_000_000  # the same for kernels whose features may be as many as rows
+_MOST_STEPS = 10_000_000  # where that fails, at least: then the fit ends there, with a warning
+_MOST_STEP_WORK = 10**10  # steps times variables, which allows more steps for fewer than a thousand variables
+_MOST_WORK = 3e11  # values added up in steps and rows of the kernel: some ten minutes on two processors
 _TRIED = 256  # rows on which kernels that may not be positive semidefinite are tried
 
 _kernel_or_function = Allowed(callable, "a callable")
@@ -246,19 +249,7 @@ class KernelMachine(RowwiseEstimator):
                 run.offer(name_so_far)
                 return run.step("round")
 
-            options = self._options(K, len(problem.q))
-            mine = K.rows if isinstance(K, CachedKernel) else None
-            direct = mine is not None and can_be_direct(task, kernel, mine)
-            if options.max_steps < 0:
-                size = min(options.working_set, len(problem.q))
-                most = _PATIENCE if direct else max(_MOST_STEPS, _MOST_WORK // size)
-                options = options._replace(patience=max(most, 100 * len(problem.q)))
-            point = solve_dual(K, problem, options, start=_start(problem), on_round=told)
-            if point.status == "slow":
-                point = replace(point, status="stalled")
-                if direct and mine is not None:
-                    step = functools.partial(run.step, "interior-point step")
-                    point = solve_directly(task, mine.X, problem, point, float(self.tol), step)
+            point = self._solved(K, problem, task, kernel, run, told, indefinite)
             if point.status == "unbounded":
                 raise DataError(
                     "C=inf asks for a hard margin, and the classes cannot be separated in the feature space of the "
@@ -268,6 +259,43 @@ class KernelMachine(RowwiseEstimator):
             del K
         self._name(fits, X, y, task, indefinite)
         self._warn_of_the_end(fits)
+
+    def _solved(
+        self,
+        K: KernelMatrix,
+        problem: DualProblem,
+        task: MachineTask,
+        kernel: Kernel | None,
+        run: Run,
+        told: Callable[[Rounds], bool],
+        indefinite: bool,
+    ) -> DualPoint:
+        """Solve one machine by steps of pairs; where these creep, through weights of features."""
+        options, variables = self._options(K, len(problem.q)), len(problem.q)
+        if options.max_steps >= 0:
+            return solve_dual(K, problem, options, start=_start(problem), on_round=told)
+        mine = K.rows if isinstance(K, CachedKernel) else None
+        direct = mine is not None and can_be_direct(task, kernel, mine)
+        factored = not direct and not indefinite and can_be_factored(task, K)
+        size = min(options.working_set, variables)
+        limit = max(_MOST_STEPS, _MOST_STEP_WORK // size, 100 * variables)
+        first = max(_PATIENCE, 100 * variables) if direct or isinstance(kernel, Polynomial) else _MANY_STEPS
+        first = first if direct or factored else limit
+        options = options._replace(patience=first, most_work=_MOST_WORK)
+        point = solve_dual(K, problem, options, start=_start(problem), on_round=told)
+        if point.status != "slow":
+            return point
+        step = functools.partial(run.step, "interior-point step")
+        if direct and mine is not None:
+            return solve_directly(task, mine.X, problem, point, float(self.tol), step)
+        if not factored or point.steps < first:
+            return point
+        found = solve_by_factor(task, K, problem, point, float(self.tol), step)
+        if found.converged:
+            return found
+        last = solve_dual(K, problem, options._replace(patience=limit), start=found.beta, on_round=told)
+        best = last if last.converged or _gap_of(problem, last) <= _gap_of(problem, found) else found
+        return replace(best, steps=point.steps + last.steps)
 
     def _options(self, K: KernelMatrix, variables: int) -> Options:
         itemsize = K.rows.dtype.itemsize if isinstance(K, CachedKernel) else 8
@@ -361,10 +389,13 @@ class KernelMachine(RowwiseEstimator):
             f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
             "StandardScaler or MinMaxScaler"
         )
-        reason = early if "max_iter" in ends else "The solver makes no further progress"
+        steps = (
+            f"The solver was stopped after {int(np.sum(self.n_iter_)):,} steps, as many as fits of this size are given"
+        )
+        reason = early if "max_iter" in ends else steps if "slow" in ends else "The solver makes no further progress"
         warn(
             f"{reason}: KKT conditions are violated by {worst:.3g}, and tol={self.tol:g} ({self.certificate_}). Scale "
-            "the columns, raise max_iter or tol.",
+            "the columns, lower C, or raise max_iter or tol.",
             ConvergenceWarning,
         )
 
@@ -425,12 +456,22 @@ class _Fit:
         numbers, weights = self.rows[support].astype(np.int64), self.point.weights
         if weights is not None:
             return Machine(numbers, beta[support], weights.intercept, weights.coef)
-        return Machine(numbers, beta[support], intercept_of(self.problem, self.point.beta, self.point.f))
+        return Machine(numbers, beta[support], _intercept_of(self.problem, self.point))
 
     def objectives(self, intercept: float) -> tuple[float, float]:
         if (weights := self.point.weights) is not None:
             return weights.primal, weights.dual
         return objectives(self.problem, self.point.beta, self.point.f, intercept)
+
+
+def _gap_of(problem: DualProblem, point: DualPoint) -> float:
+    """Primal minus dual at a point of the solver."""
+    primal, dual = objectives(problem, point.beta, point.f, _intercept_of(problem, point))
+    return primal - dual
+
+
+def _intercept_of(problem: DualProblem, point: DualPoint) -> float:
+    return intercept_of(problem, point.beta, point.f) if point.intercept is None else point.intercept
 
 
 def _start(problem: DualProblem) -> Array | None:

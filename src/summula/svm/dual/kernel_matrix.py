@@ -27,6 +27,7 @@ Index = NDArray[np.intp]
 
 _COLUMNS = 2_048  # columns of a block
 _ROWS = 256  # rows of a block
+_FLOPS = 16.0  # columns that a matrix product multiplies while a value is added up
 _FEW = 2**19  # kernel values that one thread computes in the time it takes to wake another
 
 
@@ -53,6 +54,15 @@ class KernelMatrix(ABC):
     @abstractmethod
     def diagonal(self) -> Array:
         """The diagonal of K."""
+
+    @abstractmethod
+    def column(self, row: int) -> Array:
+        """K[:, row] in double precision, of the whole matrix."""
+
+    @property
+    @abstractmethod
+    def price(self) -> float:
+        """What a value of K costs to compute, in units of adding one up."""
 
     @abstractmethod
     def add_products(self, rows: Index, change: Array, g: Array) -> None:
@@ -147,6 +157,16 @@ class CachedKernel(KernelMatrix):
     def diagonal(self) -> Array:
         return np.asarray(self.kernel.diagonal(self.rows), np.float64)
 
+    def column(self, row: int) -> Array:
+        values = self.kernel.evaluate(self._whole.take(np.array([row])), self._whole)[0]
+        return np.asarray(values, np.float64)
+
+    @property
+    def price(self) -> float:
+        X: Any = self._whole.X
+        columns = X.nnz / max(len(self._whole), 1) if hasattr(X, "indptr") else X.shape[1]
+        return 1.0 + float(columns) / _FLOPS
+
     def add_products(self, rows: Index, change: Array, g: Array) -> None:
         from summula.svm.dual.smo_kernels import accumulate, accumulate_cached
 
@@ -214,6 +234,13 @@ class PrecomputedKernel(KernelMatrix):
 
     def diagonal(self) -> Array:
         return np.asarray(self.K[self._rows, self._rows], np.float64)
+
+    def column(self, row: int) -> Array:
+        return np.asarray(self.K[row], np.float64)
+
+    @property
+    def price(self) -> float:
+        return 1.0
 
     def add_products(self, rows: Index, change: Array, g: Array) -> None:
         from summula.svm.dual.smo_kernels import accumulate

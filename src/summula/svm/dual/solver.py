@@ -76,7 +76,8 @@ class DualProblem(NamedTuple):
 class DualPoint:
     """Result of the solver: beta, the slope f, the violation (2), and the number of steps.
 
-    Weights of columns are given where they are known better than beta tells (a linear kernel, `direct.py`).
+    Weights of columns are given where they are known better than beta tells (a linear kernel, `direct.py`), and the
+    intercept where beta, strictly within its bounds, does not tell it.
     """
 
     beta: Array
@@ -86,6 +87,7 @@ class DualPoint:
     converged: bool
     status: str
     weights: LinearWeights | None = None
+    intercept: float | None = None
 
 
 class LinearWeights(NamedTuple):
@@ -100,7 +102,8 @@ class LinearWeights(NamedTuple):
 class Options(NamedTuple):
     """Solver options: tolerance of (2), maximum number of steps (-1: any number), size of working sets, shrinking.
 
-    After `patience` steps (-1: none) the solver leaves the rest to others, with the status "slow".
+    After `patience` steps (-1: none), or `most_work` (values added up in steps and in rows of K), the solver leaves the
+    rest to others, with the status "slow".
     """
 
     tolerance: float
@@ -108,6 +111,7 @@ class Options(NamedTuple):
     working_set: int = 1_024
     shrinking: bool = True
     patience: int = -1
+    most_work: float = np.inf
 
 
 def violation_of(problem: DualProblem, beta: Array, f: Array) -> float:
@@ -199,6 +203,7 @@ class Rounds:
         self.active: Index | None = None  # variables that take part; None: all
         self.g = np.zeros(K.n)
         self.steps, self.count, self.idle, self.patience = 0, 0, 0, _SHRINK_AFTER
+        self.work = 0.0
         self.last = np.zeros(0, np.intp)
         self.gained, self.status = 0.0, "running"
         self._apply(np.flatnonzero(beta), beta[beta != 0])
@@ -216,7 +221,7 @@ class Rounds:
         if 0 <= options.max_steps <= self.steps:
             self.status = "max_iter"
             return
-        if 0 <= options.patience <= self.steps:
+        if 0 <= options.patience <= self.steps or self.work > options.most_work:
             self.status = "slow"
             return
         chosen = _working_set(self.problem, self.beta, self.f, self.last, options.working_set)
@@ -266,9 +271,11 @@ class Rounds:
         tolerance = options.tolerance if whole else max(0.1 * self.violation, 0.5 * options.tolerance)
         most = _MOST if options.max_steps < 0 else min(_MOST, options.max_steps - self.steps)
         descend = descend_pairs if problem.intercept else descend_singles
-        self.steps += int(descend(local, f, beta, low, high, tolerance, most)[0])
+        steps = int(descend(local, f, beta, low, high, tolerance, most)[0])
         change = beta[:n] - self.beta[chosen]
         moved = np.flatnonzero(change)
+        self.steps += steps
+        self.work += float(steps) * size + (float(self.K.n) * len(moved) + float(size) * n) * self.K.price
         before = self.f[chosen[moved]]
         self.beta[chosen] = beta[:n]
         if whole and n == self.K.n:
