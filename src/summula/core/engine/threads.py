@@ -8,14 +8,16 @@ Work submitted from inside a pool thread runs inline, since the pool cannot wait
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import itertools
 import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from summula.core.environment import INITIAL_ENVIRONMENT
 
@@ -108,15 +110,37 @@ def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     return [future.result() for future in futures] + [here]
 
 
+class _Blas(NamedTuple):
+    """The functions of one BLAS library that read and set its number of threads."""
+
+    get: Callable[[], int]
+    set: Callable[[int], Any]
+
+    @classmethod
+    def of(cls, controller: Any) -> _Blas:
+        """Return the functions of OpenBLAS itself where its pool is shared by the process, else the controller's.
+
+        The controller looks its symbols up at every call, and newer versions ignore all threads but the first to set
+        a limit, until that thread releases control; here the limit may be set in one thread and removed in another.
+        """
+        if controller.internal_api == "openblas" and getattr(controller, "threading_layer", "") != "openmp":
+            library = ctypes.CDLL(controller.filepath)  # already loaded
+            for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64")):
+                get = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+                limit = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+                if get is not None and limit is not None:
+                    return cls(get, limit)
+        return cls(controller.get_num_threads, controller.set_num_threads)
+
+
 class _BlasGuard:
     """Reference-counted limit of every BLAS in the process to one thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
-        self._libraries: list[Any] | None = None
-        self._take_control: Callable[..., None] | None = None
-        self._before: list[tuple[Any, int]] = []  # libraries that were limited, and the number of threads each had
+        self._libraries: list[_Blas] | None = None
+        self._before: list[tuple[_Blas, int]] = []  # libraries that were limited, and the number of threads each had
 
     def enter(self) -> None:
         with self._lock:
@@ -132,31 +156,23 @@ class _BlasGuard:
 
     def _limit(self) -> None:
         libraries = self._find_libraries() if self._libraries is None else self._libraries
-        self._before = [(library, threads) for library in libraries if (threads := library.num_threads) != 1]
-        if self._before and self._take_control is not None:
-            self._take_control(force=True)
+        self._before = [(library, threads) for library in libraries if (threads := library.get()) != 1]
         for library, _ in self._before:
-            library.set_num_threads(1)
+            library.set(1)
 
-    def _find_libraries(self) -> list[Any]:
+    def _find_libraries(self) -> list[_Blas]:
         import scipy.linalg  # noqa: F401  loads SciPy's BLAS, so that the controller sees it
-        from threadpoolctl import OpenBLASController, ThreadpoolController
+        from threadpoolctl import ThreadpoolController
 
-        # Newer threadpoolctl silently ignores all threads but the first to set a limit, until that thread releases
-        # control. Here the limit may be set in one thread and removed in another.
-        self._take_control = getattr(OpenBLASController, "clear_controlling_thread", None)
-        self._libraries = list(ThreadpoolController().select(user_api="blas").lib_controllers)
+        controllers = ThreadpoolController().select(user_api="blas").lib_controllers
+        self._libraries = [_Blas.of(controller) for controller in controllers]
         return self._libraries
 
     def restore(self) -> None:
         """Restore the number of threads, unless another limit has been set in the meantime."""
-        limited = [(library, threads) for library, threads in self._before if library.num_threads == 1]
-        if self._before and self._take_control is not None:
-            self._take_control(force=True)
-        for library, threads in limited:
-            library.set_num_threads(threads)
-        if self._before and self._take_control is not None:
-            self._take_control(force=True)
+        for library, threads in self._before:
+            if library.get() == 1:
+                library.set(threads)
         self._before = []
 
 
