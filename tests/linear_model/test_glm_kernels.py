@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from summula.core.data.layout.blocks import aligned
 from summula.linear_model.glm.kernels import add_products, add_transposed
+from summula.linear_model.glm.sums import _Softmax, _softmax_hessian
 
 
 @pytest.mark.parametrize("outputs", range(1, 10))
@@ -28,3 +30,21 @@ def test_outputs_do_not_depend_on_those_beside_them(outputs):
         one = np.ascontiguousarray(alone_back[:, t : t + 1])
         add_transposed(X.indptr, X.indices, X.data, np.ascontiguousarray(S[:, t : t + 1]), one)
         assert np.array_equal(one[:, 0], back[:, t])
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 5])
+@pytest.mark.parametrize("rarest", [0, 1])
+def test_the_hessian_of_softmax_is_that_of_its_definition(outputs, rarest):
+    rng = np.random.default_rng(outputs)
+    Z, eta, w = aligned(rng.normal(size=(300, 4))), 2 * rng.normal(size=(300, outputs)), rng.random(300)
+    eta[:, rarest] -= 12.0
+    p = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+    C = w[:, None, None] * (np.einsum("ik,km->ikm", p, np.eye(outputs)) - p[:, :, None] * p[:, None, :])
+    expected = np.einsum("ikm,ia,ib->kamb", C, Z, Z)
+    found = _softmax_hessian(Z, _Softmax(w, p))
+    assert np.array_equal(found, found.T)
+    # Every block to its own size: that of a rare class is not lost beside the others.
+    for k in range(outputs):
+        block = found.reshape(expected.shape)[k, :, k]
+        np.testing.assert_allclose(block, expected[k, :, k], rtol=0, atol=1e-12 * np.abs(expected[k, :, k]).max())
+    np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12 * np.abs(expected).max())

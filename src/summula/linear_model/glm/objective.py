@@ -276,10 +276,10 @@ class Objective:
         """Factor a Hessian; curvature is added in directions in which softmax is constant, so that steps avoid them."""
         K = self.problem.outputs
         if K > 1:
-            H = H.copy().reshape(K, self.p, K, self.p)
-            for j in range(self.p):
-                H[:, j, :, j] += np.mean([H[k, j, k, j] for k in range(K)])
-            H = H.reshape(K * self.p, K * self.p)
+            blocks = H.reshape(K, self.p, K, self.p).copy()
+            columns = np.einsum("kjlj->klj", blocks)  # a view
+            columns += np.einsum("kkj->kj", columns).mean(axis=0)
+            H = blocks.reshape(K * self.p, K * self.p)
         with solving(len(H)):
             return Factor.of(H)
 

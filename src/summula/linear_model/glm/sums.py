@@ -307,23 +307,36 @@ def _factor_sums(
 
 
 def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
-    """Compute the sum of w (diag(p) - p p') (x) z z': K Gram matrices minus that of the rows p (x) z."""
+    """Compute the sum of w (diag(p) - p p') (x) z z': Gram matrices minus that of the rows p (x) z.
+
+    The rows of diag(p) - p p' sum to 0, so the blocks of one class follow from the others: the most probable class,
+    whose blocks lose no digits by it.
+    """
     w, p = curvature
     n, width, outputs = len(block), block.shape[1], p.shape[1]
-    blocks = np.zeros((outputs, width, outputs, width))
+    last = int(np.argmax((p * w[:, None]).sum(axis=0)))
+    others = [k for k in range(outputs) if k != last]
+    inside = np.zeros((outputs - 1, width, outputs - 1, width))
     scaled = empty_block(n, width, block.dtype)
-    wide_rows = empty_block(min(n, _WIDE_ROWS), outputs * width, block.dtype)
-    for k in range(outputs):
+    wide_rows = empty_block(min(n, _WIDE_ROWS), (outputs - 1) * width, block.dtype)
+    for i, k in enumerate(others):
         np.multiply(block, np.sqrt(w * p[:, k]).astype(block.dtype)[:, None], out=scaled)
-        blocks[k, :, k] = scaled.T @ scaled
-    H = blocks.reshape(outputs * width, outputs * width)
-    weighted = (p * np.sqrt(w)[:, None]).astype(block.dtype)
+        inside[i, :, i] = scaled.T @ scaled
+    square = inside.reshape((outputs - 1) * width, (outputs - 1) * width)
+    weighted = (p[:, others] * np.sqrt(w)[:, None]).astype(block.dtype)
     for a in range(0, n, _WIDE_ROWS):
         rows = slice(a, min(a + _WIDE_ROWS, n))
         wide = wide_rows[: rows.stop - a]
-        np.multiply(weighted[rows, :, None], block[rows, None, :], out=wide.reshape(-1, outputs, width))
-        H -= wide.T @ wide
-    return H
+        np.multiply(weighted[rows, :, None], block[rows, None, :], out=wide.reshape(-1, outputs - 1, width))
+        square -= wide.T @ wide
+    edge = -inside.sum(axis=2)  # the blocks (k, last)
+    corner = -edge.sum(axis=0)
+    H = np.empty((outputs, width, outputs, width))
+    for i, k in enumerate(others):
+        H[k, :, others] = inside[i].transpose(1, 0, 2)
+        H[k, :, last], H[last, :, k] = edge[i], edge[i].T
+    H[last, :, last] = (corner + corner.T) / 2
+    return H.reshape(outputs * width, outputs * width)
 
 
 def _sparse_sums(chunk: Chunk, slope: Array, curvature: Any, point: At) -> tuple[Array, Array | None, Array]:
