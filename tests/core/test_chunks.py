@@ -228,3 +228,10 @@ def test_rows_without_stored_values():
     X = sparse.csr_array((5, 3))
     chunk = MemorySource(X, None, None, F64).chunk(1, 4)
     assert np.array_equal(chunk.dense(), np.zeros((3, 3)))
+
+
+def test_what_is_made_of_few_rows_is_made_once():
+    few, many = source(100).chunk(0, 100), source(100_000).chunk(0, 100_000)
+    assert few.kept("sums", lambda: few.rows.sum(axis=0)) is few.kept("sums", lambda: None)
+    assert few.kept("other", lambda: 1) == 1
+    assert many.kept("sums", lambda: many.rows.sum(axis=0)) is not many.kept("sums", lambda: many.rows.sum(axis=0))

@@ -9,7 +9,7 @@ A plan depends on the data and `chunk_rows` only, never on workers:
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
@@ -50,6 +50,7 @@ Array = NDArray[Any]
 _CHUNK_ELEMENTS = 2**18  # about 2 MB of float64: a block and its copy stay in the second cache
 _PART_ELEMENTS = 2**21
 _COPIED_ELEMENTS = 2**16  # of rows that are copied and multiplied at once
+_FEW_ELEMENTS = 2**16  # of which copies are kept between passes
 _LONG_ELEMENTS = 2**17  # from which products with a vector are not left to BLAS, which would need a copy of the rows
 
 
@@ -283,6 +284,24 @@ class Chunk:
     def _taken_positive(self) -> Chunk | None:
         # None instead of the chunk itself: a reference to itself would keep the user's rows until garbage collection.
         return None if self.weight is None or self.weight.all() else self.take(np.flatnonzero(self.weight))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether so few values that copies of them may be kept."""
+        return len(self) * self.n_features <= _FEW_ELEMENTS
+
+    def kept(self, use: Hashable, make: Callable[[], Any]) -> Any:
+        """Return `make()`, of few rows only once: the passes of a small fit would spend most of their time on it."""
+        if not self.is_small:
+            return make()
+        values = self._kept.get(use)
+        if values is None:
+            values = self._kept[use] = make()
+        return values
+
+    @functools.cached_property
+    def _kept(self) -> dict[Hashable, Any]:
+        return {}
 
     @property
     def beside(self) -> dict[str, Any]:

@@ -15,15 +15,16 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.labels import Labels
 from summula.core.data.layout.blocks import product
 from summula.core.data.sources import Source
+from summula.core.engine.threads import one_blas_thread
 from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum
-from summula.svm.linear.coordinates import judged_at, rows_in_memory
 from summula.svm.linear.dual import DualRows, DualSides, dual_sides, penalty_of
 from summula.svm.linear.newton import rows_with_constant
 from summula.svm.linear.problem import LinearProblem, losses, targets_and_weights
+from summula.svm.linear.row_products import RowProducts
 
 __all__ = ["LinearCertificate", "judge"]
 
@@ -106,12 +107,13 @@ class LinearCertificate(Certificate):
         chunk = source.chunk(0, source.n_rows)
         target, weight = targets_and_weights(problem, chunk)
         most = np.inf if problem.is_squared else weight * (1 + 1e-12)
-        Z = rows_in_memory(chunk, problem.column)
         if int(kept.rows.max()) >= len(target):
             return np.nan, np.nan
-        slope = losses(problem, target, np.asarray(Z @ self.v[k])).slope
-        beta = kept.applied(-weight * slope)
-        if (np.abs(beta) > most).any() or (problem.positive >= 0 and (beta * target < 0).any()):
-            return np.nan, np.nan
-        fit = judged_at(Z, target, weight, problem, self.v[k], beta, 0.0)
-        return fit.primal, fit.gap
+        with one_blas_thread():
+            rows = RowProducts(chunk, problem.column)
+            here = losses(problem, target, rows.scores(self.v[k]))
+            beta = kept.applied(-weight * here.slope)
+            if (np.abs(beta) > most).any() or (problem.positive >= 0 and (beta * target < 0).any()):
+                return np.nan, np.nan
+            primal = penalty_of(problem, self.v[k]) + float(weight @ here.value)
+            return primal, primal - dual_sides(problem, target, weight, beta, rows.combined).dual(problem)

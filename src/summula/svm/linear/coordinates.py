@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from summula.core.data.chunks import Chunk
 from summula.core.engine.random import permutation, stream_key
 from summula.kernels.rows import rows_of
 from summula.kernels.standard import Linear
@@ -29,7 +27,7 @@ from summula.svm.dual.solver import DualPoint, DualProblem, Options, Rounds, int
 from summula.svm.linear.dual import DualRows, dual_sides, penalty_of
 from summula.svm.linear.problem import LinearProblem, losses
 
-__all__ = ["CoordinateFit", "Schedule", "by_columns", "by_pairs", "by_rows", "judged_at", "rows_in_memory"]
+__all__ = ["CoordinateFit", "Schedule", "by_columns", "by_pairs", "by_rows", "judged_at"]
 
 Array = NDArray[Any]
 
@@ -58,17 +56,6 @@ class Schedule(NamedTuple):
     max_epochs: int
     seed: int
     on_epoch: Callable[[Callable[[], CoordinateFit]], bool]
-
-
-def rows_in_memory(chunk: Chunk, column: float) -> Any:
-    """The rows z_i of all data as CSR in double precision."""
-    X = chunk.X if chunk.is_sparse else sparse.csr_array(chunk.block(np.float64))
-    X = X.astype(np.float64)
-    if column:
-        X = sparse.hstack([X, sparse.csr_array(np.full((len(chunk), 1), column))], format="csr")
-    if not X.has_sorted_indices:
-        X = X.sorted_indices()
-    return X
 
 
 def by_rows(Z: Any, y: Array, weight: Array, problem: LinearProblem, schedule: Schedule) -> CoordinateFit:

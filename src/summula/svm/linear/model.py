@@ -16,12 +16,13 @@ from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.svm.linear.certificate import LinearCertificate, judge
-from summula.svm.linear.coordinates import CoordinateFit, Schedule, by_columns, by_pairs, by_rows, rows_in_memory
+from summula.svm.linear.coordinates import CoordinateFit, Schedule, by_columns, by_pairs, by_rows
 from summula.svm.linear.dual import DualRows
 from summula.svm.linear.interior_point import MOST_COLUMNS, by_interior_point
 from summula.svm.linear.newton import WIDE, minimise
 from summula.svm.linear.problem import LinearProblem, targets_and_weights
 from summula.svm.linear.proximal_newton import minimise_sparse
+from summula.svm.linear.row_products import rows_in_memory
 
 __all__ = ["SHARED_PARAMETERS", "LinearMachine"]
 

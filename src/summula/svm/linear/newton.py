@@ -34,6 +34,7 @@ Array = NDArray[Any]
 WIDE = 2_048  # columns beyond which no Hessian is formed
 _LEVEL = 8  # ratio of the numbers of rows of consecutive starts
 _FEWEST = 4_096
+_ROWS = "rows and a constant"
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,19 @@ class SquaredSums(Sum):
 
 
 def rows_with_constant(chunk: Chunk, column: float) -> Any:
-    """The rows z_i of a chunk: a block, or CSR."""
+    """The rows z_i of a chunk: a block, or CSR; not to be written to."""
+    return chunk.kept((_ROWS, column), lambda: _with_constant(chunk, column))
+
+
+def _with_constant(chunk: Chunk, column: float) -> Any:
     if not column:
         return chunk.X.astype(np.float64) if chunk.is_sparse else chunk.block()
     if chunk.is_sparse:
         from scipy import sparse
 
         return sparse.hstack([chunk.X.astype(np.float64), np.full((len(chunk), 1), column)], format="csr")
-    Z = scratch_block("rows and a constant", len(chunk), chunk.n_features + 1, chunk.dtype)
+    width = chunk.n_features + 1
+    Z = chunk.blank(width) if chunk.is_small else scratch_block(_ROWS, len(chunk), width, chunk.dtype)
     chunk.write(Z[:, :-1])
     Z[:, -1] = column
     return Z

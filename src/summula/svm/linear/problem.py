@@ -100,7 +100,12 @@ def losses(problem: LinearProblem, y: Array, f: Array) -> Pointwise:
 
 
 def targets_and_weights(problem: LinearProblem, chunk: Chunk) -> tuple[Array, Array]:
-    """y of (1), and C c_i."""
+    """y of (1), and C c_i; not to be written to."""
+    found: tuple[Array, Array] = chunk.kept(problem, lambda: _targets_and_weights(problem, chunk))
+    return found
+
+
+def _targets_and_weights(problem: LinearProblem, chunk: Chunk) -> tuple[Array, Array]:
     weight = np.full(len(chunk), problem.C) if chunk.weight is None else problem.C * chunk.weight
     if problem.positive < 0:
         return chunk.target, weight
