@@ -13,12 +13,13 @@ import pytest
 import sklearn.linear_model as theirs
 from pyarrow import parquet
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 import summula
 from summula.core.data import chunks
-from summula.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
+from summula.linear_model import LogisticRegression, Perceptron, SGDClassifier, SGDRegressor
 from summula.linear_model.sgd import model as sgd_model
 from summula.linear_model.sgd import rows as sgd_rows
 from tests.contract.compare import assert_same_bits, fitted_attributes, without_names
@@ -458,6 +459,7 @@ def test_callbacks_may_stop_it_and_a_time_limit_does(monkeypatch: pytest.MonkeyP
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert SGDRegressor(random_state=0).set_callbacks(Stop()).fit(X, y).n_iter_ == 1
+    monkeypatch.setattr(sgd_rows, "_WORK_AT_ONCE", 0)  # the clock is looked at after every epoch
     ticks = iter(range(10**9))
     monkeypatch.setattr("summula.core.estimator.run.time.monotonic", lambda: float(next(ticks)))
     with pytest.warns(ConvergenceWarning, match="stopped after max_time=30 s and kept the best model so far"):
@@ -471,3 +473,44 @@ def test_scaling_is_the_users() -> None:
     """A column a thousand times as long is another problem, as in scikit-learn; scaled, all is well."""
     X, y = rows()
     assert SGDRegressor(random_state=0).fit(scale(X * [1, 1, 1, 1, 1, 1e3]), y).score(scale(X), y) > 0.9
+
+
+# ------------------------------------------------------------------------------------------------- epochs at once
+
+
+AT_ONCE: dict[str, Any] = {
+    "default": SGDRegressor(random_state=0),
+    "averages of l1": SGDRegressor(penalty="l1", average=True, random_state=0),
+    "adaptive": SGDRegressor(learning_rate="adaptive", random_state=0),
+    "batches without a rule to stop": SGDRegressor(
+        penalty="elasticnet", batch_size=3, tol=None, max_iter=7, random_state=0
+    ),
+    "in order": SGDRegressor(shuffle=False),
+    "classes": SGDClassifier("log_loss", average=10, random_state=0),
+    "mistakes": Perceptron(random_state=0),
+}
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_epochs_taken_at_once_are_those_taken_one_by_one(name: str, storage: Any, monkeypatch: Any) -> None:
+    X, y = rows(200)
+    y = y if isinstance(AT_ONCE[name], SGDRegressor) else (X[:, 0] + X[:, 1] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        at_once = clone(AT_ONCE[name]).fit(storage(X), y)
+        monkeypatch.setattr(sgd_rows, "_WORK_AT_ONCE", 0)
+        one_by_one = clone(AT_ONCE[name]).fit(storage(X), y)
+    assert at_once.n_iter_ > 1
+    assert_same_bits(fitted_attributes(at_once), fitted_attributes(one_by_one))
+
+
+def test_epochs_taken_at_once_name_the_epoch_that_diverged(monkeypatch: Any) -> None:
+    X, y = rows(200)
+    messages = []
+    for work in (2**20, 0):
+        monkeypatch.setattr(sgd_rows, "_WORK_AT_ONCE", work)
+        with pytest.raises(summula.DataError) as error:
+            SGDRegressor(learning_rate="constant", eta0=10.0, random_state=0).fit(1e150 * X, y)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]

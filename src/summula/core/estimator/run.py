@@ -233,6 +233,11 @@ class Run:
         context = self._begin(task, 0)
         return self._end(context)
 
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether callbacks are told about every step."""
+        return self._context is not None
+
     def finish(self) -> None:
         """Notify the callbacks that the fit has ended, and drop the last offer, which may refer to the rows."""
         if self._context is not None:

@@ -96,15 +96,15 @@ class DualSums(Sum):
         """Return the sums of one chunk about an origin, with `intercept` the constant term there."""
         problem, coef, intercept, origin = params
         X, y = rows_about(chunk, origin), chunk.target[:, None].astype(np.float64)
-        weight = np.ones((len(y), len(coef))) if chunk.weight is None else np.tile(chunk.weight[:, None], len(coef))
+        weight: Any = 1.0 if chunk.weight is None else chunk.weight[:, None]
         p = np.asarray(product(X, coef.T.astype(X.dtype)) + intercept, np.float64)
         targets = np.broadcast_to(y, p.shape)
         if problem.positive[0] >= 0:
             mine = targets == problem.positive
-            weight *= np.where(mine, problem.inside, problem.outside)
+            weight = weight * np.where(mine, problem.inside, problem.outside)
             targets = np.where(mine, 1.0, -1.0)
         value, slope = score_losses(problem.loss, problem.bend, targets, p)
-        value, theta = weight * value, weight * slope
+        value, theta = (value, slope) if isinstance(weight, float) else (weight * value, weight * slope)
         conjugate, sides = theta * p - value, (np.minimum(theta, 0.0), np.maximum(theta, 0.0))
         kinds = (theta < 0, theta > 0)
         return cls(

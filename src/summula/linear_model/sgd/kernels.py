@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, non_allocating_kernel
 from summula.core.compilation.intrinsics import prefetch
-from summula.linear_model.sgd.rule import DUE, SCALE, SCALES, Rule, State
+from summula.core.engine.random_kernels import shuffle
+from summula.linear_model.sgd.rule import DUE, ONE_BUFFER, SCALE, SCALES, Epochs, Rule, State
 from summula.losses.kernels import loss_of_score, slope_of_score
 
 __all__ = [
@@ -208,13 +209,15 @@ def descend(
     order: Array,
     rule: Rule,
     state: State,
-) -> None:
+    epochs: Epochs = ONE_BUFFER,
+) -> int:
     """Steps (1) to (4) over the rows of a buffer in the given order; `state` is changed in place.
 
     Dense rows are `width` consecutive numbers of `data` each; of CSR rows `starts` says where they begin. An empty
-    `weight` means none.
+    `weight` means none. With several `epochs`, `order` is scratch. Returns the number of epochs.
     """
-    descend_rows(data, indices, starts, width, y, weight, (order, np.empty(rule.batch)), rule, state)
+    scratch = (order, np.empty(rule.batch))
+    return int(descend_rows(data, indices, starts, width, y, weight, scratch, rule, state, epochs))
 
 
 @non_allocating_kernel
@@ -228,90 +231,116 @@ def descend_rows(
     order_and_steps: tuple[Array, Array],
     rule: Rule,
     state: State,
-) -> None:
+    epochs: Epochs,
+) -> int:
     """As `descend`; beside the order of rows there is scratch for the steps of a batch."""
     order, steps = order_and_steps
     v, a, q, numbers = state
-    scale, b, t, eta = numbers[0], numbers[1], numbers[2], numbers[3]
-    losses, penalties, updates = numbers[4], numbers[5], numbers[6]
-    due, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
-    square = _square(v)
     weighted = len(weight) > 0
-    n = len(order)
-    for at in range(0, n, rule.batch):
-        size = min(rule.batch, n - at)
-        part = 1.0 / size if size > 1 else 1.0
-        eta = _learning_rate(rule, t, eta)
-        for r in range(size):
-            i = order[at + r]
-            if at + r + _AHEAD < n:
-                _prefetch_later(data, indices, starts, width, order[at + r + _AHEAD])
-            if indices is None:
-                p = scale * _dot(data[i * width : (i + 1) * width], v) + b
-            else:
-                if rule.l1 > 0.0:
-                    columns = indices[starts[i] : starts[i + 1]]
-                    square += _pay(len(columns), columns, due, scale, scales, v, a, q)
-                p = scale * _sparse_dot(data, indices, starts[i], starts[i + 1], v) + b
-            target, share = y[i], 1.0
-            if rule.positive >= 0.0:
-                inside = target == rule.positive
-                target, share = (1.0, rule.inside) if inside else (-1.0, rule.outside)
-            if weighted:
-                share *= weight[i]
-            slope = slope_of_score(rule.loss, rule.bend, target, p)
-            value = loss_of_score(rule.loss, rule.bend, target, p) if rule.judged or rule.schedule >= 3 else 0.0
-            losses += value
-            if rule.schedule >= 3:
-                first, last = (i * width, (i + 1) * width) if indices is None else (starts[i], starts[i + 1])
-                step = _passive_aggressive(rule, value, slope, _square(data[first:last]))
-            else:
-                step = -eta * min(max(slope, -_STEEPEST), _STEEPEST)
-            steps[r] = share * step * part
-            if steps[r] != 0.0:
-                updates += 1.0
-        if rule.judged and rule.l2 > 0.0 and rule.schedule < 3:
-            penalties += size * 0.5 * rule.l2 * scale * scale * square
-        if rule.l2 > 0.0:
-            scale *= max(0.0, 1.0 - eta * rule.l2)
-            if scale < _SMALLEST_SCALE:
-                square = _fold_scale(scale, scales, v, a)
-                scale, scales = 1.0, 0.0
-        for r in range(size):
-            if steps[r] == 0.0:
-                continue
-            i = order[at + r]
-            if indices is None:
-                square += _add(data[i * width : (i + 1) * width], None, steps[r] / scale, scales, v, a, rule.judged)
-            elif rule.judged or len(a) > 0:
-                x, columns = data[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
-                square += _add(x, columns, steps[r] / scale, scales, v, a, rule.judged)
-            else:
-                _sparse_add(data, indices, starts[i], starts[i + 1], steps[r] / scale, v)
-            if rule.intercept:
-                b += steps[r]
-        if rule.average > 0.0 and t >= rule.average:
-            scales += scale
-            intercepts += b
-            averaged += 1.0
-        if rule.l1 > 0.0:
-            due += eta * rule.l1
+    n, done, clean = len(order), 0, False
+    while True:
+        if len(epochs.trace) > 0:
+            for i in range(n):
+                order[i] = i
+            if epochs.shuffle:
+                shuffle(epochs.seed, epochs.first + done, 1, order)
+        scale, b, t, eta = numbers[0], numbers[1], numbers[2], numbers[3]
+        losses, penalties, updates = numbers[4], numbers[5], numbers[6]
+        due, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
+        square = _square(v)
+        for at in range(0, n, rule.batch):
+            size = min(rule.batch, n - at)
+            part = 1.0 / size if size > 1 else 1.0
+            eta = _learning_rate(rule, t, eta)
             for r in range(size):
                 i = order[at + r]
-                if indices is not None:
-                    columns = indices[starts[i] : starts[i + 1]]
-                    square += _pay(len(columns), columns, due, scale, scales, v, a, q)
-                elif r == 0:  # one row touches every column
-                    square += _pay(width, None, due, scale, scales, v, a, q)
-        t += 1.0
-    if rule.l1 > 0.0 and rule.schedule < 3:
-        # Columns that were not looked at owe a part of it; so all pay, and what the penalty is in the end counts.
-        _pay(len(v), None, due, scale, scales, v, a, q)
-        for k in range(len(v)):
-            penalties += n * rule.l1 * scale * abs(v[k])
-    numbers[0], numbers[1], numbers[2], numbers[3] = scale, b, t, eta
-    numbers[4], numbers[5], numbers[6] = losses, penalties, updates
-    numbers[7], numbers[8], numbers[9], numbers[10] = due, scales, intercepts, averaged
+                if at + r + _AHEAD < n:
+                    _prefetch_later(data, indices, starts, width, order[at + r + _AHEAD])
+                if indices is None:
+                    p = scale * _dot(data[i * width : (i + 1) * width], v) + b
+                else:
+                    if rule.l1 > 0.0:
+                        columns = indices[starts[i] : starts[i + 1]]
+                        square += _pay(len(columns), columns, due, scale, scales, v, a, q)
+                    p = scale * _sparse_dot(data, indices, starts[i], starts[i + 1], v) + b
+                target, share = y[i], 1.0
+                if rule.positive >= 0.0:
+                    inside = target == rule.positive
+                    target, share = (1.0, rule.inside) if inside else (-1.0, rule.outside)
+                if weighted:
+                    share *= weight[i]
+                slope = slope_of_score(rule.loss, rule.bend, target, p)
+                value = loss_of_score(rule.loss, rule.bend, target, p) if rule.judged or rule.schedule >= 3 else 0.0
+                losses += value
+                if rule.schedule >= 3:
+                    first, last = (i * width, (i + 1) * width) if indices is None else (starts[i], starts[i + 1])
+                    step = _passive_aggressive(rule, value, slope, _square(data[first:last]))
+                else:
+                    step = -eta * min(max(slope, -_STEEPEST), _STEEPEST)
+                steps[r] = share * step * part
+                if steps[r] != 0.0:
+                    updates += 1.0
+            if rule.judged and rule.l2 > 0.0 and rule.schedule < 3:
+                penalties += size * 0.5 * rule.l2 * scale * scale * square
+            if rule.l2 > 0.0:
+                scale *= max(0.0, 1.0 - eta * rule.l2)
+                if scale < _SMALLEST_SCALE:
+                    square = _fold_scale(scale, scales, v, a)
+                    scale, scales = 1.0, 0.0
+            for r in range(size):
+                if steps[r] == 0.0:
+                    continue
+                i = order[at + r]
+                if indices is None:
+                    square += _add(data[i * width : (i + 1) * width], None, steps[r] / scale, scales, v, a, rule.judged)
+                elif rule.judged or len(a) > 0:
+                    x, columns = data[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
+                    square += _add(x, columns, steps[r] / scale, scales, v, a, rule.judged)
+                else:
+                    _sparse_add(data, indices, starts[i], starts[i + 1], steps[r] / scale, v)
+                if rule.intercept:
+                    b += steps[r]
+            if rule.average > 0.0 and t >= rule.average:
+                scales += scale
+                intercepts += b
+                averaged += 1.0
+            if rule.l1 > 0.0:
+                due += eta * rule.l1
+                for r in range(size):
+                    i = order[at + r]
+                    if indices is not None:
+                        columns = indices[starts[i] : starts[i + 1]]
+                        square += _pay(len(columns), columns, due, scale, scales, v, a, q)
+                    elif r == 0:  # one row touches every column
+                        square += _pay(width, None, due, scale, scales, v, a, q)
+            t += 1.0
+        if rule.l1 > 0.0 and rule.schedule < 3:
+            # Columns that were not looked at owe a part of it; so all pay, and what the penalty is in the end counts.
+            _pay(len(v), None, due, scale, scales, v, a, q)
+            for k in range(len(v)):
+                penalties += n * rule.l1 * scale * abs(v[k])
+        if len(epochs.trace) > 0:
+            epochs.trace[done, 0], epochs.trace[done, 1] = losses + penalties, updates
+            clean = updates == 0.0 and epochs.clean > 0
+            losses = penalties = updates = 0.0
+            if rule.l1 > 0.0:
+                _pay(len(v), None, due, scale, scales, v, a, q)
+            _fold_scale(scale, scales, v, a)
+            scale, scales = 1.0, 0.0
+        numbers[0], numbers[1], numbers[2], numbers[3] = scale, b, t, eta
+        numbers[4], numbers[5], numbers[6] = losses, penalties, updates
+        numbers[7], numbers[8], numbers[9], numbers[10] = due, scales, intercepts, averaged
+        done += 1
+        if done >= len(epochs.trace) or clean or not _is_finite(b, v):
+            return done
+
+
+@internal_kernel
+def _is_finite(b: float, v: Array) -> bool:
+    finite = np.isfinite(b)
+    for k in range(len(v)):
+        finite = finite and np.isfinite(v[k])
+    return bool(finite)
 
 
 def settle(state: State) -> None:

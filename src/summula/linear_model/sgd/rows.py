@@ -48,6 +48,7 @@ _PIECE_ELEMENTS = 2**15
 _PIECES = 16  # per buffer
 _LEADING_ROWS = 256  # rows used to determine whether columns are far from 0
 _FEW_BUFFERS = 4
+_WORK_AT_ONCE = 2**20  # values of rows, over all epochs that a kernel takes at once: some milliseconds
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,20 @@ class Visits:
         self._here = in_place(source)
         if self._here is None and self.n_pieces <= _PIECES:
             self._here = self._joined(self._pieces(np.arange(self.n_pieces)))
+
+    @property
+    def epochs_at_once(self) -> int:
+        """How many epochs a kernel may take before it returns: 1 unless the rows are few, and in one buffer."""
+        if self._here is None or self.n_pieces > _PIECES or self.held_out is not None:
+            return 1
+        return max(1, int(_WORK_AT_ONCE // max(self.n_rows * self.source.width, 1.0)))
+
+    @property
+    def whole(self) -> Buffer:
+        """All rows as one buffer, with room for their order."""
+        assert self._here is not None
+        check_watch()
+        return self._here._replace(order=np.empty(self.n_rows, np.int64))
 
     def buffers(self, epoch: int) -> Iterator[Buffer]:
         """All buffers of an epoch."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from summula.losses.scores import TAGS
 
-__all__ = ["LOSSES", "SCHEDULES", "Rule", "State"]
+__all__ = ["LOSSES", "ONE_BUFFER", "SCHEDULES", "Epochs", "Rule", "State"]
 
 Array = NDArray[Any]
 
@@ -52,6 +52,24 @@ class Rule(NamedTuple):
     average: float
     batch: int
     judged: int
+
+
+class Epochs(NamedTuple):
+    """Epochs to take at once over rows that are all in one buffer.
+
+    seed, first, shuffle : seed of the order of rows, number of the first epoch, and whether rows are shuffled
+    clean : whether to end after an epoch without updates
+    trace : loss with penalty, and updates, of each epoch, to be written; without rows, a buffer in the order given
+    """
+
+    seed: int
+    first: int
+    shuffle: int
+    clean: int
+    trace: Array
+
+
+ONE_BUFFER = Epochs(0, 0, 0, 0, np.empty((0, 2)))
 
 
 class State(NamedTuple):

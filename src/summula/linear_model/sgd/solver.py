@@ -44,6 +44,7 @@ from summula.linear_model.sgd.rule import (
     SCALE,
     STEPS,
     UPDATES,
+    Epochs,
     Rule,
     State,
 )
@@ -111,10 +112,28 @@ class Column:
     def end_epoch(self, n_rows: int) -> None:
         """Record the loss and the updates of the epoch."""
         numbers = self.state.numbers
-        self.n_epochs += 1
-        self.trace.append(float(numbers[LOSS] + numbers[PENALTY]) / n_rows)
-        self.updates.append(int(numbers[UPDATES]))
+        self._record(float(numbers[LOSS] + numbers[PENALTY]), float(numbers[UPDATES]), n_rows)
         numbers[LOSS] = numbers[PENALTY] = numbers[UPDATES] = 0.0
+
+    def _record(self, loss: float, updates: float, n_rows: int) -> None:
+        self.n_epochs += 1
+        self.trace.append(loss / n_rows)
+        self.updates.append(int(updates))
+
+    def take_epochs(self, visits: Visits, settings: Settings, first: int, most: int) -> None:
+        """Take up to `most` epochs over rows that are one buffer at once, fewer where a stopping rule may apply."""
+        from summula.linear_model.sgd.kernels import descend
+
+        if settings.tol is not None and not settings.clean_only:
+            most = min(most, settings.patience - self._waited)
+        trace = np.empty((most, 2))
+        epochs = Epochs(visits.seed, first, int(visits.shuffle), int(settings.clean), trace)
+        done = descend(*visits.whole, self.rule, self.state, epochs)
+        if not self.state.finite:
+            raise OverflowError(self.n_epochs + done)
+        for loss, updates in trace[:done].tolist():
+            self._record(loss, updates, visits.n_rows)
+            self.judge(settings, self.trace[-1])
 
     def judge(self, settings: Settings, value: float) -> None:
         """Stop if `value`, which is minimised, has not improved for `patience` epochs."""
@@ -186,7 +205,16 @@ def descend_epochs(
 ) -> None:
     """Run epochs until all columns are done, at most `settings.max_epochs`."""
     learnt = visits.n_rows if visits.held_out is None else 0
-    for epoch in range(settings.max_epochs):
+    at_once = visits.epochs_at_once if len(columns) == 1 and not run.has_callbacks else 1
+    while at_once > 1 and not columns[0].done and columns[0].n_epochs < settings.max_epochs:
+        (column,) = columns
+        left = settings.max_epochs - column.n_epochs
+        column.take_epochs(visits, settings, first_epoch + column.n_epochs, min(at_once, left))
+        if after_epoch is not None:
+            after_epoch()
+        if run.step("epochs"):
+            return
+    for epoch in range(columns[0].n_epochs, settings.max_epochs):
         seen = 0
         active = [column for column in columns if not column.done]
         for buffer in visits.buffers(first_epoch + epoch):
