@@ -16,12 +16,14 @@ FOLDS, SETTINGS = 5, 20
 
 
 class Table(NamedTuple):
-    """Rows, a target of numbers, whether it is positive, and counts that grow with it."""
+    """Rows, a target of numbers, its sign and thirds as labels, and counts and positive numbers that grow with it."""
 
     X: np.ndarray
     y: np.ndarray
     label: np.ndarray
+    third: np.ndarray
     count: np.ndarray
+    positive: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,28 @@ MODELS = (
     Model("ridge", "linear_model", "Ridge"),
     Model("ridge-cv", "linear_model", "RidgeCV"),
     Model("lasso", "linear_model", "Lasso", options={"alpha": 0.05}),
+    Model("elastic-net", "linear_model", "ElasticNet", options={"alpha": 0.05}),
+    Model("lasso-cv", "linear_model", "LassoCV"),
+    Model("elastic-net-cv", "linear_model", "ElasticNetCV"),
     Model("logistic", "linear_model", "LogisticRegression", "label"),
+    Model("logistic-3", "linear_model", "LogisticRegression", "third"),
     Model("logistic-cv", "linear_model", "LogisticRegressionCV", "label", _LOGISTIC_CV, tolerance=0.05),
     Model("sgd", "linear_model", "SGDClassifier", "label", {"random_state": 0}, tolerance=0.05, seeds=100),
+    Model("sgd-regressor", "linear_model", "SGDRegressor", "y", {"random_state": 0}, tolerance=0.05, seeds=100),
     Model("perceptron", "linear_model", "Perceptron", "label", {"random_state": 0}, tolerance=0.05, seeds=100),
-    Model("linear-svc", "svm", "LinearSVC", "label", tolerance=0.05),
-    Model("svc", "svm", "SVC", "label", tolerance=0.05),
     Model("poisson", "linear_model", "PoissonRegressor", "count"),
+    Model("gamma", "linear_model", "GammaRegressor", "positive"),
+    Model("tweedie", "linear_model", "TweedieRegressor", "count", {"power": 1.5}),
+    Model("linear-svc", "svm", "LinearSVC", "label", tolerance=0.05),
+    Model("linear-svr", "svm", "LinearSVR", tolerance=0.05),
+    Model("svc", "svm", "SVC", "label", tolerance=0.05),
     Model("lda", "discriminant_analysis", "LinearDiscriminantAnalysis", "label"),
-    Model("tree", "tree", "DecisionTreeClassifier", "label"),
+    Model("qda", "discriminant_analysis", "QuadraticDiscriminantAnalysis", "label"),
     Model("gaussian-nb", "naive_bayes", "GaussianNB", "label"),
+    Model("tree", "tree", "DecisionTreeClassifier", "label"),
+    Model("k-means", "cluster", "KMeans", options={"n_clusters": 4, "random_state": 0}, tolerance=0.05, seeds=100),
+    Model("pca", "decomposition", "PCA", options={"n_components": 2}),
+    Model("factor-analysis", "decomposition", "FactorAnalysis", options={"n_components": 2}),
     Model("scaler", "preprocessing", "StandardScaler"),
 )
 
@@ -63,7 +77,9 @@ def table(rows: int, columns: int) -> Table:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, columns))
     y = X @ rng.standard_normal(columns) + rng.standard_normal(rows)
-    return Table(X, y, (y > 0).astype(int), rng.poisson(np.exp(0.1 * y)).astype(float))
+    count = rng.poisson(np.exp(0.1 * y)).astype(float)
+    third = np.searchsorted(np.quantile(y, (1 / 3, 2 / 3)), y)
+    return Table(X, y, (y > 0).astype(int), third, count, rng.gamma(2.0, np.exp(0.1 * y)))
 
 
 def breast_cancer(rows: int, columns: int) -> Table:
@@ -71,7 +87,8 @@ def breast_cancer(rows: int, columns: int) -> Table:
     from sklearn.datasets import load_breast_cancer
 
     X, label = load_breast_cancer(return_X_y=True)
-    return Table(X[:rows, :columns], label[:rows].astype(float), label[:rows], label[:rows].astype(float))
+    X, label, number = X[:rows, :columns], label[:rows], label[:rows].astype(float)
+    return Table(X, number, label, label, number, number)
 
 
 def _fit(library: str, model: Model) -> Callable[[], Callable[[Table], Any]]:
@@ -110,18 +127,25 @@ def _search(library: str, name: str, parameter: str, target: str) -> Callable[[]
 
 
 def _error(target: str, seeds: int = 0) -> Callable[[Table, Any], float]:
-    """Mean squared error, or share of wrong labels, on the rows of the fit; 0 for a transformer.
+    """Mean squared error, or share of wrong labels, on the rows of the fit; inertia of clusters; 0 for a scaler.
+
+    For the axes of a latent model it is minus its log-likelihood.
 
     With `seeds` it is the mean of fits with that many seeds: descent over 150 rows in one order or another ends at
     errors that differ by a third.
     """
 
     def error(data: Table, fitted: Any) -> float:
-        if not hasattr(fitted, "predict"):
-            return 0.0
         y = getattr(data, target)
         fits = [clone(fitted).set_params(random_state=seed).fit(data.X, y) for seed in range(seeds)] or [fitted]
-        return float(np.mean([np.mean((one.predict(data.X) - y) ** 2) for one in fits]))
+        return float(np.mean([one_error(data.X, y, one) for one in fits]))
+
+    def one_error(X: np.ndarray, y: np.ndarray, fitted: Any) -> float:
+        if hasattr(fitted, "inertia_"):
+            return float(fitted.inertia_)
+        if hasattr(fitted, "predict"):
+            return float(np.mean((fitted.predict(X) - y) ** 2))
+        return -float(fitted.score(X)) if hasattr(fitted, "score") else 0.0
 
     return error
 
