@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.compilation.background import expect_kernels
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import stream_key
@@ -178,6 +179,8 @@ class GaussianMixture(Mixture):
         self.max_time = max_time
 
     def _fit(self, run: Run) -> None:
+        if self.covariance_type in ("full", "tied"):  # while the fit compiles its own kernel
+            expect_kernels("summula.mixture.kernels:compile_joint")
         super()._fit(run)
         if len(self.collapsed_) and self.max_iter:
             which = ", ".join(map(str, self.collapsed_.tolist()))

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, non_allocating_kernel
 from summula.core.numerics.exponential_kernels import _exp
 
 __all__ = [
     "Patterns",
+    "compile_joint",
     "diagonal_joint",
     "diagonal_sums",
     "incomplete_joint",
@@ -56,9 +57,11 @@ class Patterns(NamedTuple):
 @internal_summing_kernel
 def _whiten(X: Array, n: int, W: Array, shift: Array, Y: Array, square: Array) -> None:
     """Y[1 + j] = sum over m <= j of W_jm X[m] - shift_j for n rows of the data, and the sum of squares over j."""
-    square[:n] = 0.0
+    for i in range(n):
+        square[i] = 0.0
     for j in range(len(W)):
-        Y[1 + j, :n] = -shift[j]
+        for i in range(n):
+            Y[1 + j, i] = -shift[j]
         for m in range(0, j - 2, 4):
             a, b, c, d = W[j, m], W[j, m + 1], W[j, m + 2], W[j, m + 3]
             for i in range(n):
@@ -110,31 +113,52 @@ def _transpose(Z: Array, start: int, n: int, X: Array) -> None:
             X[j, i] = Z[start + i, j]
 
 
-@kernel
 def whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, joint: Array) -> None:
     """joint_ki = constant_k - |W_k z_i - shift_k|^2 / 2 for rows Z (n, d) and lower triangular W_k."""
-    K, d = shift.shape
-    room, square = np.empty((2, 1 + d, _ROWS)), np.empty(_ROWS)
-    for start in range(0, len(Z), _ROWS):
-        n = min(_ROWS, len(Z) - start)
-        _transpose(Z, start, n, room[0])
-        for k in range(K):
-            _whiten(room[0], n, W[k], shift[k], room[1], square)
-            for i in range(n):
-                joint[k, start + i] = constant[k] - 0.5 * square[i]
+    room = np.empty((3, 1 + shift.shape[1], _ROWS))
+    write_whitened_joint(Z, W, shift, constant, room, joint)
 
 
-@kernel
 def whitened_sums(Z: Array, W: Array, shift: Array, constant: Array, weight: Array, G: Array) -> float:
     """Add the products of (1, W_k z_i - shift_k), weighted by responsibilities, to the lower half of G (k, D, D).
 
     D is 1 + d, or the next even number. Returns the weighted sum of the log density.
     """
-    K, D, elbo = len(G), G.shape[1], 0.0
+    K, D = G.shape[:2]
     room, lines = np.zeros((K + 2, D, _ROWS)), np.empty((K + 2, _ROWS))  # whitened rows, rows, packed ones; densities
-    places = np.empty(_ROWS, np.int64)
+    return float(add_whitened_sums(Z, W, shift, constant, weight, room, lines, np.empty(_ROWS, np.int64), G))
+
+
+# (These create no arrays: their scratch is given, which takes a third off the time to compile them.)
+@non_allocating_kernel
+def write_whitened_joint(Z: Array, W: Array, shift: Array, constant: Array, room: Array, joint: Array) -> None:
+    """As `whitened_joint`; `room` is scratch for rows, whitened rows and their squares."""
+    square = room[2, 0]
     for start in range(0, len(Z), _ROWS):
-        n = min(_ROWS, len(Z) - start)
+        n = _ROWS if start + _ROWS < len(Z) else len(Z) - start
+        _transpose(Z, start, n, room[0])
+        for k in range(len(shift)):
+            _whiten(room[0], n, W[k], shift[k], room[1], square)
+            for i in range(n):
+                joint[k, start + i] = constant[k] - 0.5 * square[i]
+
+
+@non_allocating_kernel
+def add_whitened_sums(
+    Z: Array,
+    W: Array,
+    shift: Array,
+    constant: Array,
+    weight: Array,
+    room: Array,
+    lines: Array,
+    places: NDArray[np.int64],
+    G: Array,
+) -> float:
+    """As `whitened_sums`, with scratch."""
+    K, elbo = len(G), 0.0
+    for start in range(0, len(Z), _ROWS):
+        n = _ROWS if start + _ROWS < len(Z) else len(Z) - start
         _transpose(Z, start, n, room[K])
         for k in range(K):
             _whiten(room[K], n, W[k], shift[k], room[k], lines[K])
@@ -147,7 +171,7 @@ def whitened_sums(Z: Array, W: Array, shift: Array, constant: Array, weight: Arr
     return elbo
 
 
-@kernel
+@internal_kernel
 def responsibilities(lines: Array, K: int, weight: Array) -> float:
     """Turn the log joint densities (k, n) of n = len(weight) rows into responsibilities times weights.
 
@@ -336,10 +360,16 @@ def _add_outer(e: Array, r: float, first: Array, second: Array) -> None:
             second[j, c] += by * e[c]
 
 
+def compile_joint() -> None:
+    """Compile what predictions from covariance matrices need."""
+    r, S = np.zeros((1, 1)), np.ones((1, 1, 1))
+    whitened_joint(r, S, r, np.ones(1), r.copy())
+
+
 def warmup() -> None:
     """Compile the kernels."""
     r, one, S = np.zeros((1, 1)), np.ones(1), np.ones((1, 1, 1))
-    whitened_joint(r, S, r, one, r.copy())
+    compile_joint()
     whitened_sums(r, S, r, one, one, np.zeros((1, 2, 2)))
     responsibilities(np.zeros((3, 1)), 1, one)
     diagonal_joint(r, r, np.ones((1, 1)), one, r.copy())
