@@ -162,7 +162,7 @@ def test_plan_says_how_many_rows() -> None:
     assert document("plan", "--error", "0.05", "--width", "0.02")["rows"] == plan_holdout(0.05, width=0.02)
     assert document("plan", "--recall", "0.99")["rows"] == 299
     assert "With confidence 95 %" in run("plan", "--limit", "0.05").stdout
-    assert "Pass exactly one of limit and width" in failure(3, "plan")
+    assert "Pass exactly one of --limit, --width and --recall" in failure(3, "plan")
 
 
 def test_doctor_finds_what_is_installed() -> None:

@@ -104,8 +104,8 @@ def _command() -> str:
 
 
 def _names(text: str) -> list[str]:
-    """Names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Names separated by commas, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 @app.command()

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 __all__ = ["main"]
 
-_NEEDED = ("typer", "rich", "jinja2", "matplotlib")
+_NEEDED = ("typer", "rich", "jinja2")
 
 
 def main() -> None:

@@ -20,9 +20,9 @@ def plan_rows(
     console: Console,
 ) -> None:
     """Print the number of rows."""
+    if [limit, width, recall].count(None) != 2:
+        raise ParameterError("Pass exactly one of --limit, --width and --recall.")
     if recall is not None:
-        if limit is not None or width is not None:
-            raise ParameterError("Pass exactly one of --limit, --width and --recall.")
         rows = plan_recall(1 - recall, delta)
         said = f"a threshold that keeps a recall of {recall:g} needs {rows:,} rows of the class"
     else:

@@ -34,6 +34,7 @@ __all__ = ["PredictRequest", "certify_file", "check_output", "files_of", "load_m
 
 Array = NDArray[Any]
 
+_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl", ".arrow", ".feather")
 _SHOWN = 8  # columns that differ from the training data and are named
 
 
@@ -43,6 +44,8 @@ def load_model(path: str) -> TableModel:
     if os.path.isdir(path):
         inside = os.path.join(path, "model.summula")
         path = inside if os.path.exists(committed_path(inside)) else path
+    elif path.lower().endswith(_TABLES) and os.path.exists(path):
+        raise CommandError(f"{path} is a table; the model comes first, as in: summula predict out {path}", MODEL)
     try:
         model = summula.load(committed_path(path))
     except FileNotFoundError:
@@ -73,6 +76,8 @@ def check_output(out: str, inputs: Sequence[str], force: bool) -> None:
     check_folder(out)
     if not os.path.exists(out):
         return
+    if os.path.isdir(out):
+        raise OutputError(f"{out} is a folder; give the name of a file in it.")
     for path in inputs:
         if os.path.exists(path) and os.path.samefile(path, out):
             raise OutputError(f"{out} is an input of this command and would be overwritten; give another name.")

@@ -26,11 +26,12 @@ from summula.core.errors import DataError, RowError
 from summula.preprocessing.number_texts import TextNumbers, text_numbers
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 
-__all__ = ["MOST_TEXTS", "ColumnSums", "as_dates", "days_of"]
+__all__ = ["LARGEST", "MOST_TEXTS", "ColumnSums", "as_dates", "days_of"]
 
 Array = NDArray[Any]
 
 MOST_TEXTS = 10_000
+LARGEST = 1e140  # the sum of squares of larger numbers may not be finite
 _HASHES = 1_024
 _DAY = 86_400_000_000  # microseconds
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
@@ -95,13 +96,8 @@ class ColumnSums:
     @classmethod
     def of(cls, values: Any, name: str, start: int, weight: Array | None = None) -> ColumnSums:
         """Compute the sums of one block of a column; `start` is its first row, for error messages."""
-        if isinstance(values, np.ndarray) and values.dtype.kind != "M" and np.isinf(values).any():
-            row = start + int(np.flatnonzero(np.isinf(values))[0])
-            raise RowError(
-                f"Column {name!r} is infinite",
-                row,
-                "; pass a finite number or a missing value.",
-            )
+        if isinstance(values, np.ndarray) and values.dtype.kind == "f" and len(values):
+            _check_size(values, name, start)
         if weight is not None:
             used = weight > 0
             values, weight = (values[used] if isinstance(values, np.ndarray) else _taken(values, used)), weight[used]
@@ -162,6 +158,20 @@ class ColumnSums:
             _smallest(np.concatenate([self.hashes, other.hashes])),
             self.spelled.merge(other.spelled),
         )
+
+
+def _check_size(values: Array, name: str, start: int) -> None:
+    """Raise for infinite values, and for those whose squares would be infinite."""
+    if max(np.fmax.reduce(values), -np.fmin.reduce(values)) <= LARGEST or np.isnan(values).all():
+        return
+    row = int(np.flatnonzero(np.abs(values) > LARGEST)[0])
+    if np.isinf(values[row]):
+        raise RowError(f"Column {name!r} is infinite", start + row, "; pass a finite number or a missing value.")
+    raise RowError(
+        f"Column {name!r} holds {values[row]:g}",
+        start + row,
+        ", too large a number; scale the column, or leave it out.",
+    )
 
 
 def _count(values: Array, weight: Array | None, which: Array | None = None) -> float:

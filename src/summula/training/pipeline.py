@@ -57,6 +57,7 @@ from summula.training.data.target import (
     inferred_task,
     read_target,
 )
+from summula.training.near_perfect import near_perfect_remark
 from summula.training.request import Request
 from summula.training.result import Labelled, TrainingResult
 from summula.training.table_models import Clipped, Encoders, average_of, baseline_of, encoders_of, table_model
@@ -96,6 +97,8 @@ def check_request(request: Request, table: TableSource) -> TableSource:
     check_delta(request.delta)
     if not 0.0 < request.holdout < 1.0:
         raise ParameterError(f"holdout={request.holdout} is not a share of the rows; give one such as 0.2.")
+    if request.models is not None and not request.models:
+        raise ParameterError("The list of models is empty; name at least one, or leave it out for all.")
     check_target(table.columns, request.target)
     for name in (*request.drop, request.groups, request.time_column):
         if name is not None and name not in table.columns:
@@ -131,7 +134,7 @@ class _Training:
         self.request, self.began, self.remarks = request, began, list[str]()
         self._listener = listener
         self.streamed = request.stream or _too_large(table.n_rows * len(table.columns))
-        self.table = table if self.streamed else table.in_memory()
+        self.table = table if self.streamed else table.in_memory(request.target)
         self.features = [name for name in table.columns if name != request.target and name not in _keys(request)]
 
     def remark(self, text: str) -> None:
@@ -163,12 +166,14 @@ class _Training:
         certificate, beats = self._certificate(board, model, rows, encoders, split)
         self._judge_on_holdout(board, model, rows, encoders, judge)
         X, answers = rows.sample(_SHOWN)
-        guess = constant_prediction(y[split.training], target.task.kind)
+        if not leaks and (text := near_perfect_remark(model, X, answers, request.target)):
+            self.remark(text)
+        guess = constant_prediction(y[split.training], target.task.kind, classes, costs)
         aside = y[split.held_out]
         return TrainingResult(
             model=model,
             certificate=certificate,
-            baseline=risk_of(metric.name, aside, np.full(len(aside), guess, dtype=aside.dtype)),
+            baseline=risk_of(metric.name, aside, np.full(len(aside), guess, dtype=aside.dtype), classes, costs),
             beats_baseline=beats,
             leaks=leaks,
             remarks=self.remarks,
@@ -202,6 +207,8 @@ class _Training:
             y[known] = values[known].astype(np.float64)
         else:
             labels = as_labels(values[known])
+            if self.streamed and labels.dtype.kind == "b":  # scratch files hold numbers: 1 and 0 equal True and False
+                labels = labels.astype(np.int64)
             y = np.full(len(values), labels[0], dtype=labels.dtype)
             y[known] = labels
         return Target(y, known, task)

@@ -47,7 +47,8 @@ class TrainingResult:
     certificate : RiskCertificate
         Bounds on the true risk of the model, from the held-out rows.
     baseline : float
-        The risk of always predicting the most frequent class, or the mean, on the held-out rows.
+        The risk of always predicting the most frequent class (with costs the cheapest), or the mean, on the held-out
+        rows.
     beats_baseline : bool
         Whether the held-out rows show, at the confidence of the certificate, that the model is better than that.
     leaks : dict of str to str

@@ -28,9 +28,11 @@ def verdict(result: TrainingResult) -> str:
 
 def _constant(result: TrainingResult) -> str:
     """Describe the error of the baseline on the same rows."""
-    if result.model.costs is not None or result._board.best.name == "baseline":
+    if result._board.best.name == "baseline":
         return ""
     kind = "majority class" if result._task.kind == "classes" else "predicting the mean"
+    if result.model.costs is not None:
+        kind = "always the cheapest class"
     return f" ({kind}: {_amount(_loss_of(result.model), result.baseline)})"
 
 

@@ -82,7 +82,9 @@ def pop_columns(X: Any, wanted: Iterable[str]) -> tuple[Any, list[Any]]:
 
 def no_such_column(name: str, columns: Iterable[Any]) -> str:
     """Return the error message for a missing column, with the nearest name or all names."""
-    near = difflib.get_close_matches(name, [str(column) for column in columns], n=1)
+    names = [str(column) for column in columns]
+    same = [one for one in names if one.strip().casefold() == name.strip().casefold()]
+    near = same or difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "; its columns are " + _listed(columns) + "."
     return f"The data have no column {name!r}{hint}"
 

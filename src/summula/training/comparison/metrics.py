@@ -338,8 +338,18 @@ def _bootstrap(risk: Callable[[Array, Array], float], y: Array, output: Array) -
 # --------------------------------------------------------------------------------------------------------- certificate
 
 
-def risk_of(metric: str, y: Array, predicted: Array) -> float:
-    """The mean of the certified loss of predictions: errors of classes, absolute or squared errors of numbers."""
+def risk_of(metric: str, y: Array, predicted: Array, classes: Array | None = None, costs: Array | None = None) -> float:
+    """The mean of the certified loss of predictions: errors or costs of classes, absolute or squared errors of numbers.
+
+    Parameters
+    ----------
+    metric : str
+    y, predicted : ndarray
+    classes, costs : ndarray, optional
+        Sorted classes, and costs[predicted class, true class].
+    """
+    if costs is not None and classes is not None:
+        return float(np.mean(costs[codes_of(classes, predicted), codes_of(classes, y)]))
     if METRICS[metric].kind == "classes":
         return float(np.mean(predicted != y))
     away = np.abs(np.asarray(predicted, np.float64) - y)

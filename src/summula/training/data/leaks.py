@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places
+from summula.training.data.target import distinct_texts
 
 __all__ = ["leak_sentence", "leaks", "leaks_of_training"]
 
@@ -49,7 +50,7 @@ def leaks(table: Any, y: Array, classes: bool) -> dict[str, str]:
         The evidence, by column.
     """
     found = {}
-    codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)[1]
+    codes = distinct_texts(y)[1] if y.dtype.kind == "O" else np.unique(y, return_inverse=True)[1]
     blocks = table_blocks(table)
     columns = blocks.read(0, blocks.n_rows)
     clear = _clear_columns(columns, codes) if len(columns) > blocks.n_rows else set()

@@ -41,13 +41,21 @@ class TableSource(NamedTuple):
         """The same rows with some of the columns."""
         return TableSource(self.table.select(names), self.name, names, self.n_rows)
 
-    def in_memory(self) -> TableSource:
-        """The same rows as a pyarrow Table."""
-        return self._replace(table=read_table(self.table)) if self.is_scan else self
+    def in_memory(self, target: str) -> TableSource:
+        """The same rows as a pyarrow Table; a target of booleans is one in memory too."""
+        if not self.is_scan:
+            return self
+        table = read_table(self.table)
+        if _is_boolean(self.table, target):
+            table = table.set_column(table.column_names.index(target), target, table[target].cast("bool"))
+        return self._replace(table=table)
 
     def column(self, name: str) -> Any:
-        """The values of one column as a pyarrow array."""
-        return read_table(self.table, [name])[name] if self.is_scan else self.table[name]
+        """The values of one column as a pyarrow array; booleans of files are booleans."""
+        if not self.is_scan:
+            return self.table[name]
+        column = read_table(self.table, [name])[name]
+        return column.cast("bool") if _is_boolean(self.table, name) else column
 
 
 def open_data(data: Any, remark: Callable[[str], None], reading: Reading = _AS_FOUND) -> TableSource:
@@ -106,6 +114,17 @@ def read_table(table: Scan, names: list[str] | None = None, last: int | None = N
     blocks = blocks if last is None else blocks._replace(n_rows=min(last, table.n_rows), walk=None)
     pieces = list(blocks_in_order(blocks, lambda columns, start: columns))
     return pa.table({name: pa.chunked_array([_arrow(piece[name]) for piece in pieces]) for name in names})
+
+
+def _is_boolean(table: Scan, name: str) -> bool:
+    """Whether a column of files holds booleans, which are numbers as features, but classes as a target."""
+    import pyarrow as pa
+
+    if table.kinds[name] != "number" or not table.n_rows:
+        return False
+    first = next(one for one in table.tables if one.n_rows)
+    stored = next(iter(first.stored().read(0, 1, [name])))[0]
+    return bool(pa.types.is_boolean(getattr(stored, "type", None)))
 
 
 def _arrow(values: Any) -> Any:

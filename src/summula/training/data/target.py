@@ -12,7 +12,7 @@ from summula.core.data.frames import no_such_column
 from summula.core.data.readers.table import spells_number
 from summula.core.errors import DataError, RowError
 from summula.preprocessing.number_texts import parsed_numbers, text_numbers
-from summula.preprocessing.table_encoder_sums import as_dates
+from summula.preprocessing.table_encoder_sums import LARGEST, as_dates
 
 __all__ = [
     "SpelledTarget",
@@ -83,6 +83,19 @@ class SpelledTarget(NamedTuple):
         return f"{said}; {self.n_odd:,} other values, {self.odd!r} first, count as missing."
 
 
+def distinct_texts(values: Array) -> tuple[list[str], NDArray[np.intp]]:
+    """The different texts of an array of objects, sorted, and the place of each value among them.
+
+    (An array of text of one width would need memory for the longest text in every row.)
+    """
+    seen: dict[str, int] = {}
+    codes = np.array([seen.setdefault(str(value), len(seen)) for value in values.tolist()], np.intp)
+    words = sorted(seen)
+    rank = np.empty(len(words), np.intp)
+    rank[[seen[word] for word in words]] = np.arange(len(words))
+    return words, rank[codes]
+
+
 def spelled_target(values: Array, known: Array, wanted: str | None) -> SpelledTarget | None:
     """A target of text such as "$3,800.00" or "9 %" as numbers, read as features are; None for others.
 
@@ -90,14 +103,14 @@ def spelled_target(values: Array, known: Array, wanted: str | None) -> SpelledTa
     """
     if values.dtype.kind != "O" or wanted == "classes" or not known.any():
         return None
-    words, places = np.unique(values[known].astype(str), return_inverse=True)
+    words, places = distinct_texts(values[known])
     if wanted is None and len(words) <= _MOST_CODES:
         return None
-    chosen = text_numbers(words.tolist(), places, None, 0).chosen()
+    chosen = text_numbers(words, places, None, 0).chosen()
     if chosen is None:
         return None
     numbers = np.full(len(values), np.nan)
-    numbers[known] = parsed_numbers(words.tolist(), chosen.form)[places]
+    numbers[known] = parsed_numbers(words, chosen.form)[places]
     there = np.isfinite(numbers)
     n_odd = int(known.sum() - there.sum())
     odd = str(values[int(np.flatnonzero(known & ~there)[0])]) if n_odd else ""
@@ -122,16 +135,22 @@ def inferred_task(values: Array, wanted: str | None, target: str) -> Task:
     """Whether a target holds classes or numbers; `values` are those that are not missing."""
     if not len(values):
         raise DataError(f"Every value of the target {target!r} is missing; there is nothing to learn from.")
-    different = np.unique(values.astype(str) if values.dtype.kind == "O" else values)
+    texts = values.dtype.kind == "O"
+    different = np.array(distinct_texts(values)[0], object) if texts else np.unique(values)
     if len(different) == 1:
-        only = different[0].item()
+        only = different.tolist()[0]
         raise DataError(f"The target {target!r} is {only!r} in every row; there is nothing to predict: choose another.")
-    if values.dtype.kind == "O":
+    if texts:
         _check_text(values, different, wanted, target)
         return Task("classes", False, f"{len(different)} classes of text")
+    if values.dtype.kind == "b" and wanted != "numbers":
+        return Task("classes", False, "true and false")
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
         raise RowError(f"The target {target!r} is infinite", row, "; give a number, or nothing to leave the row out.")
+    if np.abs(different[[0, -1]].astype(np.float64)).max() > LARGEST:
+        row = int(np.argmax(np.abs(values)))
+        raise RowError(f"The target {target!r} holds {values[row]:g}", row, ", too large a number; scale it.")
     whole = bool((different == np.floor(different)).all())
     counts = whole and bool(different[0] in (0, 1))  # what is counted is sometimes none
     if wanted is not None:
@@ -171,9 +190,20 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
     )
 
 
-def constant_prediction(y: Array, kind: str) -> Any:
-    """The best constant prediction: the mean of numbers, the most frequent class."""
+def constant_prediction(y: Array, kind: str, classes: Array | None = None, costs: Array | None = None) -> Any:
+    """The best constant prediction: the mean of numbers, the most frequent class, with costs the cheapest class.
+
+    Parameters
+    ----------
+    y : ndarray
+        The target of the training rows.
+    kind : {"classes", "numbers"}
+    classes, costs : ndarray, optional
+        The sorted classes of y, and costs[predicted class, true class].
+    """
     if kind == "numbers":
         return y.mean()
     values, counts = np.unique(y, return_counts=True)
-    return values[counts.argmax()]
+    if costs is None or classes is None:
+        return values[counts.argmax()]
+    return classes[(costs @ counts).argmin()]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.readers.dialects import ColumnTypes, Dialect, column_types, convert_options, parse_options
-from summula.core.data.readers.table import Columns, Table, first_words, kind_of
+from summula.core.data.readers.table import Columns, Table, first_words, kind_of, shortened
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
 
@@ -142,8 +142,8 @@ class CsvTable(Table):
         if column and value:
             name = list(self._types.read)[int(column.group(1))]
             return DataError(
-                f"Column {name!r} of {self._shown} holds {value.group(1)} at line {line}, and numbers in the first "
-                "lines; make it one kind, or leave it out with columns=[...]."
+                f"Column {name!r} of {self._shown} holds {shortened(value.group(1))} at line {line}, and numbers in "
+                "the first lines; make it one kind, or leave it out with columns=[...]."
             )
         return DataError(f"Line {line} of {self._shown}: {what}.")
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from summula.core.data.readers.table import column_kinds, spells_number
+from summula.core.data.readers.table import column_kinds, shortened, spells_number
 from summula.core.data.readers.text_streams import TextFile
 from summula.core.errors import DataError
 
@@ -85,20 +85,30 @@ def dialect_of(text: str, usual: str = ",", header: bool | None = None) -> Diale
     text = text.replace("\r", "\n") if returns else text
     delimiter = _delimiter(text, usual)
     quoted, commas, points, slashes = '"' in text, delimiter != ",", "." in text, "/" in text
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)) if quoted else None
+    rows = _parsed(text, delimiter) if quoted else None
     blanks = _BLANK.search(text) is not None if rows is None else any(not row for row in rows)
     breaks = rows is not None and any("\n" in cell for row in rows[1:] for cell in row)
     decimal, days = ".", ""
     if (commas and re.search(r"\d,\d", text)) or (slashes and re.search(r"\d/\d+/\d{4}", text)) or (
         points and re.search(r"\d\.\d+\.\d{4}", text)
     ):  # fmt: skip
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)) if rows is None else rows
+        rows = _parsed(text, delimiter) if rows is None else rows
         cells = [cell for row in rows[1:] for cell in row]
         with_commas = commas and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
         decimal = "," if with_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in cells) else "."
         days = _days(cells)
     found = Dialect(delimiter, decimal, breaks, blanks, days, returns)
     return found._replace(header=_has_header(text, found) if header is None else header)
+
+
+def _parsed(text: str, delimiter: str) -> list[list[str]]:
+    """The rows of a text; fields may be of any length."""
+    limit = csv.field_size_limit()
+    csv.field_size_limit(max(limit, len(text)))
+    try:
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _days(cells: list[str]) -> str:
@@ -126,8 +136,7 @@ def _has_header(text: str, dialect: Dialect) -> bool:
 
     Whole numbers that go up in equal steps (2019, 2020, 2021) are treated as names.
     """
-    reader = csv.reader(io.StringIO(text[:200_000], newline=""), delimiter=dialect.delimiter)
-    rows = [row for row in itertools.islice(reader, _COMPARED) if row]
+    rows = [row for row in _parsed(text[:200_000], dialect.delimiter)[:_COMPARED] if row]
     if len(rows) < 3:
         return True
     first, rest = rows[0], rows[1:-1]  # the last may be cut off
@@ -278,7 +287,7 @@ def _located(error: BaseException, path: str) -> DataError:
         )
     if value := re.search(r"invalid value ('.*')", said):
         return DataError(
-            f"{where} holds {value.group(1)} in a column that holds something else above; make it one kind."
+            f"{where} holds {shortened(value.group(1))} in a column that holds something else above; make it one kind."
         )
     if "UTF8" in said or isinstance(error, UnicodeDecodeError):
         return DataError(f"{where} holds bytes of another encoding; name it with --encoding (encoding= in Python).")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import glob
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -40,6 +41,7 @@ _LINES = (".jsonl", ".ndjson")
 _COMPRESSED = (".gz", ".zst", ".bz2")
 _STREAMS = (".arrows",)
 _STANDARD_INPUT = "standard input"
+_SEPARATOR = re.compile(r"[,;\t|]")
 
 
 class Reading(NamedTuple):
@@ -159,6 +161,7 @@ def _of_file(path: str, reading: Reading) -> Table:
         if ending not in (*_TEXTS, *_LINES):
             raise DataError(f"{path} is a compressed file that scan does not read; unpack it first (gzip -d, zstd -d).")
     if ending in _IN_PLACE:
+        _check_not_text(path, ending)
         return _IN_PLACE[ending](path)
     if ending in _TEXTS:
         return _of_text(open_text(path, reading.encoding), "\t" if ending == ".tsv" else ",", reading.header)
@@ -172,7 +175,19 @@ def _of_file(path: str, reading: Reading) -> Table:
     raise _unknown_ending(path)
 
 
+def _check_not_text(path: str, ending: str) -> None:
+    """Raise for a file without content, and for text with the ending of a binary format."""
+    with open(path, "rb") as file:
+        head = file.read(256)
+    if not head:
+        raise DataError(f"The file {path} is empty; write it again.")
+    if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):
+        raise DataError(f"{path} is text, not what its ending {ending} says; if it is a CSV file, call it .csv.")
+
+
 def _unknown_ending(path: str) -> DataError:
+    if path.lower().endswith(".summula"):
+        return DataError(f"{path} is a saved model, not a table; give a table, such as a CSV or Parquet file.")
     known = ".csv, .tsv, .jsonl, .parquet, .arrow, .npy, .xlsx and others"
     cure = "read it with pandas or polars and give the frame, or save it as Parquet or CSV"
     if path.lower().endswith(".json"):
@@ -191,6 +206,7 @@ def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None 
     if not file.whole:
         text = text[: max(text.rfind("\n"), text.rfind("\r") if "\n" not in text else 0) + 1] or text
     dialect = dialect_of(text, usual, header)
+    _check_first_line(text, shown)
     said = [*file.said(), *dialect.said(usual)]
     remarks = [f"{shown} is read with {_listed(said)}."] if said else []
     if not dialect.header and header is None:
@@ -206,6 +222,18 @@ def _of_text(file: TextFile, usual: str, header: bool | None, shown: str | None 
     table = _rewritten(rows_of_text(file, dialect), shown, tuple(remarks))
     table.text_numbers = True
     return table
+
+
+def _check_first_line(text: str, shown: str) -> None:
+    """Raise for a web page, and for lines of comment above the names of the columns."""
+    if re.match(r"\s*<(!doctype html|html|\?xml)", text, re.IGNORECASE):
+        raise DataError(f"{shown} is a web page or XML, not a table; download the table itself, as CSV or Parquet.")
+    lines = text.splitlines()
+    below = next((line for line in lines if not line.startswith("#")), "")
+    if lines[0].startswith("#") and not _SEPARATOR.search(lines[0]) and _SEPARATOR.search(below):
+        raise DataError(
+            f"{shown} begins with a comment ({lines[0][:40]!r}); remove the lines above the names of the columns."
+        )
 
 
 def _listed(words: list[str]) -> str:

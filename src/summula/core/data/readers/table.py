@@ -28,6 +28,7 @@ __all__ = [
     "first_words",
     "kind_of",
     "release_memory",
+    "shortened",
     "spells_number",
 ]
 
@@ -152,6 +153,11 @@ def release_memory() -> None:
 def first_words(error: BaseException) -> str:
     """Return the first sentence of a library's message, without its full stop."""
     return " ".join(str(error).split()).split(". ")[0].rstrip(".")
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """A value as a sentence shows it: not more than its beginning."""
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def column_kinds(fields: Iterable[Any], path: str) -> dict[str, str]:

@@ -1,0 +1,119 @@
+"""Mistakes that new users make: one sentence that names the cure, the right exit code, nothing half done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+import summula
+from tests.cli.commands import document, failure, run
+from tests.cli.conftest import Trained
+
+LINES = [f"{i / 7:.3f},{i % 13},{'ab'[i % 3 == 0]}" for i in range(60)]
+TABLE = "x,z,y\n" + "\n".join(LINES) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "t.csv",
+            "# exported today\n# by me\n" + TABLE,
+            "begins with a comment ('# exported today'); remove the lines",
+        ),
+        ("t.csv", "<!DOCTYPE html>\n<html><body>404, not found</body></html>\n", "is a web page or XML, not a table"),
+        ("t.csv", " x , z , y \n" + "\n".join(LINES) + "\n", "no column 'y'; did you mean ' y '?"),
+        ("t.csv", TABLE.replace("x,z,y", "x,z,Y"), "no column 'y'; did you mean 'Y'?"),
+        ("t.parquet", TABLE, "is text, not what its ending .parquet says; if it is a CSV file, call it .csv"),
+        ("t.parquet", "", "is empty; write it again"),
+        ("t.feather", "", "is empty; write it again"),
+        ("t.summula", "", "is a saved model, not a table"),
+        ("t.csv", TABLE + "1e300,1,a\n" * 40, "Column 'x' holds 1e+300 at line "),
+        ("t.csv", TABLE.replace(",a\n", ",1e300\n").replace(",b\n", ",2.5\n"), "The target 'y' holds 1e+300 at line "),
+    ],
+)
+def test_files_that_are_no_tables(name: str, content: str, said: str, tmp_path: Path) -> None:
+    path, out = tmp_path / name, tmp_path / "out"
+    path.write_text(content)
+    assert said in failure(3, "train", path, "-t", "y", "-o", out, "--models", "baseline")
+    assert not out.exists()
+
+
+def test_a_name_that_begins_with_a_hash_is_no_comment(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("#" + TABLE)
+    assert summula.scan(path).columns == ["#x", "z", "y"]
+
+
+def with_a_long_cell(place: int, before: int, path: Path) -> Path:
+    """A table with a cell of a million characters in a column, after some rows."""
+    cells = ["1.0", "3", "a"]
+    cells[place] = "q" * 1_000_000
+    lines = LINES * (before // len(LINES))
+    path.write_text("\n".join(["x,z,y", *lines, ",".join(cells), *LINES * 100]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_cell_of_a_million_characters(place: int, tmp_path: Path) -> None:
+    # An array of text of one width would need 4 MB for each of the rows.
+    path = with_a_long_cell(place, 60, tmp_path / "t.csv")
+    found = document("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline", "--time", "600")
+    assert found["model"] == "baseline"
+
+
+def test_an_error_shows_the_beginning_of_a_long_cell(tmp_path: Path) -> None:
+    path = with_a_long_cell(1, 6_000, tmp_path / "t.csv")
+    said = failure(3, "train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline")
+    assert len(said) < 1_000
+    assert "qqq... at line 6002, and numbers in the first lines" in said
+
+
+def test_an_empty_list_of_models(species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said = failure(3, "train", species.table, "-t", "species", "-o", out, "--models", ",")
+    assert said == "The list of models is empty; name at least one, or leave it out for all."
+    assert not out.exists()
+
+
+def test_model_and_table_in_the_wrong_order(species: Trained, tmp_path: Path) -> None:
+    said = failure(4, "predict", species.table, species.folder, "-o", tmp_path / "p.csv")
+    assert said == f"{species.table} is a table; the model comes first, as in: summula predict out {species.table}"
+    assert "is a saved model, not a table" in failure(
+        3, "predict", species.folder, species.folder / "model.summula", "-o", tmp_path / "p.csv"
+    )
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_predictions_to_a_folder(species: Trained, tmp_path: Path) -> None:
+    for more in ((), ("--force",)):
+        said = failure(5, "predict", species.folder, species.table, "-o", tmp_path, *more)
+        assert said == f"{tmp_path} is a folder; give the name of a file in it."
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_column_that_is_kept_twice_is_written_once(species: Trained, tmp_path: Path) -> None:
+    out = tmp_path / "p.csv"
+    run("predict", species.folder, species.table, "-o", out, "--keep", "island,island")
+    assert csv.read_csv(out).column_names == ["island", "species"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_target_of_booleans_is_predicted_as_booleans(ending: str, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    x = np.random.default_rng(len(ending)).normal(size=200)
+    data = pa.table({"x": x, "y": x > 0.3})
+    path = tmp_path / f"t.{ending}"
+    {"csv": csv.write_csv, "parquet": parquet.write_table}[ending](data, path)
+    result = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "logistic", "--time", "600")
+    assert "'y' is taken as classes (true and false)" in result.stderr
+    run("predict", tmp_path / "out", path, "-o", tmp_path / "p.csv")
+    assert csv.read_csv(tmp_path / "p.csv")["y"].type == pa.bool_()
+    assert document("certify", tmp_path / "out", path)["rows"] == 40
+    streamed = summula.train(path, "y", models=["logistic"], time=600, stream=True, progress=False)
+    assert streamed.model.classes_.tolist() == [False, True]
