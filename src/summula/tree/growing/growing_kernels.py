@@ -210,50 +210,111 @@ def _partition_rows(context: Any, leaf: int, table: Any, member: int) -> int:
 # ------------------------------------------------------------------------------------------------------------ the tree
 
 
+@internal_kernel
+def _sum_histogram(context: Any, rows: Any, table: Any, member: int, histogram: Any) -> None:
+    """Sum a histogram together: each member sums some rows, then adds up the sums of its features."""
+    inputs, scratch = context.inputs, context.scratch
+    members, d = len(table) - 1, inputs.binned.shape[1]
+    others = scratch.packed if _is_packed(len(rows), inputs.packing) else scratch.wide
+    a, b = _share(len(rows), members, member)
+    own = histogram if member == 0 else others[member - 1]
+    arguments = inputs, rows[a:b], 0, d, scratch.block[member], own, table
+    _call_accumulate(context.kernels.accumulate, arguments)
+    barrier_wait(table, member)
+    for k in range(members - 1):
+        for f in range(scratch.first_feature[member], scratch.first_feature[member + 1]):
+            for c in range(histogram.shape[1]):
+                histogram[f, c] += others[k, f, c]
+
+
+@internal_kernel
+def _make_root(context: Any) -> None:
+    """Make a tree of one node with all rows, to which all histograms but one are free."""
+    state, pool, root, n = context.state[0], context.pool, context.nodes[0], len(context.rows)
+    state.n_open, state.n_nodes, state.n_leaves = 0, 1, 1
+    state.n_free_packed, state.n_free_wide = len(pool.free_packed), len(pool.free_wide)
+    for k in range(len(pool.free_packed)):
+        pool.free_packed[k] = k
+    for k in range(len(pool.free_wide)):
+        pool.free_wide[k] = k
+    root.histogram = _take_histogram(pool.free_packed, pool.free_wide, state, _is_packed(n, context.inputs.packing))
+    root.start, root.stop, root.depth, root.left_child = 0, n, 0, 0
+    context.node_groups[0] = 1
+
+
+@internal_kernel
+def _reserve_histograms(context: Any, node: Any, n_left: int) -> None:
+    """Reserve the histograms of two new children, or release that of their parent if they cannot be split."""
+    state, pool = context.state[0], context.pool
+    packing, parameters = context.inputs.packing, context.split_inputs.parameters[0]
+    n_rows = node.stop - node.start
+    many, few = max(n_left, n_rows - n_left), min(n_left, n_rows - n_left)
+    is_packed, number = _is_packed(n_rows, packing), node.histogram
+    is_deep, is_full = node.depth + 1 >= parameters.max_depth, state.n_leaves >= parameters.max_leaves
+    state.searches = many >= 2 * parameters.min_rows and not is_deep and not is_full
+    if not state.searches:
+        _release_histogram(pool.free_packed, pool.free_wide, state, is_packed, number)
+        return
+    small = _take_histogram(pool.free_packed, pool.free_wide, state, _is_packed(few, packing))
+    state.small_histogram, state.large_histogram, state.parent_histogram = small, number, number
+    if not is_packed and _is_packed(many, packing):
+        state.large_histogram = _take_histogram(pool.free_packed, pool.free_wide, state, True)
+        # Nobody takes it before the children are summed.
+        _release_histogram(pool.free_packed, pool.free_wide, state, False, number)
+
+
+@internal_kernel
+def _add_children(context: Any, leaf: int, n_left: int) -> None:
+    """Add two nodes, and reserve their histograms: the larger child takes that of the leaf if it can."""
+    nodes, state, groups, node_groups = context.nodes, context.state[0], context.groups, context.node_groups
+    node, child = nodes[leaf], state.n_nodes
+    left, right, feature = nodes[child], nodes[child + 1], node.split.feature
+    node.left_child = child
+    left.start, right.stop = node.start, node.stop
+    left.stop = right.start = node.start + n_left
+    for k in range(child, child + 2):
+        nodes[k].depth, nodes[k].left_child, nodes[k].split.gain = node.depth + 1, 0, -1.0
+        for group in range(len(groups)):
+            node_groups[k, group] = node_groups[leaf, group] and groups[group, feature]
+    state.n_nodes += 2
+    state.n_leaves += 1
+    _reserve_histograms(context, node, n_left)
+
+
+@internal_kernel
+def _open_children(context: Any, child: int, smaller: int) -> None:
+    """Choose the splits of two new nodes; those with enough gain are opened, the others release their histograms."""
+    state, pool = context.state[0], context.pool
+    for side in range(2):
+        node = context.nodes[child + side]
+        _choose_split(context.scratch, side, node, context.goes_left[child + side])
+        node.histogram = state.small_histogram if side == smaller else state.large_histogram
+        if node.split.gain > context.split_inputs.parameters[0].min_gain:
+            context.open_leaves[state.n_open] = child + side
+            state.n_open += 1
+        else:
+            is_packed = _is_packed(node.stop - node.start, context.inputs.packing)
+            _release_histogram(pool.free_packed, pool.free_wide, state, is_packed, node.histogram)
+
+
 @functools.cache
 def make_grow(criterion: Criterion) -> Any:
     """Return the kernel that grows trees by a criterion."""
     subtract, set_root, set_children = criterion.subtract, criterion.set_root, criterion.set_children
 
     @internal_kernel
-    def sum_histogram(context: Any, rows: Any, table: Any, member: int, histogram: Any) -> None:
-        """Sum a histogram together: each member sums some rows, then adds up the sums of its features."""
-        inputs, scratch = context.inputs, context.scratch
-        members, d = len(table) - 1, inputs.binned.shape[1]
-        others = scratch.packed if _is_packed(len(rows), inputs.packing) else scratch.wide
-        a, b = _share(len(rows), members, member)
-        own = histogram if member == 0 else others[member - 1]
-        arguments = inputs, rows[a:b], 0, d, scratch.block[member], own, table
-        _call_accumulate(context.kernels.accumulate, arguments)
-        barrier_wait(table, member)
-        for k in range(members - 1):
-            for f in range(scratch.first_feature[member], scratch.first_feature[member + 1]):
-                for c in range(histogram.shape[1]):
-                    histogram[f, c] += others[k, f, c]
-
-    @internal_kernel
     def start_tree(context: Any, table: Any, member: int) -> None:
         """Make the root, and find its best split."""
-        nodes, state, pool, scratch = context.nodes, context.state[0], context.pool, context.scratch
-        rows, split_inputs, parameters = context.rows, context.split_inputs, context.split_inputs.parameters[0]
-        root, n = nodes[0], len(rows)
-        is_packed = _is_packed(n, context.inputs.packing)
+        state, scratch, rows, root = context.state[0], context.scratch, context.rows, context.nodes[0]
+        split_inputs, parameters, n = context.split_inputs, context.split_inputs.parameters[0], len(rows)
         first, last = _share(n, len(table) - 1, member)
         for i in range(first, last):
             rows[i] = i
         if member == 0:
-            state.n_open, state.n_nodes, state.n_leaves = 0, 1, 1
-            state.n_free_packed, state.n_free_wide = len(pool.free_packed), len(pool.free_wide)
-            for k in range(len(pool.free_packed)):
-                pool.free_packed[k] = k
-            for k in range(len(pool.free_wide)):
-                pool.free_wide[k] = k
-            root.histogram = _take_histogram(pool.free_packed, pool.free_wide, state, is_packed)
-            root.start, root.stop, root.depth, root.left_child = 0, n, 0, 0
-            context.node_groups[0] = 1
+            _make_root(context)
         barrier_wait(table, member)
-        histogram = _get_histogram(pool, is_packed, root.histogram)
-        sum_histogram(context, rows, table, member, histogram)
+        histogram = _get_histogram(context.pool, _is_packed(n, context.inputs.packing), root.histogram)
+        _sum_histogram(context, rows, table, member, histogram)
         barrier_wait(table, member)
         if member == 0:
             set_root(histogram, split_inputs, root)
@@ -272,39 +333,6 @@ def make_grow(criterion: Criterion) -> Any:
                 state.n_open = 1
 
     @internal_kernel
-    def add_children(context: Any, leaf: int, n_left: int) -> None:
-        """Add two nodes, and reserve their histograms: the larger child takes that of the leaf if it can."""
-        nodes, state, pool = context.nodes, context.state[0], context.pool
-        packing, parameters = context.inputs.packing, context.split_inputs.parameters[0]
-        groups, node_groups = context.groups, context.node_groups
-        node, child = nodes[leaf], state.n_nodes
-        left, right, feature = nodes[child], nodes[child + 1], node.split.feature
-        set_children(node, context.split_inputs, left, right)
-        node.left_child = child
-        left.start, right.stop = node.start, node.stop
-        left.stop = right.start = node.start + n_left
-        for k in range(child, child + 2):
-            nodes[k].depth, nodes[k].left_child, nodes[k].split.gain = node.depth + 1, 0, -1.0
-            for group in range(len(groups)):
-                node_groups[k, group] = node_groups[leaf, group] and groups[group, feature]
-        state.n_nodes += 2
-        state.n_leaves += 1
-        n_rows = node.stop - node.start
-        many, few = max(n_left, n_rows - n_left), min(n_left, n_rows - n_left)
-        is_packed, number = _is_packed(n_rows, packing), node.histogram
-        is_deep, is_full = left.depth >= parameters.max_depth, state.n_leaves >= parameters.max_leaves
-        state.searches = many >= 2 * parameters.min_rows and not is_deep and not is_full
-        if not state.searches:
-            _release_histogram(pool.free_packed, pool.free_wide, state, is_packed, number)
-            return
-        small = _take_histogram(pool.free_packed, pool.free_wide, state, _is_packed(few, packing))
-        state.small_histogram, state.large_histogram, state.parent_histogram = small, number, number
-        if not is_packed and _is_packed(many, packing):
-            state.large_histogram = _take_histogram(pool.free_packed, pool.free_wide, state, True)
-            # Nobody takes it before the children are summed.
-            _release_histogram(pool.free_packed, pool.free_wide, state, False, number)
-
-    @internal_kernel
     def search_children(context: Any, leaf: int, table: Any, member: int) -> None:
         """Compute the histograms of the children of a leaf, and find their best splits."""
         nodes, state, pool, scratch = context.nodes, context.state[0], context.pool, context.scratch
@@ -318,7 +346,7 @@ def make_grow(criterion: Criterion) -> Any:
         large = _get_histogram(pool, _is_packed(many, packing), state.large_histogram)
         parent = _get_histogram(pool, _is_packed(stop - start, packing), state.parent_histogram)
         if len(table) > 2 and len(few) >= _SHARED_ROWS_PER_FEATURE * context.inputs.binned.shape[1]:
-            sum_histogram(context, few, table, member, small)
+            _sum_histogram(context, few, table, member, small)
             few = few[:0]
         for side in range(2):
             allowed = scratch.allowed[member, side]
@@ -340,18 +368,8 @@ def make_grow(criterion: Criterion) -> Any:
                 found = _search(scratch, member, side)
                 _call_search(context.kernels.find_best_split, (histogram, low, high, split_inputs, node, found))
         barrier_wait(table, member)
-        if member != 0:
-            return
-        for side in range(2):
-            node = nodes[child + side]
-            _choose_split(scratch, side, node, context.goes_left[child + side])
-            node.histogram = state.small_histogram if side == smaller else state.large_histogram
-            if node.split.gain > parameters.min_gain:
-                context.open_leaves[state.n_open] = child + side
-                state.n_open += 1
-            else:
-                is_packed = _is_packed(node.stop - node.start, packing)
-                _release_histogram(pool.free_packed, pool.free_wide, state, is_packed, node.histogram)
+        if member == 0:
+            _open_children(context, child, smaller)
 
     @non_allocating_kernel
     def grow(context: Any, table: Any, member: int) -> None:
@@ -373,7 +391,9 @@ def make_grow(criterion: Criterion) -> Any:
                     break
                 n_left = _partition_rows(context, leaf, table, member)
                 if member == 0:
-                    add_children(context, leaf, n_left)
+                    node, child = context.nodes[leaf], state.n_nodes
+                    set_children(node, context.split_inputs, context.nodes[child], context.nodes[child + 1])
+                    _add_children(context, leaf, n_left)
                 barrier_wait(table, member)
                 if state.searches:
                     search_children(context, leaf, table, member)
