@@ -267,7 +267,7 @@ def _try(fold: Round, candidate: Candidate, max_time: float, rows: int) -> _Tria
                 fold.fit(candidate, max(max_time, 0.5), rows)
         except TimeLimitError:
             done = False
-        except Exception:  # too few rows of a class, say: the fold itself will tell
+        except Exception:  # for example too few rows of a class: the fold itself reports it
             pass
     compiling = compiled.seconds
     return _Trial(max(time.monotonic() - clock - compiling, 0.0), compiling, done)
