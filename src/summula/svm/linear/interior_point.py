@@ -68,21 +68,28 @@ class _Sides(NamedTuple):
 class _Point(NamedTuple):
     """A point strictly inside the bounds of (1), or a step from one to the next.
 
-    `slack` are s and xi, `multiplier` u and t, in that order along the first axis; all are > 0 at a point.
+    `values` are s, xi, u and t, in that order along the first axis; all are > 0 at a point.
     """
 
     v: Array
-    slack: Array  # (2, sides, n)
-    multiplier: Array
+    values: Array  # (4, sides, n)
+
+    @property
+    def slack(self) -> Array:
+        """Return s and xi."""
+        return self.values[:2]
+
+    @property
+    def multiplier(self) -> Array:
+        """Return u and t."""
+        return self.values[2:]
 
     def moved(self, step: _Point, length: float) -> _Point:
-        v, slack, multiplier = self
-        return _Point(v + length * step.v, slack + length * step.slack, multiplier + length * step.multiplier)
+        return _Point(self.v + length * step.v, self.values + length * step.values)
 
     def longest(self, step: _Point) -> float:
         """Return the longest step before a variable becomes 0; at most 1."""
-        slack, multiplier = float((step.slack / self.slack).min()), float((step.multiplier / self.multiplier).min())
-        return 1.0 / max(-slack, -multiplier, 1.0)
+        return 1.0 / max(-float((step.values / self.values).min()), 1.0)
 
 
 class _Products(NamedTuple):
@@ -178,8 +185,8 @@ class _Steps:
 
     def step(self) -> None:
         """One predictor and corrector step."""
-        (_, slack, multiplier), products, sign = self.point, self.products, self.sides.sign
-        ratio = slack / multiplier
+        slack, multiplier = self.point.slack, self.point.multiplier
+        products, sign, ratio = self.products, self.sides.sign, slack / multiplier
         D = ratio[0] + ratio[1]
         H = self.rows.gram(_over_sides(1.0 / D))
         H.flat[:: len(H) + 1] += self.penalised
@@ -192,10 +199,11 @@ class _Steps:
             g = missing + rest[0] - rest[1]
             dv = factor.solve(self.slope + self.rows.combined(_over_sides(sign * g / D)))
             more = self.rows.scores(dv)
-            change = np.empty_like(multiplier)
-            np.divide(g - sign * more, D, out=change[0])
-            np.negative(change[0], out=change[1])
-            return _Point(dv, rest - ratio * change, change), more
+            change = np.empty_like(self.point.values)
+            np.divide(g - sign * more, D, out=change[2])
+            np.negative(change[2], out=change[3])
+            np.subtract(rest, ratio * change[2:], out=change[:2])
+            return _Point(dv, change), more
 
         first, _ = solved(-products.values)
         after = _Products.at(self.point.moved(first, self.point.longest(first)))
@@ -224,8 +232,10 @@ class _Steps:
 def _start(sides: _Sides, columns: int) -> _Point:
     """v = 0, multipliers in the middle, and slacks that meet (1)."""
     size = float(np.abs(sides.h).mean()) or 1.0
-    slack = np.maximum([-sides.h, sides.h], 0.0) + size
-    return _Point(np.zeros(columns), slack, np.broadcast_to(sides.c / 2, slack.shape).copy())
+    values = np.empty((4, *sides.h.shape))
+    values[:2] = np.maximum([-sides.h, sides.h], 0.0) + size
+    values[2:] = sides.c / 2
+    return _Point(np.zeros(columns), values)
 
 
 def _over_sides(values: Array) -> Array:

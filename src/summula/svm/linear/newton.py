@@ -121,11 +121,12 @@ def _solve(
     penalised = np.ones(len(v))
     if problem.is_free:
         penalised[-1] = 0.0
+    ridge = np.diag(penalised)
 
     def evaluate(x: Array, order: int) -> Local:
         sums = run.sum(SquaredSums, (problem, x, order == 2), "Newton step" if order == 2 else "gradient")
         value = sums.value + 0.5 * float(x @ (penalised * x))
-        H = None if sums.curvature is None else sums.curvature + np.diag(penalised)
+        H = None if sums.curvature is None else sums.curvature + ridge
         if not np.isfinite(value):
             run.raise_if_not_finite()
         return Local(value, sums.slope + penalised * x, H)

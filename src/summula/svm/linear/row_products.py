@@ -50,6 +50,8 @@ class RowProducts:
 
     def combined(self, theta: Array) -> Array:
         """Z'theta."""
+        if len(self._blocks) == 1:
+            return product(self.Z.T, theta)
         return self._sum(lambda part: product(self.Z[part].T, theta[part]))
 
     def gram(self, weight: Array) -> Array:
