@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,3 +136,11 @@ def test_bad_holes_are_refused_in_words():
         PCA(n_components=1).fit(holes).partial_fit(X)
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 EM steps"):
         PCA(n_components=1, max_iter=2).fit(holes)
+
+
+@pytest.mark.parametrize(("names", "said"), [(None, "Column 1 has no values"), (["a", "b", "c"], "Column 'b' has no")])
+def test_a_column_without_values_is_named_once(names, said):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    X[:, 1] = np.nan
+    with pytest.raises(ValueError, match=f"^{said}"):
+        PCA(1).fit(X if names is None else pd.DataFrame(X, columns=names))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.data.layout.blocks import aligned
 from summula.core.engine.random import stream_key, uniform
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum, merged_by
@@ -111,13 +112,20 @@ def nearest(Z: Array, points: Array) -> NDArray[np.intp]:
 
 
 def _lloyd(Z: Array, weight: Array, points: Array) -> Array:
-    """Lloyd's iteration; a cluster without rows keeps its point."""
-    labels = nearest(Z, points)
+    """Lloyd's iteration; a cluster without rows keeps its point.
+
+    Points are compared by |c|^2 / 2 - z'c about the mean, which is one product of matrices, and sums of clusters are
+    another one.
+    """
+    origin = (weight[:, None] * Z).sum(axis=0) / weight.sum()
+    Z, points = aligned(Z - origin), points - origin
+    labels = np.full(len(Z), -1)
     for _ in range(_LLOYD_STEPS):
-        mass = np.bincount(labels, weight, len(points))
-        sums = np.stack([np.bincount(labels, weight * column, len(points)) for column in Z.T], axis=1)
-        points = np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1.0)[:, None], points)
-        before, labels = labels, nearest(Z, points)
+        scores = 0.5 * (points**2).sum(axis=1) - Z @ aligned(points).T
+        before, labels = labels, scores.argmin(axis=1)
         if (labels == before).all():
             break
-    return points
+        members = aligned(weight[:, None] * (labels[:, None] == np.arange(len(points))))
+        mass = members.sum(axis=0)
+        points = np.where(mass[:, None] > 0, (members.T @ Z) / np.where(mass > 0, mass, 1.0)[:, None], points)
+    return np.asarray(points + origin)

@@ -197,7 +197,7 @@ def model_of(run: Run, problem: Problem, wanted: int | None) -> MissingModel:
 
 def _check_columns(run: Run, moments: Moments) -> None:
     for j in np.flatnonzero(~(moments.weight > 0))[:1]:
-        raise DataError(f"Column {run.source.column(int(j))} has no values, only missing ones: leave it out.")
+        raise DataError(f"{run.source.column(int(j))} has no values, only missing ones: leave it out.")
 
 
 def axes_of(model: MissingModel, solution: Solution, wanted: int | None) -> Axes:
