@@ -232,7 +232,7 @@ def test_where_nothing_can_be_written_is_said_before_anything_is_computed(
 
 
 def test_nothing_to_write_is_said(tmp_path: Path) -> None:
-    with pytest.raises(summula.DataError, match="nothing to write"):
+    with pytest.raises(summula.DataError, match="no rows to write"):
         write_batches([], ["x"], tmp_path / "out.csv")
     assert list(tmp_path.iterdir()) == []
 
