@@ -64,6 +64,19 @@ def test_columns_are_written_as_numpy_writes_them(n, d):
             assert np.array_equal(out, expected)
 
 
+@pytest.mark.parametrize("d", [1, 3, 4, 8, 12, 29])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_columns_of_either_precision_are_written_as_numpy_writes_them(d, dtype):
+    n = 10_003
+    X, shift = RNG.normal(size=(n, d)).astype(dtype), RNG.normal(size=d)
+    spread = np.repeat(np.asfortranarray(X), 2, axis=0)[::2]
+    for columns in (X, np.asfortranarray(X), spread, tuple(X.T.copy()), X[::-1].copy()[::-1]):
+        for less in (shift.astype(dtype), shift):  # np.subtract rounds the difference once, whatever the shift's dtype
+            for out in (empty_block(n, d, dtype), empty_block(n, d + 2, dtype)[:, 1:-1]):
+                write_columns(columns, less, out)
+                assert np.array_equal(out, (X - less).astype(dtype))
+
+
 def test_products_with_vectors_and_matrices():
     A, B = RNG.normal(size=(50, 6)), RNG.normal(size=(6, 12))[:, ::4]
     np.testing.assert_allclose(product(aligned(A), B), A @ B, rtol=1e-13)

@@ -128,9 +128,10 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
     out : ndarray of shape (n, d)
     """
     # The same bits either way, so a kernel is used only where it has been loaded (see `load_kernel`).
-    compiled = out.size >= _FEW and out.dtype == np.float64 and _KERNELS in sys.modules
-    addresses, step = column_addresses(columns) if compiled else (None, 0)
-    if compiled and _are_narrow_rows(columns) and out.strides[1] == out.itemsize:
+    compiled = out.size >= _FEW and _KERNELS in sys.modules
+    same = out.dtype == np.float64 or (out.dtype == np.float32 and shift.dtype == np.float32)
+    addresses, step = column_addresses(columns, out.dtype) if compiled and same else (None, 0)
+    if compiled and _are_narrow_rows(columns, out) and out.strides[1] == out.itemsize:
         from summula.core.data.layout.column_kernels import copy_rows
 
         by = np.ascontiguousarray(shift, np.float64)
@@ -144,12 +145,12 @@ def write_columns(columns: Any, shift: Array, out: Array) -> None:
             np.subtract(column, shift[j], out=out[:, j], casting="unsafe")
 
 
-def _are_narrow_rows(columns: Any) -> bool:
+def _are_narrow_rows(columns: Any, out: Array) -> bool:
     """Whether these are rows of a few doubles in C order, for each of which NumPy would start a separate loop."""
     return bool(
         isinstance(columns, np.ndarray)
         and columns.shape[1] <= _NARROW
-        and columns.dtype == np.float64
+        and columns.dtype == out.dtype == np.float64
         and columns.dtype.isnative
         and columns.flags.carray  # in C order, aligned and writeable, which the kernel is compiled for
     )
@@ -162,27 +163,29 @@ def load_kernel(values: int) -> None:
 
 
 def write_addresses(addresses: NDArray[np.uint64], step: int, shift: Array, out: Array) -> None:
-    """Write columns of doubles given by their addresses, `step` bytes between values; the caller keeps them alive."""
+    """Write columns of the dtype of `out`, float64 or float32, given by their addresses, `step` bytes between values.
+
+    The caller keeps the columns alive.
+    """
     from summula.core.data.layout.column_kernels import copy_columns
 
-    assert out.dtype == np.float64
-    by = np.ascontiguousarray(shift, np.float64)
+    by = np.ascontiguousarray(shift, out.dtype)
     copy_columns(addresses, step, by, np.uint64(out.ctypes.data), out.strides, len(out))
 
 
-def column_addresses(columns: Any) -> tuple[NDArray[np.uint64] | None, int]:
-    """Where columns of doubles start, and how many bytes lie between their rows.
+def column_addresses(columns: Any, dtype: Any = np.float64) -> tuple[NDArray[np.uint64] | None, int]:
+    """Where columns of a dtype start, and how many bytes lie between their rows.
 
-    None for other columns, for rows in C order, and before the kernels that take addresses are loaded.
+    None for columns of other dtypes, for rows in C order, and before the kernels that take addresses are loaded.
     """
     if _KERNELS not in sys.modules:
         return None, 0
     if isinstance(columns, np.ndarray):
         down, across = columns.strides
-        if columns.dtype != np.float64 or abs(down) >= abs(across):  # NumPy copies rows in C order fast enough
+        if columns.dtype != dtype or abs(down) >= abs(across):  # NumPy copies rows in C order fast enough
             return None, 0
         return (columns.ctypes.data + across * np.arange(columns.shape[1])).astype(np.uint64), down
     steps = {column.strides[0] for column in columns}
-    if len(steps) != 1 or any(column.dtype != np.float64 for column in columns):
+    if len(steps) != 1 or any(column.dtype != dtype for column in columns):
         return None, 0
     return np.array([column.__array_interface__["data"][0] for column in columns], np.uint64), steps.pop()

@@ -17,6 +17,11 @@ __all__ = ["column_addresses", "copy_columns", "copy_rows", "sum_columns", "warm
 _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
 
 
+def _stored_as(kind: Any) -> Any:
+    """The LLVM type of float64 or float32."""
+    return ir.DoubleType() if kind == types.float64 else ir.FloatType()
+
+
 @intrinsic
 def _read(typing: Any, address: Any, index: Any) -> Any:
     """The double number `index` of those from an address on."""
@@ -39,15 +44,33 @@ def _store(typing: Any, address: Any, value: Any) -> Any:
     return types.void(types.uint64, types.float64), generate
 
 
+@intrinsic
+def _copy_less(typing: Any, source: Any, shift: Any, target: Any) -> Any:
+    """Copy the number at one address, less `shift` and of its type, to another address."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        pointer = _stored_as(signature.args[1]).as_pointer()
+        value = builder.fsub(builder.load(builder.inttoptr(given[0], pointer)), given[1])
+        builder.store(value, builder.inttoptr(given[2], pointer))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, shift, types.uint64), generate
+
+
 def _transposer(size: int) -> Any:
-    """Make the instruction that writes `size` rows of as many columns of doubles as rows: a transpose in registers."""
+    """Make the instruction that writes `size` rows of as many columns as rows: a transpose in registers."""
 
     @intrinsic
-    def _transpose(typing: Any, columns: Any, begin: Any, shift: Any, out: Any, row_bytes: Any) -> Any:
-        """Take the columns whose addresses are at `columns`, each from byte `begin` on, less the shifts at `shift`."""
+    def _transpose(typing: Any, kind: Any, columns: Any, begin: Any, shift: Any, out: Any, row_bytes: Any) -> Any:
+        """Take the columns whose addresses are at `columns`, each from byte `begin` on, less the shifts at `shift`.
+
+        kind : a number of the type of the values.
+        """
 
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            vector, word = ir.VectorType(ir.DoubleType(), size), ir.IntType(64)
+            number, size_of = _stored_as(signature.args[0]), signature.args[0].bitwidth // 8
+            vector, word = ir.VectorType(number, size), ir.IntType(64)
+            given = given[1:]
 
             def pointer(address: Any) -> Any:
                 return builder.inttoptr(address, vector.as_pointer())
@@ -57,18 +80,18 @@ def _transposer(size: int) -> Any:
 
             first, lanes = builder.inttoptr(given[0], word.as_pointer()), range(size)
             starts = [builder.load(builder.gep(first, [ir.Constant(word, k)])) for k in lanes]
-            v = [builder.load(pointer(builder.add(start, given[1])), align=8) for start in starts]
+            v = [builder.load(pointer(builder.add(start, given[1])), align=size_of) for start in starts]
             for s in [2**k for k in range(size.bit_length() - 1)]:  # exchange bit s of row and column numbers
                 low = [i if not i & s else size + i - s for i in lanes]
                 high = [i + s if not i & s else size + i for i in lanes]
                 v = [mix(v[k], v[k | s], low) if not k & s else mix(v[k - s], v[k], high) for k in lanes]
-            by, target = builder.load(pointer(given[2]), align=8), given[3]
+            by, target = builder.load(pointer(given[2]), align=size_of), given[3]
             for row in v:
-                builder.store(builder.fsub(row, by), pointer(target), align=8)
+                builder.store(builder.fsub(row, by), pointer(target), align=size_of)
                 target = builder.add(target, given[4])
             return context.get_dummy_value()
 
-        return types.void(*[types.uint64] * 4, types.int64), generate
+        return types.void(kind, *[types.uint64] * 4, types.int64), generate
 
     return _transpose
 
@@ -87,12 +110,12 @@ def _word(typing: Any, address: Any, index: Any) -> Any:
 read: Any = _read  # the typing context is Numba's to give
 word: Any = _word
 store: Any = _store
+copy_less: Any = _copy_less
 transpose4: Any = _transposer(4)
 transpose8: Any = _transposer(8)
 
-TILE_VALUES = 2**16  # of a tile that stays in the second-level cache
+_TILE_VALUES = 2**15  # of a tile whose rows stay in the second-level cache until all of their columns are written
 _ROWS = 512  # whose four sums stay in the first-level cache
-PANEL = 64  # columns read at once: processors look up the addresses of about this many pages quickly
 
 
 @kernel
@@ -117,49 +140,47 @@ def _copy(address: int, step: int, shift: float, out: int, row_bytes: int, first
     """Copy rows `first` to `last` of one column, less its shift."""
     source, target = address + np.uint64(step * first), out + np.uint64(row_bytes * first)
     for _ in range(first, last):
-        store(target, read(source, 0) - shift)
+        copy_less(source, shift, target)
         source += np.uint64(step)
         target += np.uint64(row_bytes)
 
 
 @internal_kernel
 def _copy_tile(addresses: Any, shift: Any, out: int, row_bytes: int, first: int, last: int) -> None:
-    """Copy contiguous values of rows `first` to `last`, a multiple of 8 rows, into rows of contiguous values."""
-    d = len(addresses)
+    """Copy contiguous values of rows `first` to `last`, a multiple of 8 rows, into rows of contiguous values.
+
+    Eight columns at a time are read from top to bottom: as many streams as processors fetch ahead of the reader.
+    """
+    d, size = len(addresses), shift.itemsize
     starts, shifts = np.uint64(addresses.ctypes.data), np.uint64(shift.ctypes.data)
-    for left in range(0, d, PANEL):
-        right = min(left + PANEL, d)
+    for j in range(0, d - 7, 8):
+        which, by, target = starts + np.uint64(8 * j), shifts + np.uint64(size * j), out + np.uint64(size * j)
         for i in range(first, last, 8):
-            begin, target = np.uint64(8 * i), out + np.uint64(row_bytes * i)
-            j = left
-            while j + 8 <= right:
-                by = np.uint64(8 * j)
-                transpose8(starts + by, begin, shifts + by, target + by, row_bytes)
-                j += 8
-            if j + 4 <= right:
-                by = np.uint64(8 * j)
-                transpose4(starts + by, begin, shifts + by, target + by, row_bytes)
-                below = target + np.uint64(4 * row_bytes) + by
-                transpose4(starts + by, begin + np.uint64(32), shifts + by, below, row_bytes)
+            transpose8(shift[0], which, np.uint64(size * i), by, target + np.uint64(row_bytes * i), row_bytes)
+    rest = d // 8 * 8
+    if rest + 4 <= d:
+        which, by, target = starts + np.uint64(8 * rest), shifts + np.uint64(size * rest), out + np.uint64(size * rest)
+        for i in range(first, last, 4):
+            transpose4(shift[0], which, np.uint64(size * i), by, target + np.uint64(row_bytes * i), row_bytes)
     for k in range(d // 4 * 4, d):
-        _copy(addresses[k], 8, shift[k], out + np.uint64(8 * k), row_bytes, first, last)
+        _copy(addresses[k], size, shift[k], out + np.uint64(size * k), row_bytes, first, last)
 
 
 @kernel
 def copy_columns(addresses: Any, step: int, shift: Any, out: int, strides: Any, n: int) -> None:
-    """Copy n rows of columns of doubles, less `shift`, side by side into a block.
+    """Copy n rows of columns, less `shift` and of its dtype (float64 or float32), side by side into a block.
 
     addresses : where each column starts; the caller keeps the columns alive.
     step : bytes between the values of a column.
     out, strides : where the block starts, and the bytes between its rows and between its columns.
     """
     row_bytes, column_bytes = strides
-    d = len(addresses)
-    tile = max(16, TILE_VALUES // max(d, 1) // 8 * 8)  # rows of all columns at once: neither side leaves the cache
+    d, size = len(addresses), shift.itemsize
+    tile = max(16, _TILE_VALUES // max(d, 1) // 8 * 8)
     for first in range(0, n, tile):
         last = min(first + tile, n)
         whole = first
-        if step == 8 and column_bytes == 8:
+        if step == size and column_bytes == size:
             whole += (last - first) // 8 * 8
             _copy_tile(addresses, shift, out, row_bytes, first, whole)
         for k in range(d):
@@ -209,7 +230,8 @@ def warmup() -> None:
     """Compile for the usual types."""
     column = np.zeros(1)
     addresses = np.array([column.ctypes.data], np.uint64)
-    copy_columns(addresses, 8, np.zeros(1), np.uint64(column.ctypes.data), column[None].strides, 0)
+    for dtype in (np.float64, np.float32):
+        copy_columns(addresses, 8, np.zeros(1, dtype), np.uint64(column.ctypes.data), column[None].strides, 0)
     copy_rows(column[None], np.zeros(1), np.uint64(column.ctypes.data), 8)
     sum_columns(addresses, np.zeros(1), 0, np.empty(0))
     nothing = np.zeros(10, np.uint64)  # a batch without columns
