@@ -21,7 +21,7 @@ from summula import em
 from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import AccuracyWarning, DataError, ParameterError, warn
+from summula.core.errors import AccuracyWarning, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -31,7 +31,7 @@ from summula.decomposition.factors.expectation import FactorModel, Factors
 from summula.decomposition.factors.likelihood import FactorFit, loadings_at, maximize, start
 from summula.decomposition.factors.rotation import rotated
 from summula.decomposition.factors.sums import Data, read, spread_of
-from summula.decomposition.latent import Gaussian, LatentVariables
+from summula.decomposition.latent import Gaussian, LatentVariables, check_weight
 from summula.decomposition.principal.axes import Problem, oriented
 from summula.decomposition.principal.solver import sum_products
 
@@ -188,8 +188,7 @@ class FactorAnalysis(LatentVariables):
 
     def _solve_data(self, data: Data, run: Run | None) -> None:
         """Maximise the likelihood of the rows, name the results, and warn about Heywood cases."""
-        if data.spread.weight <= 1:
-            raise DataError(f"FactorAnalysis needs at least 2 rows, and there is n_samples = {data.count}.")
+        check_weight("FactorAnalysis", data.count, data.spread.weight)
         k, d = self._n_factors(), data.spread.size
         psi = self._first_noise(data, min(k, d))
         fit = self._by_em if self.method == "em" else self._by_newton

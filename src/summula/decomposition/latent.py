@@ -20,11 +20,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.layout.blocks import product
+from summula.core.errors import DataError
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.core.estimator.clusterer import LogDensityScores
 from summula.core.estimator.transformer import Transformer
 
-__all__ = ["Gaussian", "LatentVariables", "seed_of"]
+__all__ = ["Gaussian", "LatentVariables", "check_weight", "seed_of"]
 
 Array = NDArray[Any]
 
@@ -38,6 +39,17 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(random_state.randint(2**31))
+
+
+def check_weight(name: str, count: int, weight: float) -> None:
+    """Refuse rows that have no variance: one row, or weights that sum to no more than 1."""
+    if weight > 1:
+        return
+    raise DataError(
+        f"{name} needs at least 2 rows, and there is n_samples = {count}: give more rows."
+        if weight == count
+        else f"Weights count rows, and their sum is {weight:g}: multiply them so that it exceeds 1."
+    )
 
 
 class Gaussian(NamedTuple):

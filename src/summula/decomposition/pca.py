@@ -28,7 +28,7 @@ from summula.core.estimator.run import Run, Unnamed
 from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram
-from summula.decomposition.latent import Gaussian, LatentVariables, seed_of
+from summula.decomposition.latent import Gaussian, LatentVariables, check_weight, seed_of
 from summula.decomposition.principal import missing
 from summula.decomposition.principal.axes import Axes, Problem, shortened
 from summula.decomposition.principal.certificate import SubspaceCertificate
@@ -257,13 +257,8 @@ class PCA(LatentVariables):
 
     def _check_rows(self, count: int, weight: float) -> None:
         """Refuse rows that have no variance: one row, or weights that sum to no more than 1."""
-        if not self.center or weight > 1:
-            return
-        raise DataError(
-            f"PCA needs at least 2 rows, and there is n_samples = {count}: give more rows."
-            if weight == count
-            else f"Weights count rows, and their sum is {weight:g}: multiply them so that it exceeds 1."
-        )
+        if self.center:
+            check_weight("PCA", count, weight)
 
     def _name(self, axes: Axes) -> None:
         """Name the results; eigenvalues of S become variances, equation (2)."""

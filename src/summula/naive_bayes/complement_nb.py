@@ -20,7 +20,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed, boolean
 from summula.core.model_files import schema
 from summula.naive_bayes.class_totals import ClassTotals, Counts
-from summula.naive_bayes.count_fits import ComplementFit
+from summula.naive_bayes.count_fits import ComplementFit, sums_of_others
 from summula.naive_bayes.discrete_nb import PARAMETERS, CountNB
 
 __all__ = ["ComplementNB"]
@@ -85,7 +85,7 @@ class ComplementNB(CountNB):
         self._name_priors(sums.weight)
         self.feature_count_, self.feature_all_ = sums.total, sums.total.sum(axis=0)
         alpha = self._smoothing()
-        others = self.feature_all_ + alpha - sums.total
+        others = sums_of_others(sums.total) + alpha
         with np.errstate(divide="ignore", invalid="ignore"):
             c = np.log(others / others.sum(axis=1, keepdims=True))
             self.feature_log_prob_ = c / c.sum(axis=1, keepdims=True) if self.norm else -c

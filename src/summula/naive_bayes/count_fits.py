@@ -29,6 +29,7 @@ __all__ = [
     "MultinomialFit",
     "log_shares",
     "objective_of_tables",
+    "sums_of_others",
     "tables_rule",
 ]
 
@@ -94,8 +95,16 @@ class ComplementFit(MultinomialFit):
 
     def objective(self, sums: ClassTotals) -> tuple[float, float]:
         """The objective and its distance from the minimum."""
-        others = sums.total.sum(axis=0) - sums.total + self.alpha
+        others = sums_of_others(sums.total) + self.alpha
         return self.priors.added(objective_of_counts(others, self.log_p), sums.weight)
+
+
+def sums_of_others(total: Array) -> Array:
+    """Return for each row the sum of all other rows, without subtracting: a row may be much larger than the others."""
+    nothing = np.zeros((1, total.shape[1]))
+    before = np.vstack([nothing, np.cumsum(total[:-1], axis=0)])
+    after = np.vstack([np.cumsum(total[:0:-1], axis=0)[::-1], nothing])
+    return np.asarray(before + after)
 
 
 @schema.saved(log_odds=_TABLE, alpha=_ALPHA, priors=_PRIORS, threshold=schema.Real() | None)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from summula.core.estimator.run import Run
 
 __all__ = [
+    "ROUNDINGS",
     "Fit",
     "Point",
     "Problem",
@@ -36,7 +37,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_ROUNDINGS = 16.0  # upper bound on the number of roundings in a slope, which is summed over blocks
+ROUNDINGS = 16.0  # upper bound on the number of roundings in a slope, which is summed over blocks
 
 
 class Problem(NamedTuple):
@@ -228,7 +229,7 @@ def quadratic_gap(
 def hidden(kappa: float, tss: Array, unit: float) -> float:
     """Return the error of (6) due to rounding errors of relative size `unit` in the slopes."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return float((_ROUNDINGS * unit * kappa) ** 2 * tss.sum())
+        return float((ROUNDINGS * unit * kappa) ** 2 * tss.sum())
 
 
 def penalty(problem: Problem, coef: Array) -> float:

@@ -30,6 +30,9 @@ __all__ = ["Machine", "MachineTask", "SupportCertificate", "problem_of", "rows_o
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
+_EPS = float(np.finfo(np.float64).eps)
+_ROUNDINGS = 16.0  # upper bound on the number of roundings in a score, which is summed over blocks
+
 
 @schema.saved(
     kind=schema.Text("classes", "numbers", "one class"),
@@ -105,6 +108,30 @@ def problem_of(task: MachineTask, pair: tuple[int, int], y: Array | None, weight
     )
 
 
+class Recomputed(NamedTuple):
+    """Objectives of stated machines, whether they keep the bounds, and the error of the objectives by rounding.
+
+    With costs of 1e10, scores are sums of terms of that size, and their last digits are multiplied by the costs.
+    """
+
+    primal: float
+    dual: float
+    feasible: bool
+    rounding: float
+
+    def plus(self, other: Recomputed) -> Recomputed:
+        """Return the sums for two machines."""
+        return Recomputed(
+            self.primal + other.primal,
+            self.dual + other.dual,
+            self.feasible and other.feasible,
+            self.rounding + other.rounding,
+        )
+
+
+_NOT_A_POINT = Recomputed(np.nan, np.nan, False, 0.0)
+
+
 @schema.saved(
     task=schema.Object(MachineTask),
     machines=schema.Items(schema.Object(Machine), low=1),
@@ -134,51 +161,52 @@ class SupportCertificate(Certificate):
         labels = None if self.classes is None else Labels("the certificate", self.classes)
         needs_y = self.task.kind != "one class"
         source = as_source(Unnamed(), X, y if needs_y else None, sample_weight, needs_y=needs_y, labels=labels)
-        primal, dual, feasible = self._objectives(source)
+        found = self._objectives(source)
+        rounding = found.rounding + self.unit * max(abs(self.primal), 1.0)
+        same = bool(found.feasible and abs(found.primal - self.primal) <= rounding)
         if self.kind != "global":
-            return Verification(primal, self.gap, bool(feasible and self._close(primal, self.primal)))
-        gap = primal - dual
-        same = self._close(primal, self.primal) and gap <= self.gap + self.unit * max(abs(self.primal), 1.0)
-        return Verification(primal, gap, bool(feasible and same))
+            return Verification(found.primal, self.gap, same)
+        gap = found.primal - found.dual
+        return Verification(found.primal, gap, same and bool(gap <= self.gap + rounding))
 
-    def _close(self, a: float, b: float) -> bool:
-        return abs(a - b) <= self.unit * max(abs(b), 1.0)
-
-    def _objectives(self, source: Source) -> tuple[float, float, bool]:
+    def _objectives(self, source: Source) -> Recomputed:
         chunk = source.chunk(0, source.n_rows)
         y = None if chunk.y is None and chunk.codes is None else chunk.target.astype(np.float64, copy=False)
         weight = np.ones(source.n_rows) if chunk.weight is None else chunk.weight
         X = chunk.X if chunk.is_sparse else chunk.block(np.float64)
-        primal = dual = 0.0
-        feasible = True
+        whole = Recomputed(0.0, 0.0, True, 0.0)
         for pair, machine in zip(tasks_of(self.task), self.machines, strict=True):
             rows = rows_of_pair(self.task, pair, y, weight)
             problem = problem_of(self.task, pair, None if y is None else y[rows], weight[rows])
             if len(machine.support) and int(machine.support.max()) >= source.n_rows:
-                return np.nan, np.nan, False
-            one, other, fits = self._objectives_of(machine, problem, X, rows)
-            primal, dual, feasible = primal + one, dual + other, feasible and fits
-        return primal, dual, feasible
+                return _NOT_A_POINT
+            whole = whole.plus(self._objectives_of(machine, problem, X, rows))
+        return whole
 
-    def _objectives_of(self, machine: Machine, problem: DualProblem, X: Any, rows: Index) -> tuple[float, float, bool]:
+    def _objectives_of(self, machine: Machine, problem: DualProblem, X: Any, rows: Index) -> Recomputed:
         place = np.full(X.shape[0], -1, np.intp)
         place[rows] = np.arange(len(rows))
         at = place[machine.support]
         if (at < 0).any():
-            return np.nan, np.nan, False
+            return _NOT_A_POINT
         whole = np.bincount(at, machine.beta, len(rows))
         beta = whole if len(problem.q) == len(rows) else np.append(np.maximum(whole, 0.0), np.minimum(whole, 0.0))
         slack = 1e-9 * np.abs(beta).sum() + 1e-12
         inside = bool(((beta >= problem.low - slack) & (beta <= problem.high + slack)).all())
         balanced = not problem.intercept or abs(float(beta.sum()) - problem.total) <= slack
         if machine.coef is not None and (not isinstance(self.kernel, Linear) or len(machine.coef) != X.shape[1]):
-            return np.nan, np.nan, False
+            return _NOT_A_POINT
         if machine.coef is not None:
             found = linear_objectives(problem, X[rows], beta, machine.coef, machine.intercept)
-        else:
-            g = self._matrix(X, rows).products(at.astype(np.intp), machine.beta, np.arange(len(rows)))
-            found = objectives(problem, beta, g[problem.row] + problem.q, machine.intercept)
-        return *found, inside and balanced
+            return Recomputed(*found, inside and balanced, 0.0)
+        K = self._matrix(X, rows)
+        g = K.products(at.astype(np.intp), machine.beta, np.arange(len(rows)))
+        found = objectives(problem, beta, g[problem.row] + problem.q, machine.intercept)
+        # |k(x, z)| is at most the largest diagonal value: what rounding changes of each score, and of the objective.
+        score = _ROUNDINGS * _EPS * float(np.abs(K.diagonal()).max(initial=0.0) * np.abs(machine.beta).sum())
+        cost = problem.high - problem.low
+        rounding = score * float(cost[np.isfinite(cost)].sum() + np.abs(machine.beta).sum())
+        return Recomputed(*found, inside and balanced, rounding)
 
     def _matrix(self, X: Any, rows: Index) -> KernelMatrix:
         if self.kernel is None:

@@ -115,7 +115,7 @@ transpose4: Any = _transposer(4)
 transpose8: Any = _transposer(8)
 
 _TILE_VALUES = 2**15  # of a tile whose rows stay in the second-level cache until all of their columns are written
-_ROWS = 512  # whose four sums stay in the first-level cache
+_ROWS = 2_048  # whose four sums stay in the second-level cache; fewer would be too short a stretch of each column
 
 
 @kernel
@@ -198,20 +198,22 @@ def sum_columns(addresses: Any, v: Any, n: int, out: Any) -> None:
         s0, s1, s2, s3 = sums[0, :m], sums[1, :m], sums[2, :m], sums[3, :m]
         begin = np.uint64(8 * first)
         k = 0
-        while k + 4 <= d:
+        while k + 8 <= d:  # of eight columns, so that each sum is loaded and stored once for two of them
             a, b = addresses[k] + begin, addresses[k + 1] + begin
             c, e = addresses[k + 2] + begin, addresses[k + 3] + begin
-            v0, v1, v2, v3 = v[k], v[k + 1], v[k + 2], v[k + 3]
+            p, q = addresses[k + 4] + begin, addresses[k + 5] + begin
+            s, t = addresses[k + 6] + begin, addresses[k + 7] + begin
+            v0, v1, v2, v3, v4, v5, v6, v7 = v[k], v[k + 1], v[k + 2], v[k + 3], v[k + 4], v[k + 5], v[k + 6], v[k + 7]
             for i in range(m):
-                s0[i] += read(a, i) * v0
-                s1[i] += read(b, i) * v1
-                s2[i] += read(c, i) * v2
-                s3[i] += read(e, i) * v3
-            k += 4
+                s0[i] = (s0[i] + read(a, i) * v0) + read(p, i) * v4
+                s1[i] = (s1[i] + read(b, i) * v1) + read(q, i) * v5
+                s2[i] = (s2[i] + read(c, i) * v2) + read(s, i) * v6
+                s3[i] = (s3[i] + read(e, i) * v3) + read(t, i) * v7
+            k += 8
         while k < d:
-            s, a, v0 = sums[k % 4, :m], addresses[k] + begin, v[k]
+            rest, a, v0 = sums[k % 4, :m], addresses[k] + begin, v[k]
             for i in range(m):
-                s[i] += read(a, i) * v0
+                rest[i] += read(a, i) * v0
             k += 1
         for i in range(m):
             out[first + i] = (s0[i] + s1[i]) + (s2[i] + s3[i])
