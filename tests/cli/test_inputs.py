@@ -184,7 +184,7 @@ main()
 def test_without_the_packages_of_the_command_line_one_sentence_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "Error: the command line needs typer, rich: pip install 'summula[cli]'\n"
+    assert done.stderr == "Error: the command line needs typer, rich: pip install typer rich\n"
 
 
 def test_extras_are_used() -> None:

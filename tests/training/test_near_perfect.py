@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,7 +27,7 @@ def table(noise: float, classes: bool) -> pa.Table:
         (0.3, True, None),
     ],
 )
-def test_predictions_that_are_nearly_exact(noise: float, classes: bool, said: str | None) -> None:
+def test_predictions_that_are_nearly_exact(noise: float, classes: bool, said: str | None, tmp_path: Path) -> None:
     # (A lasso path with weak penalties separates classes that a line separates.)
     models = ["logistic_l1"] if classes else ["linear"]
     result = summula.train(table(noise, classes), "y", models=models, time=600, progress=False)
@@ -38,6 +40,8 @@ def test_predictions_that_are_nearly_exact(noise: float, classes: bool, said: st
         assert said in found[0]
         assert "drop=['b', 'a'] in Python" in found[0]
         assert "possible leakage" in result._repr_html_()
+        result.report(tmp_path / "report.html")
+        assert "<strong>Warning:</strong> Predictions are nearly exact" in (tmp_path / "report.html").read_text()
 
 
 def test_one_column_that_is_leakage_by_itself_is_named_once() -> None:

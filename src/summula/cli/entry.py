@@ -14,7 +14,7 @@ def main() -> None:
     """Run the command line."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        sys.stderr.write(f"Error: the command line needs {', '.join(missing)}: pip install 'summula[cli]'\n")
+        sys.stderr.write(f"Error: the command line needs {', '.join(missing)}: pip install {' '.join(missing)}\n")
         sys.exit(2)
     from summula.cli.app import main as run
 

@@ -2,7 +2,7 @@
 weight space, mixtures, margins.
 
 Each function draws on the given axes, or on new ones, and returns them; none shows or saves the figure. They need
-matplotlib, which is imported on first use: `pip install "summula[cli]"`.
+matplotlib, which is imported on first use: `pip install matplotlib`.
 """
 
 from summula.plotting.coefficients import coefficient_paths

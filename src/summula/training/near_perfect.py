@@ -55,7 +55,7 @@ def near_perfect_remark(model: Any, X: Any, y: Array, target: str) -> str:
         by = f", mostly by {' and '.join(map(repr, names))}"
         cure = f"unless {'its value is' if len(names) == 1 else 'their values are'} known before {target!r} is, leave "
         cure += f"{'it' if len(names) == 1 else 'them'} out (--drop {','.join(names)!r}, or drop={names!r} in Python)"
-    return f"Warning: predictions are nearly exact ({said} on {len(y):,} held-out rows{by}): possible leakage; {cure}."
+    return f"Predictions are nearly exact ({said} on {len(y):,} held-out rows{by}): possible leakage; {cure}."
 
 
 def _loss(predicted: Array, y: Array, numbers: bool) -> float:

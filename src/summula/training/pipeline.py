@@ -59,7 +59,7 @@ from summula.training.data.target import (
 )
 from summula.training.near_perfect import near_perfect_remark
 from summula.training.request import Request
-from summula.training.result import Labelled, TrainingResult
+from summula.training.result import WARNING, Labelled, TrainingResult
 from summula.training.table_models import Clipped, Encoders, average_of, baseline_of, encoders_of, table_model
 
 __all__ = ["Listener", "Rows", "check_request", "run"]
@@ -167,7 +167,7 @@ class _Training:
         self._judge_on_holdout(board, model, rows, encoders, judge)
         X, answers = rows.sample(_SHOWN)
         if not leaks and (text := near_perfect_remark(model, X, answers, request.target)):
-            self.remark(text)
+            self.remark(WARNING + text)
         guess = constant_prediction(y[split.training], target.task.kind, classes, costs)
         aside = y[split.held_out]
         return TrainingResult(
@@ -268,7 +268,7 @@ class _Training:
         for name, why in dropped.items():
             self.remark(f"Column {name!r} is left out: {why}.")
         for name, why in found.items():
-            self.remark(f"Warning: {leak_sentence(name, self.request.target, why)}")
+            self.remark(WARNING + leak_sentence(name, self.request.target, why))
         return found
 
     def _rows(

@@ -19,9 +19,11 @@ from summula.training.data.target import Task
 from summula.training.request import Request
 from summula.training.verdicts import verdict
 
-__all__ = ["TrainingResult"]
+__all__ = ["WARNING", "TrainingResult"]
 
 Array = NDArray[Any]
+
+WARNING = "Warning: "  # begins a remark that the report shows above everything else
 
 
 @dataclass(frozen=True)

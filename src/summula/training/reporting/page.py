@@ -8,11 +8,10 @@ import numpy as np
 
 from summula.report import Content, Figure, Item, Table
 from summula.report.charts import intervals
-from summula.training.data.leaks import leak_sentence
 from summula.training.reporting.data_figures import data_figures
 from summula.training.reporting.held_out import of_classes, of_numbers
 from summula.training.reporting.model_figures import Explanation, coefficients, settings
-from summula.training.result import TrainingResult
+from summula.training.result import WARNING, TrainingResult
 
 __all__ = ["content_of"]
 
@@ -32,7 +31,7 @@ def content_of(result: TrainingResult) -> Content:
     return Content(
         title=f"{result._request.target}: {result._board.best.name}",
         verdict=result.verdict,
-        warnings=[leak_sentence(name, result._request.target, why) for name, why in result.leaks.items()],
+        warnings=[text.removeprefix(WARNING) for text in result.remarks if text.startswith(WARNING)],
         promises=[_range_note(result), *(f"Assumed: {one}" for one in result.certificate.assumptions)],
         facts=_facts(result),
         sections=[(heading, items) for heading, items in sections if items],
