@@ -11,36 +11,37 @@ from benchmarks.trees import Rows, minus_area, numbers, squared_error, two_class
 from benchmarks.workload import Contender, FitWorkload, Quality
 
 TREES = 50
+FEW_TREES, FEW_ROUNDS = 10, 2  # of regression, where scikit-learn tries all columns at every node
 LEAF = 2
 LIBRARIES = (("summula", "summula.ensemble"), ("scikit-learn", "sklearn.ensemble"), ("intelex", "sklearnex.ensemble"))
 
 
-def _model(module: str, kind: str) -> Any:
+def _model(module: str, kind: str, n_trees: int) -> Any:
     found = getattr(import_module(module), f"RandomForest{kind}")
-    return found(TREES, min_samples_leaf=LEAF, random_state=0, n_jobs=THREADS)
+    return found(n_trees, min_samples_leaf=LEAF, random_state=0, n_jobs=THREADS)
 
 
-def _fit(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
+def _fit(module: str, kind: str, n_trees: int) -> Callable[[], Callable[[Rows], Any]]:
     def load() -> Callable[[Rows], Any]:
-        _model(module, kind)
+        _model(module, kind, n_trees)
 
         def work(data: Rows) -> Any:
-            return _model(module, kind).fit(data.X, data.y)
+            return _model(module, kind, n_trees).fit(data.X, data.y)
 
         return work
 
     return load
 
 
-def _predict(module: str, kind: str) -> Callable[[], Callable[[Rows], Any]]:
+def _predict(module: str, kind: str, n_trees: int) -> Callable[[], Callable[[Rows], Any]]:
     fitted: dict[tuple[int, ...], Any] = {}  # by the shape of the rows: memory is measured after small rows
 
     def load() -> Callable[[Rows], Any]:
-        _model(module, kind)
+        _model(module, kind, n_trees)
 
         def work(data: Rows) -> Any:
             if data.X.shape not in fitted:
-                fitted[data.X.shape] = _model(module, kind).fit(data.X_test, data.y_test)
+                fitted[data.X.shape] = _model(module, kind, n_trees).fit(data.X_test, data.y_test)
             return fitted[data.X.shape].predict(data.X)
 
         return work
@@ -53,31 +54,33 @@ def mean_error(data: Rows, predicted: np.ndarray) -> float:
     return float(np.mean((data.y - predicted) ** 2))
 
 
-def _contenders(make: Any, kind: str) -> tuple[Contender, ...]:
-    return tuple(Contender(name, make(module, kind)) for name, module in LIBRARIES)
+def _contenders(make: Any, kind: str, n_trees: int = TREES) -> tuple[Contender, ...]:
+    return tuple(Contender(name, make(module, kind, n_trees)) for name, module in LIBRARIES)
 
 
-def _fit_workload(name: str, title: str, shape: tuple[int, int], kind: str, data: Any, quality: Quality) -> FitWorkload:
-    title = f"RandomForest{kind}, {title}{TREES} trees, at least {LEAF} rows per leaf"
-    return FitWorkload(name, title, shape, (2_000, 12), data, _contenders(_fit, kind), quality)
+def _title(kind: str, what: str, n_trees: int) -> str:
+    return f"RandomForest{kind}, {what}{n_trees} trees, at least {LEAF} rows per leaf"
 
 
 WORKLOADS = (
-    _fit_workload(
-        "forest-classes",
-        "two classes, ",
-        (50_000, 30),
-        "Classifier",
-        two_classes,
-        Quality(minus_area, "objective", tolerance=3e-3),
+    FitWorkload(
+        name="forest-classes",
+        title=_title("Classifier", "two classes, ", TREES),
+        shape=(50_000, 30),
+        quick_shape=(2_000, 12),
+        make_data=two_classes,
+        contenders=_contenders(_fit, "Classifier"),
+        quality=Quality(minus_area, "objective", tolerance=3e-3),
     ),
-    _fit_workload(
-        "forest-regression",
-        "",
-        (100_000, 20),
-        "Regressor",
-        numbers,
-        Quality(squared_error, "objective", tolerance=1e-2),
+    FitWorkload(
+        name="forest-regression",
+        title=_title("Regressor", "", FEW_TREES),
+        shape=(100_000, 20),
+        quick_shape=(2_000, 12),
+        make_data=numbers,
+        contenders=_contenders(_fit, "Regressor", FEW_TREES),
+        quality=Quality(squared_error, "objective", tolerance=1e-2),
+        rounds=FEW_ROUNDS,
     ),
     FitWorkload(
         name="forest-predict",

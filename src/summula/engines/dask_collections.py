@@ -315,7 +315,10 @@ def lazily(model: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
     X = _table(X, type(model).__name__)
     with engine("serial"):
         levels = getattr(model, "_example_levels", None) or getattr(model, "factor_levels_", {})
-        like = getattr(model, method)(_example(X, type(model).__name__, levels), *args, **options)[:0]
+        example = getattr(model, method)(_example(X, type(model).__name__, levels), *args, **options)
+    if isinstance(example, list):
+        raise DataError(f"{method} of several targets needs rows in memory: pass an array, or use predict.")
+    like = example[:0]
     # A copy, so that refitting does not change the result; it is sent once, not with every block.
     kept = delayed(copy.copy(model), name=f"{type(model).__name__}-{uuid4().hex}")
     call: dict[str, Any] = {"model": kept, "method": method, "args": args, "options": options, "like": like}

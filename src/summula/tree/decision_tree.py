@@ -14,9 +14,8 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed, stream_key
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, one_of
-from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -25,7 +24,8 @@ from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import monotone_signs
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
-from summula.tree.growing.limits import LIMITS, number_of_features, tree_limits
+from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features, tree_limits
+from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.arrays import TreeArrays, paths_to
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import find_leaves
@@ -108,6 +108,8 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         The nodes, under the names of scikit-learn's `tree_`.
     max_features_ : int
         Number of columns tried at each node.
+    n_outputs_ : int
+        Number of targets.
     feature_importances_ : ndarray of shape (n_features,)
         Decrease of impurity by the splits on each column, as shares of all.
     """
@@ -127,15 +129,20 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
     # -------------------------------------------------------------------------------------------------------- fitting
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
-        """Return weights of rows, with those of classes."""
+        """Return weights of rows, with those of classes; y has the shape (n_outputs, n)."""
         return weight
 
     def _check_targets(self, y: Array) -> None:
         """Raise an error for targets that the criterion cannot have."""
 
-    def _n_classes(self) -> int:
-        """Return the number of classes; 0 for regression."""
-        return 0
+    def _outputs_of(self, run: Run) -> Outputs:
+        """Return what the targets of a fit are."""
+        return Outputs(run.source.n_targets)
+
+    @property
+    def _outputs(self) -> Outputs:
+        """What the targets of the fitted tree are."""
+        return Outputs(self._values.shape[1])
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -146,13 +153,12 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
             Training data, held as dense columns; NaN is a missing value, infinities are the outermost values of their
             column.
-        y : array-like of shape (n_samples,), or name of a column of X
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or name of a column of X
             Class labels of any kind, or targets.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Weights of rows; rows of weight 0 are left out.
         """
         with self._fitting(X, y, sample_weight) as run:
-            check_one_target(run, y)
             tree = self._grow(run)
             if self.ccp_alpha > 0.0:
                 tree = prune(tree, float(self.ccp_alpha))
@@ -164,21 +170,19 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
 
         d = run.source.n_features
         categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
-        n_classes = self._n_classes()
+        outputs = self._outputs_of(run)
         monotone = monotone_signs(self.monotonic_cst, d, run.source.names, categorical, type(self).__name__)
-        if n_classes > 2 and monotone.any():
-            raise ParameterError(
-                "Monotonicity constraints are not supported with multiclass classification; leave out monotonic_cst."
-            )
+        check_monotone(monotone, outputs)
         found = survey(run, categorical, 0)
-        self._check_targets(found.y)
-        weight = self._row_weights(found.y, found.weight)
-        check_squares(found.y, weight)
+        y = found.y.reshape(outputs.n_outputs, -1)
+        self._check_targets(y)
+        weight = self._row_weights(y, found.weight)
+        check_squares(y, weight)
         self._bins = learn_bins(found.rows[:0], None, found.categories, 255)
         rows = run.source.chunk(0, run.source.n_rows).dense()
         parameters = self._exact_parameters(len(rows), d, len(rows) if weight is None else float(weight.sum()))
         grower = ExactGrower(self._bins.with_bins(rows), categorical, check_watch, monotone)
-        return grower.grow(found.y, weight, n_classes, parameters)
+        return grower.grow(y, weight, outputs, parameters)
 
     def _exact_parameters(self, n: int, d: int, weight: float) -> ExactParameters:
         """Return the limits in numbers of rows and columns."""
@@ -214,13 +218,13 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
     def tree_(self) -> TreeArrays:
         """The nodes, under the names of scikit-learn's `tree_`."""
         check_is_fitted(self)
-        return TreeArrays.of(self._nodes, self._impurity, self._values, self.n_features_in_)
+        return TreeArrays.of(self._nodes, self._impurity, self._values, self.n_features_in_, self._outputs)
 
     @property
     def n_outputs_(self) -> int:
-        """Number of targets: 1."""
+        """Number of targets."""
         check_is_fitted(self)
-        return 1
+        return self._outputs.n_outputs
 
     def _score_function(self) -> Any:
         return functools.partial(leaf_values, self._nodes, self._bins, self._values)
@@ -319,7 +323,8 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         Returns
         -------
         Explanation
-            `values` and `base_values` add up to the prediction (of classifiers, the probability of each class).
+            `values` and `base_values` add up to the prediction (of classifiers, the probability of each class);
+            those of several targets follow each other.
         """
         from summula.ensemble.histogram.explaining import Explanation, Paths, expected_scores, shapley_rows
 

@@ -6,30 +6,43 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.docstrings import inherit_docs
-from summula.core.estimator.classifier import ShareClassifier, row_weights
-from summula.core.estimator.parameters import Allowed, mapping, none, one_of
+from summula.core.estimator.multi_output import MultiOutputClassifier, row_weights_of_outputs
+from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree
+from summula.tree.growing.outputs import Outputs
 
-__all__ = ["DecisionTreeClassifier"]
+__all__ = ["DecisionTreeClassifier", "outputs_of_classes", "shares_are_sound"]
 
 Array = NDArray[Any]
 
 
 def _values_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
-    if sizes["n_values"] != sizes["n_classes"]:
-        return f"leaves have {sizes['n_values']} values for {sizes['n_classes']} classes"
-    if (model._values < 0).any() or not np.allclose(model._values.sum(axis=1), 1.0):
+    return shares_are_sound(model, model._values)
+
+
+def outputs_of_classes(model: Any) -> Outputs:
+    """Return the targets of a classifier."""
+    classes = model._classes_of_outputs
+    return Outputs(len(classes), tuple(len(of_target) for of_target in classes))
+
+
+def shares_are_sound(model: Any, shares: Array) -> str | None:
+    """Rule of saved models: there is a share of each class, and those of a target add up to 1."""
+    outputs = outputs_of_classes(model)
+    if shares.shape[1] != outputs.n_values:
+        return f"leaves have {shares.shape[1]} values for {outputs.n_values} classes"
+    if (shares < 0).any() or not all(np.allclose(part.sum(axis=1), 1.0) for part in outputs.split(shares)):
         return "the shares of the classes in a node do not add up to 1"
     return None
 
 
 @inherit_docs()
-@schema.saved(_values_are_shares, classes_=schema.Labels("n_classes"))
-class DecisionTreeClassifier(DecisionTree, ShareClassifier):
+@schema.saved(_values_are_shares, classes_=schema.Labels("n_classes") | schema.Items(schema.Labels(), low=2))
+class DecisionTreeClassifier(DecisionTree, MultiOutputClassifier):
     """Classification tree: every value of a column is a possible threshold.
 
     The tree is the same as scikit-learn's, except for splits of equal gain.
@@ -38,16 +51,17 @@ class DecisionTreeClassifier(DecisionTree, ShareClassifier):
     ----------
     criterion : {"gini", "entropy", "log_loss"}, default="gini"
         Impurity of a node; "log_loss" is the entropy.
-    class_weight : dict of label to weight, "balanced" or None, default=None
-        Weights of rows are multiplied by the weight of their class.
+    class_weight : dict of label to weight, list of dicts, "balanced" or None, default=None
+        Weights of rows are multiplied by the weight of their class; with several targets, by those of all of them.
     monotonic_cst : array-like of shape (n_features,), dict of names, or None, default=None
         1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere.
         It is the probability of the second of two classes that rises or falls.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
+    classes_ : ndarray of shape (n_classes,), or list of such arrays
+        With several targets, those of each.
+    n_classes_ : int, or list of int
 
     References
     ----------
@@ -69,7 +83,7 @@ class DecisionTreeClassifier(DecisionTree, ShareClassifier):
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "criterion": (one_of("gini", "entropy", "log_loss"),),
         **SHARED_PARAMETERS,
-        "class_weight": (none, one_of("balanced"), mapping),
+        "class_weight": (none, one_of("balanced"), mapping, array_like),
     }
 
     def __init__(
@@ -107,14 +121,12 @@ class DecisionTreeClassifier(DecisionTree, ShareClassifier):
         self.categorical_features = categorical_features
         self.max_time = max_time
 
-    @property
-    def n_classes_(self) -> int:
-        """Number of classes."""
-        check_is_fitted(self)
-        return len(self.classes_)
+    def _outputs_of(self, run: Run) -> Outputs:
+        return self._outputs
 
-    def _n_classes(self) -> int:
-        return len(self.classes_)
+    @property
+    def _outputs(self) -> Outputs:
+        return outputs_of_classes(self)
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
-        return row_weights(self.class_weight, self.classes_, y.astype(np.intp), weight)
+        return row_weights_of_outputs(self.class_weight, self._classes_of_outputs, y, weight)

@@ -24,15 +24,16 @@ Array = NDArray[Any]
 
 
 def _means(nodes: Nodes, bins: BinMap, values: Array, chunk: Chunk) -> Array:
-    return leaf_values(nodes, bins, values, chunk)[:, 0]
+    found = leaf_values(nodes, bins, values, chunk)
+    return found[:, 0] if found.shape[1] == 1 else found
 
 
-def _has_one_value(model: Any, sizes: schema.Sizes) -> str | None:
-    return None if sizes["n_values"] == 1 else f"leaves have {sizes['n_values']} values for one target"
+def _has_values(model: Any, sizes: schema.Sizes) -> str | None:
+    return None if sizes["n_values"] else "leaves have no values"
 
 
 @inherit_docs()
-@schema.saved(_has_one_value)
+@schema.saved(_has_values)
 class DecisionTreeRegressor(DecisionTree, Regressor):
     """Regression tree: every value of a column is a possible threshold.
 
@@ -101,6 +102,14 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
 
     def _check_targets(self, y: Array) -> None:
         check_regression_targets(y, self.criterion)
+
+    def _n_outputs(self) -> int:
+        return self.n_outputs_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _row_function(self) -> RowFunction:
         return functools.partial(_means, self._nodes, self._bins, self._values)

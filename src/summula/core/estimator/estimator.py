@@ -144,10 +144,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     ) -> Source:
         """Return the data to fit (`reset`) or to evaluate as a source; labels become indices into `classes_`.
 
-        Options are `offset`, added to linear predictors; `classes`, the classes if they are known in advance; and
-        `unknown`, the code of labels that are not among the classes (without it they raise an error).
+        Options are `offset`, added to linear predictors; `classes`, the classes if they are known in advance;
+        `unknown`, the code of labels that are not among the classes (without it they raise an error); and `encoded`,
+        whether y consists of codes already.
         """
-        labels = self._open_labels(reset, options.get("classes"), options.get("unknown"))
+        encoded = options.get("encoded", False)
+        labels = None if encoded else self._open_labels(reset, options.get("classes"), options.get("unknown"))
         named = [c for c in (*self._target_columns(y), sample_weight) if isinstance(c, str)]
         X, factors = self._open_factors(X if reset else self._drop_non_features(X, named), named, reset)
         source = as_source(

@@ -88,14 +88,15 @@ class Array(Field):
 
 
 class Labels(Field):
-    """Class labels: a vector of at least `low` numbers, booleans or strings."""
+    """Class labels: a vector of at least `low` numbers, booleans or strings; of any length without `size`."""
 
-    def __init__(self, size: str, low: int = 1) -> None:
+    def __init__(self, size: str | None = None, low: int = 1) -> None:
         self.size, self.low = size, low
 
     def words(self, sizes: Sizes) -> str:
         """Describe the shape."""
-        return f"a vector of at least {self.low} numbers or texts, {_shape_words((self.size,), sizes)}"
+        shape = "" if self.size is None else f", {_shape_words((self.size,), sizes)}"
+        return f"a vector of at least {self.low} numbers or texts{shape}"
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
         """Accept vectors of the types that `save` can write."""
@@ -103,7 +104,7 @@ class Labels(Field):
             raise self.wrong(value, path, sizes)
         if value.dtype.kind == "O" and not all(type(label) in (str, bool, int, float) for label in value):
             raise self.wrong(value, path, sizes)
-        if len(value) < self.low or not _match(value.shape, (self.size,), sizes):
+        if len(value) < self.low or not (self.size is None or _match(value.shape, (self.size,), sizes)):
             raise self.wrong(value, path, sizes)
 
 

@@ -18,6 +18,7 @@ from summula.ensemble.stagewise.seeded_clones import seeded_clone
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactGrower, ExactTree
 from summula.tree.exact.pruning import prune
+from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor_kernels import find_leaves
 
 __all__ = ["AnyLearner", "Learner", "TreeLearner", "is_plain_tree"]
@@ -71,7 +72,7 @@ class TreeLearner:
         n, d = self._X.shape
         limits = self.prototype._exact_parameters(n, d, float(weight.sum()))
         limits = limits._replace(key=stream_key(self.seed, (number,)))
-        tree = self._grower.grow(self.codes, weight, self.n_classes, limits)
+        tree = self._grower.grow(self.codes, weight, Outputs.one(self.n_classes), limits)
         leaves = np.empty(n, np.int64)
         if self.prototype.ccp_alpha > 0.0:
             tree = prune(tree, float(self.prototype.ccp_alpha))

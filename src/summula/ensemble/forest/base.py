@@ -17,9 +17,7 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.classifier import check_same_classes
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
-from summula.core.estimator.regressor import check_one_target
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -34,7 +32,8 @@ from summula.tree.binned.records import BinnedTable
 from summula.tree.columns.binning import BinMap, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import monotone_signs
-from summula.tree.growing.limits import LIMITS, number_of_features
+from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features
+from summula.tree.growing.outputs import Outputs
 
 if TYPE_CHECKING:
     from summula.stats.bounds import Bounds
@@ -120,6 +119,8 @@ class Forest(CategoricalColumns, RowwiseEstimator):
     ----------
     feature_importances_ : ndarray of shape (n_features,)
         Decrease of impurity by the splits on each column, as shares of all; `oob_importances` is unbiased.
+    n_outputs_ : int
+        Number of targets.
     oob_score_ : float
         Only with `oob_score`.
     """
@@ -141,15 +142,29 @@ class Forest(CategoricalColumns, RowwiseEstimator):
     # ---------------------------------------------------------------------------------- what subclasses say of targets
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
-        """Return weights of rows, with those of classes."""
+        """Return weights of rows, with those of classes; y has the shape (n_outputs, n)."""
         return weight
 
     def _check_targets(self, y: Array) -> None:
         """Raise an error for targets that the criterion cannot have."""
 
-    def _n_classes(self) -> int:
-        """Return the number of classes; 0 for regression."""
-        return 0
+    def _outputs_of(self, run: Run) -> Outputs:
+        """Return what the targets of a fit are."""
+        return Outputs(run.source.n_targets)
+
+    @property
+    def _outputs(self) -> Outputs:
+        """What the targets of the fitted forest are."""
+        return Outputs(self._trees.values.shape[1])
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets."""
+        check_is_fitted(self, "_trees")
+        return self._outputs.n_outputs
+
+    def _check_continues(self, before: Any, run: Run) -> None:
+        """Raise an error if a warm start is given other targets than the previous fit."""
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
         """Name the predictions of rows out of bag, and their score."""
@@ -174,16 +189,15 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         ----------
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data; NaN is a missing value, infinities are the outermost values of their column.
-        y : array-like of shape (n_samples,), or name of a column of X
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or name of a column of X
             Class labels of any kind, or targets.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Weights of rows: with `bootstrap`, rows are drawn in proportion to them; otherwise trees count them.
         """
         warm, before = self._goes_on, getattr(self, "classes_", None)
         with self._fitting(X, y, sample_weight) as run:
-            if warm and before is not None:
-                check_same_classes(before, self.classes_)
-            check_one_target(run, y)
+            if warm:
+                self._check_continues(before, run)
             self._check_together(run.source)
             self._grow_forest(run, warm=warm)
         return self
@@ -257,30 +271,28 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         number_of_features(self.max_features, d)
         is_categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
         monotone = monotone_signs(self.monotonic_cst, d, names, is_categorical, type(self).__name__)
-        if monotone.any() and (self._n_classes() > 2 or self._is_exact):
-            raise ParameterError(
-                "Monotonicity constraints are not supported with multiclass classification."
-                if self._n_classes() > 2
-                else "monotonic_cst needs thresholds from bins: set splits='bins' and another criterion."
-            )
+        outputs = self._outputs_of(run)
+        check_monotone(monotone, outputs)
+        if monotone.any() and self._is_exact:
+            raise ParameterError("monotonic_cst needs thresholds from bins: set splits='bins' and another criterion.")
         found = survey(run, is_categorical, seed)
-        self._check_targets(found.y)
-        weight = self._row_weights(found.y, found.weight)
-        check_squares(found.y, None if self.bootstrap else weight)
+        y = found.y.reshape(outputs.n_outputs, -1)
+        self._check_targets(y)
+        weight = self._row_weights(y, found.weight)
+        check_squares(y, None if self.bootstrap else weight)
         bins = self._bins if self._goes_on else self._learn_bins(found, weight)
         bootstrap = Bootstrap(run.source.n_rows, self._sample_size(run.source.n_rows, weight), weight, seed)
         if self._is_exact:
             values = bins.with_bins(dense_rows(run.source.chunk(0, run.source.n_rows)))
-            return ForestRows(values, None, found.y, self._n_classes(), is_categorical, bootstrap), bins
+            return ForestRows(values, None, y, outputs, is_categorical, bootstrap), bins
         # Sums of squares about the mean lose no digits.
-        shift = float(np.average(found.y, weights=weight)) if self.criterion == "squared_error" else 0.0
+        shift = np.average(y, axis=1, weights=weight) if self.criterion == "squared_error" else np.zeros(1)
         some = None if weight is None else weight[found.numbers]
         centres = bin_centres(found.rows, some, bins) if self._random_threshold else bins.edges
-        y = found.y
         del found
         kinds = is_categorical.astype(np.uint8)
         table = BinnedTable(bins_by_column(run, bins), bins.edges, centres, kinds, monotone)
-        return ForestRows(None, table, y, self._n_classes(), is_categorical, bootstrap, shift), bins
+        return ForestRows(None, table, y, outputs, is_categorical, bootstrap, shift), bins
 
     def _learn_bins(self, found: Survey, weight: Array | None) -> BinMap:
         if self._is_exact:
@@ -435,7 +447,8 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         Returns
         -------
         Bounds
-            `lower` and `upper`, in the shape of the prediction; of classifiers, of the probabilities.
+            `lower` and `upper`, in the shape of the prediction; of classifiers, of the probabilities (a list of such
+            bounds, one per target, if there are several).
         """
         source = self._in_memory(X, "infinite_forest_interval")
         if not 0.0 < confidence < 1.0:
@@ -474,7 +487,8 @@ class Forest(CategoricalColumns, RowwiseEstimator):
                 )
             run = Run(self, source, quiet=True)
             found = survey(run, np.zeros(source.n_features, bool), 0)
-            weight = self._row_weights(found.y, found.weight)
+            y = found.y.reshape(self.n_outputs_, -1)
+            weight = self._row_weights(y, found.weight)
             if self._trees.is_exact:
                 rows = self._bins.with_bins(dense_rows(source.chunk(0, source.n_rows)))
             else:
@@ -482,7 +496,7 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         finally:
             source.release()
         bootstrap = Bootstrap(len(rows), self._sample_size(len(rows), weight), weight, self._seed)
-        data = ForestRows(rows, None, found.y, self._n_classes(), np.zeros(0, bool), bootstrap)
+        data = ForestRows(rows, None, y, self._outputs, np.zeros(0, bool), bootstrap)
         return permutation_importances(self._trees, self._bins, data, self.n_jobs)
 
     def _in_memory(self, X: Any, what: str) -> Source:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 
+from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import warn
-from summula.core.estimator.classifier import ShareClassifier, row_weights
-from summula.core.estimator.parameters import Allowed, mapping, none, one_of
+from summula.core.errors import ParameterError, warn
+from summula.core.estimator.classifier import check_same_classes
+from summula.core.estimator.multi_output import MultiOutputClassifier, row_weights_of_outputs
+from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest
-from summula.stats.bounds import Bounds, chernoff_bounds
+from summula.stats.bounds import chernoff_bounds
 from summula.tree.decision_tree import DecisionTree
-from summula.tree.decision_tree_classifier import DecisionTreeClassifier
+from summula.tree.decision_tree_classifier import DecisionTreeClassifier, outputs_of_classes, shares_are_sound
+from summula.tree.growing.outputs import Outputs
+from summula.tree.prediction.arrays import stacked_values
 
 __all__ = ["ForestClassifier"]
 
@@ -24,9 +30,11 @@ Array = NDArray[Any]
 
 
 def _leaves_have_weights(model: Any, sizes: schema.Sizes) -> str | None:
+    values = model._trees.values
+    if isinstance(model.classes_, list):
+        return shares_are_sound(model, values) if sizes["n_weights"] else "leaves of several targets have no weights"
     if sizes["n_values"] != sizes["n_classes"] or sizes["n_weights"]:
         return f"leaves have {sizes['n_values']} values for {sizes['n_classes']} classes"
-    values = model._trees.values
     if values.dtype != np.float32 or (values < 0).any() or not (values.sum(axis=1) > 0).all():
         return "the weights of the classes in a leaf are not positive numbers"
     return None
@@ -35,10 +43,13 @@ def _leaves_have_weights(model: Any, sizes: schema.Sizes) -> str | None:
 @inherit_docs(DecisionTree)
 @schema.state(
     _leaves_have_weights,
-    classes_=schema.Labels("n_classes"),
-    oob_decision_function_=schema.Maybe(schema.Array("float64", "n_samples", "n_classes")),
+    classes_=schema.Labels("n_classes") | schema.Items(schema.Labels(), low=2),
+    oob_decision_function_=schema.Maybe(
+        schema.Array("float64", "n_samples", "n_classes")
+        | schema.Array("float64", "n_samples", "n_largest", "n_outputs")
+    ),
 )
-class ForestClassifier(Forest, ShareClassifier):
+class ForestClassifier(Forest, MultiOutputClassifier):
     """The mean of the class shares of trees.
 
     Parameters
@@ -50,8 +61,9 @@ class ForestClassifier(Forest, ShareClassifier):
     oob_score : bool or callable, default=False
         Whether to predict each row by the trees that do not have it, and to score these predictions: by
         the accuracy, or by a function of the codes of the true and of the predicted classes.
-    class_weight : dict of label to weight, "balanced", "balanced_subsample" or None, default=None
-        Weights of rows are multiplied by the weight of their class; "balanced_subsample" makes the classes equally
+    class_weight : dict of label to weight, list of dicts, "balanced", "balanced_subsample" or None, default=None
+        Weights of rows are multiplied by the weight of their class, with several targets by those of all of them;
+        "balanced_subsample" makes the classes equally
         heavy in the sample of each tree.
     monotonic_cst : array-like of int, dict or None, default=None
         1 where predictions may only rise with a column, -1 where they may only fall, 0 elsewhere; of the
@@ -62,11 +74,12 @@ class ForestClassifier(Forest, ShareClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
+    classes_ : ndarray of shape (n_classes,), or list of such arrays
+        With several targets, those of each.
+    n_classes_ : int, or list of int
     estimators_ : list of DecisionTreeClassifier
         The trees, created on access.
-    oob_decision_function_ : ndarray of shape (n_samples, n_classes)
+    oob_decision_function_ : ndarray of shape (n_samples, n_classes), or (n_samples, n_classes, n_outputs)
         Prediction of each row by the trees that do not have it. Only with `oob_score`.
     """
 
@@ -75,7 +88,7 @@ class ForestClassifier(Forest, ShareClassifier):
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "criterion": (one_of("gini", "entropy", "log_loss"),),
         **FOREST_PARAMETERS,
-        "class_weight": (none, one_of("balanced", "balanced_subsample"), mapping),
+        "class_weight": (none, one_of("balanced", "balanced_subsample"), mapping, array_like),
     }
 
     oob_decision_function_: Array
@@ -131,13 +144,16 @@ class ForestClassifier(Forest, ShareClassifier):
         self.categorical_features = categorical_features
         self.max_time = max_time
 
-    @property
-    def n_classes_(self) -> int:
-        """Number of classes."""
-        return len(self.classes_)
+    def _outputs_of(self, run: Run) -> Outputs:
+        return self._outputs
 
-    def _n_classes(self) -> int:
-        return len(self.classes_)
+    @property
+    def _outputs(self) -> Outputs:
+        return outputs_of_classes(self)
+
+    def _check_continues(self, before: Any, run: Run) -> None:
+        for old, new in zip_longest(before if isinstance(before, list) else [before], self._classes_of_outputs):
+            check_same_classes(np.empty(0) if old is None else old, np.empty(0) if new is None else new)
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
         if self.class_weight is None:
@@ -150,16 +166,40 @@ class ForestClassifier(Forest, ShareClassifier):
             )
         if self.class_weight == "balanced_subsample" and self.bootstrap:
             return weight  # by tree
-        return row_weights(self.class_weight, self.classes_, y.astype(np.intp), weight)
+        balanced = "balanced" if isinstance(self.class_weight, str) else self.class_weight
+        return row_weights_of_outputs(balanced, self._classes_of_outputs, y, weight)
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
-        self.oob_decision_function_ = means
         score = self.oob_score if callable(self.oob_score) else accuracy_score
-        self.oob_score_ = float(score(y, means.argmax(axis=1)))
+        stacked = stacked_values(means, self._outputs)
+        if len(y) == 1:
+            self.oob_decision_function_ = means
+            self.oob_score_ = float(score(y[0], means.argmax(axis=1)))
+        else:
+            self.oob_decision_function_ = np.ascontiguousarray(stacked.transpose(0, 2, 1))
+            self.oob_score_ = float(score(y.T, stacked.argmax(axis=2)))
 
-    def _interval(self, values: Array, delta: float) -> Bounds:
+    def _check_together(self, source: Source) -> None:
+        super()._check_together(source)
+        if (
+            self.oob_score
+            and not callable(self.oob_score)
+            and self._outputs.n_outputs > 1
+            and max(self._outputs.n_classes) > 2
+        ):
+            raise ParameterError(
+                "The type of target cannot be used to compute OOB estimates. Got multiclass-multioutput while only the "
+                "following are supported: continuous, continuous-multioutput, binary, multiclass, "
+                "multilabel-indicator; give oob_score a function of codes of classes."
+            )
+
+    def _interval(self, values: Array, delta: float) -> Any:
         """Return Chernoff's bounds: the shares of the trees are independent given the data, and from 0 to 1."""
-        return chernoff_bounds(np.clip(values.mean(axis=1), 0.0, 1.0), values.shape[1], delta / 2)
+        means = self._split_outputs(np.clip(values.mean(axis=1), 0.0, 1.0))
+        if isinstance(means, list):
+            return [chernoff_bounds(mean, values.shape[1], delta / 2) for mean in means]
+        return chernoff_bounds(means, values.shape[1], delta / 2)
 
     def _view_of(self, tree: int) -> Any:
-        return self._as_tree(tree, classes_=np.arange(len(self.classes_), dtype=np.float64))
+        codes = [np.arange(len(classes), dtype=np.float64) for classes in self._classes_of_outputs]
+        return self._as_tree(tree, classes_=codes if isinstance(self.classes_, list) else codes[0])

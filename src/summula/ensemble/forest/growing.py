@@ -19,6 +19,7 @@ from summula.tree.binned.records import BINS, BinnedTable, TreeRows
 from summula.tree.columns.binning import BinMap
 from summula.tree.exact.grower import ExactGrower, ExactParameters
 from summula.tree.growing.limits import tree_limits
+from summula.tree.growing.outputs import Outputs
 
 __all__ = ["ForestRows", "TreeSample", "bin_centres", "grow_trees", "packed_tree"]
 
@@ -42,23 +43,23 @@ class ForestRows:
         The rows, categories replaced by their bins, where thresholds are exact.
     table : BinnedTable or None
         The bins by column, without rows if these come in blocks; None where thresholds are exact.
-    y : ndarray of shape (n,)
+    y : ndarray of shape (n_outputs, n)
         Targets, or codes of classes.
-    n_classes : int
-        0 for regression.
+    outputs : Outputs
+        What the targets are.
     is_categorical : ndarray of shape (d,), bool
     bootstrap : Bootstrap
-    shift : float
+    shift : ndarray of shape (n_outputs,)
         What is subtracted from the targets while trees are grown.
     """
 
     values: Array | None
     table: BinnedTable | None
     y: Array
-    n_classes: int
+    outputs: Outputs
     is_categorical: Array
     bootstrap: Bootstrap
-    shift: float = 0.0
+    shift: Array = field(default_factory=lambda: np.zeros(1))
     is_cancelled: list[bool] = field(default_factory=lambda: [False])
 
     def check(self) -> None:
@@ -68,8 +69,9 @@ class ForestRows:
         check_watch()
 
     def targets(self, rows: Any) -> Array:
-        """Return the targets of some rows, shifted."""
-        return np.asarray(self.y[rows].astype(np.float64) - self.shift)
+        """Return the targets of some rows as trees take them: shifted, or places of classes; (n_outputs, rows)."""
+        y = self.outputs.places(self.y[:, rows].astype(np.float64))
+        return np.ascontiguousarray(y - self.shift[:, None], np.float64)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class TreeSample:
     ----------
     data : ForestRows
     sample : Sample
-    of_class : ndarray of shape (n_classes,), or None
+    of_class : list of ndarray of shape (n_classes,), one per target, or None
         Factors of the weights of rows, by class.
     n_rows : int
         Number of rows, each counted once.
@@ -89,7 +91,7 @@ class TreeSample:
 
     data: ForestRows
     sample: Sample
-    of_class: Array | None
+    of_class: list[Array] | None
     n_rows: int
     limits: ExactParameters
 
@@ -97,16 +99,16 @@ class TreeSample:
     def of(cls, model: Any, data: ForestRows, tree: int) -> TreeSample:
         """Draw the rows of a tree of a forest."""
         bootstrap, n, d = data.bootstrap, data.bootstrap.n, len(data.is_categorical)
-        sample, n_rows, by_class = bootstrap.sample(tree), 0, np.zeros(data.n_classes)
+        sample, n_rows, by_class = bootstrap.sample(tree), 0, [np.zeros(k) for k in data.outputs.n_classes]
         balanced = getattr(model, "class_weight", None) == "balanced_subsample" and bootstrap.size is not None
         for start in range(0, n, _SLAB):
             part = cls(data, sample, None, 0, _NO_LIMITS).weights(start, min(start + _SLAB, n))
             n_rows += int(np.count_nonzero(part))
-            if balanced:
-                by_class += np.bincount(data.y[start : start + _SLAB].astype(np.intp), part, data.n_classes)
+            for weights, y in zip(by_class, data.y if balanced else (), strict=balanced):
+                weights += np.bincount(y[start : start + _SLAB].astype(np.intp), part, len(weights))
         total = float(n if bootstrap.weight is None else bootstrap.weight.sum())
         total = total if bootstrap.size is None else float(bootstrap.size)
-        of_class = total / (np.count_nonzero(by_class) * np.maximum(by_class, 1.0)) if balanced else None
+        of_class = [total / (np.count_nonzero(w) * np.maximum(w, 1.0)) for w in by_class] if balanced else None
         key = bootstrap.split_key(tree)
         limits = tree_limits(model, n, d, total, key, random_threshold=model._random_threshold)
         return cls(data, sample, of_class, n_rows, limits)
@@ -117,9 +119,9 @@ class TreeSample:
             weight = self.data.bootstrap.weight
             return np.ones(stop - start) if weight is None else weight[start:stop]
         counts = self.sample.counts(start, stop).astype(np.float64)
-        if self.of_class is None:
-            return counts
-        return np.asarray(counts * self.of_class[self.data.y[start:stop].astype(np.intp)])
+        for weights, y in zip(self.of_class or (), self.data.y, strict=self.of_class is not None):
+            counts *= weights[y[start:stop].astype(np.intp)]
+        return counts
 
 
 def grow_trees(model: Any, data: ForestRows, first: int, last: int) -> Generator[PackedTrees, None, None]:
@@ -142,13 +144,13 @@ def _grow_tree(model: Any, data: ForestRows, tree: int) -> PackedTrees:
     if data.table is None:
         assert data.values is not None
         grower = ExactGrower(data.values[which], data.is_categorical, data.check)
-        found = grower.grow(data.y[which].astype(np.float64), weight[which], data.n_classes, sample.limits)
+        found = grower.grow(data.y[:, which].astype(np.float64), weight[which], data.outputs, sample.limits)
         grown = GrownTree.of_exact(found)
-        if data.n_classes:
+        if data.outputs.has_classes and data.outputs.n_outputs == 1:
             grown = grown._replace(values=grown.values * grown.weight[:, None])
     else:
         rows = TreeRows(which.astype(np.uint32), data.targets(which), weight[which].astype(np.float64))
-        grown = grow_binned(data.table, rows, data.n_classes, data.shift, sample.limits, data.check)
+        grown = grow_binned(data.table, rows, data.outputs, data.shift, sample.limits, data.check)
     return packed_tree(model, data, grown)
 
 
@@ -156,7 +158,8 @@ def packed_tree(model: Any, data: ForestRows, grown: GrownTree) -> PackedTrees:
     """Return a tree as the forest keeps it."""
     if model.ccp_alpha > 0.0:
         grown = grown.pruned(float(model.ccp_alpha))
-    return PackedTrees.of(grown, is_exact=data.table is None, has_classes=data.n_classes > 0)
+    has_classes = data.outputs.has_classes and data.outputs.n_outputs == 1
+    return PackedTrees.of(grown, is_exact=data.table is None, has_classes=has_classes)
 
 
 def bin_centres(rows: Array, weight: Array | None, bins: BinMap) -> Array:

@@ -39,7 +39,7 @@ class OutOfBagImportances(NamedTuple):
     Attributes
     ----------
     importances_mean : ndarray of shape (n_features,)
-        Mean rise of the loss over the trees: error rate of classifiers, squared error of regressors.
+        Mean rise of the loss over the trees (and targets): error rate of classifiers, squared error of regressors.
     importances_std : ndarray of shape (n_features,)
         Standard error of that mean.
     importances : ndarray of shape (n_features, n_trees)
@@ -94,12 +94,13 @@ def _rises_of_tree(trees: PackedTrees, bins: BinMap, data: ForestRows, tree: int
     d = data.values.shape[1]
     if not len(which):
         return np.full(d, np.nan)
-    rows, y, rises = np.ascontiguousarray(data.values[which]), data.y[which], np.zeros(d)
+    rows, y, rises = np.ascontiguousarray(data.values[which]), data.y[:, which], np.zeros(d)
 
     def loss() -> float:
-        values = one.leaf_values[find_leaf_numbers(one, bins, rows)[:, 0]]
-        wrong = values.argmax(axis=1) != y if data.n_classes else (values[:, 0] - y) ** 2
-        return float(wrong.mean())
+        values = data.outputs.split(one.leaf_values[find_leaf_numbers(one, bins, rows)[:, 0]])
+        if data.outputs.has_classes:
+            return float(np.mean([part.argmax(axis=1) != target for part, target in zip(values, y, strict=True)]))
+        return float(np.mean([(part[:, 0] - target) ** 2 for part, target in zip(values, y, strict=True)]))
 
     before = loss()
     for j in np.unique(one.column).tolist():

@@ -12,10 +12,11 @@ from sklearn.metrics import r2_score
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import ParameterError
+from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
+from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest
 from summula.ensemble.forest.walking import mean_values
@@ -32,18 +33,24 @@ Array = NDArray[Any]
 
 
 def _leaves_have_a_number(model: Any, sizes: schema.Sizes) -> str | None:
-    if sizes["n_values"] != 1 or model._trees.values.dtype != np.float64 or not sizes["n_weights"]:
-        return "leaves do not have one value and a weight each"
+    if sizes["n_values"] < 1 or model._trees.values.dtype != np.float64 or not sizes["n_weights"]:
+        return "leaves do not have values and a weight each"
     return None
 
 
 def means(trees: PackedTrees, bins: BinMap, chunk: Chunk) -> Array:
     """Return the predictions for the rows of a chunk."""
-    return mean_values(trees, bins, chunk)[:, 0]
+    found = mean_values(trees, bins, chunk)
+    return found[:, 0] if found.shape[1] == 1 else found
 
 
 @inherit_docs(DecisionTree)
-@schema.state(_leaves_have_a_number, oob_prediction_=schema.Maybe(schema.Array("float64", "n_samples")))
+@schema.state(
+    _leaves_have_a_number,
+    oob_prediction_=schema.Maybe(
+        schema.Array("float64", "n_samples") | schema.Array("float64", "n_samples", "n_values")
+    ),
+)
 class ForestRegressor(Forest, Regressor):
     """The mean of the values of trees.
 
@@ -66,7 +73,7 @@ class ForestRegressor(Forest, Regressor):
     ----------
     estimators_ : list of DecisionTreeRegressor
         The trees, created on access.
-    oob_prediction_ : ndarray of shape (n_samples,)
+    oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Prediction of each row by the trees that do not have it. Only with `oob_score`.
     """
 
@@ -130,20 +137,37 @@ class ForestRegressor(Forest, Regressor):
     def _check_targets(self, y: Array) -> None:
         check_regression_targets(y, self.criterion)
 
+    def _check_continues(self, before: Any, run: Run) -> None:
+        if run.source.n_targets != self.n_outputs_:
+            raise DataError(
+                f"y has {run.source.n_targets} targets, but had {self.n_outputs_} in the previous fit, which "
+                "warm_start=True continues; pass the same targets, or set warm_start=False."
+            )
+
+    def _n_outputs(self) -> int:
+        return self.n_outputs_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _row_function(self) -> RowFunction:
         return functools.partial(means, self._trees, self._bins)
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
-        self.oob_prediction_ = means[:, 0].copy()
+        one = len(y) == 1
+        self.oob_prediction_ = means[:, 0].copy() if one else means
         score = self.oob_score if callable(self.oob_score) else r2_score
-        self.oob_score_ = float(score(y, self.oob_prediction_))
+        self.oob_score_ = float(score(y[0] if one else y.T, self.oob_prediction_))
 
     def _interval(self, values: Array, delta: float) -> Bounds:
         """Return Student's intervals: the values of the trees are independent given the data."""
         n = values.shape[1]
         if n < 2:
             raise ParameterError("An interval needs the spread of several trees: set n_estimators to 2 or more.")
-        mean, error = values[..., 0].mean(axis=1), values[..., 0].std(axis=1, ddof=1) / np.sqrt(n)
+        values = values[..., 0] if values.shape[2] == 1 else values
+        mean, error = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(n)
         width = stats.t.ppf(1.0 - delta / 2, n - 1) * error
         return Bounds(mean - width, mean + width)
 

@@ -94,7 +94,7 @@ def _plan(model: Any, data: ForestRows, growing: list[_Growing], waiting: list[i
         if at == len(growing):
             number = waiting[0]
             sample = TreeSample.of(model, data, number)
-            tree = LevelTree.planted(data.table, sample.n_rows, data.n_classes, sample.limits)  # type: ignore[arg-type]
+            tree = LevelTree.planted(data.table, sample.n_rows, data.outputs, sample.limits)  # type: ignore[arg-type]
             growing.append(_Growing(number, sample, tree))
             del waiting[0]
         tree = growing[at].tree
@@ -136,4 +136,4 @@ def _on_all(fn: Any, chosen: list[_Growing], run: Run) -> None:
 
 def _packed(model: Any, data: ForestRows, grown: GrownNodes) -> PackedTrees:
     assert data.table is not None
-    return packed_tree(model, data, as_tree(data.table, grown, data.n_classes, data.shift))
+    return packed_tree(model, data, as_tree(data.table, grown, data.outputs, data.shift))

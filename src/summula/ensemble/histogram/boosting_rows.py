@@ -36,7 +36,7 @@ class Survey(NamedTuple):
     categories : dict
         Distinct values and counts of each categorical column.
     y, weight : ndarray
-        Targets and weights of all rows.
+        Targets, shape (n,) or (n_targets, n), and weights of all rows.
     """
 
     rows: Array
@@ -57,11 +57,12 @@ def survey(run: Run, categorical: Array, seed: int) -> Survey:
     rows, at = [], 0
     categories: dict[int, tuple[Array, Array]] = {}
     kind = np.float32 if n > MANY_ROWS else np.float64
-    y, weight = np.empty(n, kind), np.empty(n) if source.weighted else None
+    shape = (source.n_targets, n) if source.n_targets > 1 else (n,)
+    y, weight = np.empty(shape, kind), np.empty(n) if source.weighted else None
     for found in run.each(functools.partial(_surveyed, drawn, coded, kind), "bin edges"):
         rows.append(found.rows)
-        here = slice(at, at + len(found.y))
-        y[here], at = found.y, here.stop
+        here = slice(at, at + found.y.shape[-1])
+        y[..., here], at = found.y, here.stop
         if weight is not None:
             weight[here] = found.weight
         for j, (values, counts) in found.categories.items():
@@ -86,22 +87,29 @@ def _surveyed(drawn: Array, coded: tuple[int, ...], kind: Any, part: Part) -> Su
         rows.append(X[drawn[a:b] - chunk.start] if b - a < len(chunk) else np.array(X))
         for j in coded:
             values[j].append(X[:, j])
-        ys.append(chunk.target.astype(kind))
+        ys.append((chunk.target if chunk.y is None or chunk.y.shape[1] == 1 else chunk.y.T).astype(kind))
         if chunk.weight is not None:
             weights.append(np.asarray(chunk.weight, np.float64))
     categories = {j: counted(np.concatenate(values[j])) for j in coded}
     return Survey(
-        np.concatenate(rows), drawn[:0], categories, np.concatenate(ys), np.concatenate(weights) if weights else None
+        np.concatenate(rows),
+        drawn[:0],
+        categories,
+        np.concatenate(ys, axis=-1),
+        np.concatenate(weights) if weights else None,
     )
 
 
 def _raise_if_not_finite(run: Run, y: Array) -> None:
-    bad = np.flatnonzero(~np.isfinite(y))
-    if not len(bad):
+    wrong = ~np.isfinite(y.reshape(-1, y.shape[-1]))
+    if not wrong.any():
         return
+    t = int(wrong.any(axis=1).argmax())
+    target, bad = y.reshape(wrong.shape)[t], np.flatnonzero(wrong[t])
     names, row = run.source.target_names, int(bad[0])
-    label = "The target y" if names is None else f"The target {names[0]!r}"
-    missing = np.isnan(y[row])
+    label = f"Column {t} of the target y" if y.ndim == 2 else "The target y"
+    label = label if names is None else f"The target {names[t]!r}"
+    missing = np.isnan(target[row])
     raise DataError(
         f"{label} has {len(bad)} {'missing' if missing else 'infinite'} value{'s' if len(bad) > 1 else ''} "
         f"({'NaN' if missing else 'inf'}; first at row {row}); {type(run.estimator).__name__} needs complete targets: "

@@ -23,6 +23,7 @@ from summula.ensemble.stagewise.seeded_clones import seeded_clone
 from summula.optimize.line_searches import line_search
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import prune
+from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor_kernels import find_leaves
 
 __all__ = ["AnyLearner", "Stage", "TreeLearner"]
@@ -83,7 +84,7 @@ class TreeLearner:
             These values, row by row.
         """
         limits = self._limits._replace(key=stream_key(self._seed, (_FEATURES, number)))
-        tree = self._grower.grow(g, None if stage.is_whole else stage.weight, 0, limits)
+        tree = self._grower.grow(g, None if stage.is_whole else stage.weight, Outputs(), limits)
         if self._ccp_alpha > 0.0:
             tree = prune(tree, self._ccp_alpha)
         leaves = np.flatnonzero(tree.nodes.column < 0)

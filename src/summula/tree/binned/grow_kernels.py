@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
+from summula.core.compilation.compile import inlined, internal_kernel, non_allocating_kernel
 from summula.core.engine.random_kernels import random_bits
 from summula.tree.binned.records import MISSING
-from summula.tree.binned.scan_kernels import find_split, score_sides
+from summula.tree.binned.scan_kernels import find_split
 from summula.tree.exact.records import ENTROPY
-from summula.tree.growing.node_sums import add_row, impurity
+from summula.tree.growing.node_sums import add_row, impurity, score_sides
 from summula.tree.growing.open_nodes import next_open
 
 __all__ = [
@@ -39,9 +39,10 @@ def _is_pure(tree: Any, node: Any, criterion: int) -> bool:
     """Whether a node needs no split: its impurity is 0, or its targets are equal."""
     if criterion <= ENTROPY:
         return node.impurity <= EPSILON  # type: ignore[no-any-return]
-    for i in range(node.start + 1, node.stop):
-        if tree.y[i] != tree.y[node.start]:
-            return False
+    for t in range(len(tree.y)):
+        for i in range(node.start + 1, node.stop):
+            if tree.y[t, i] != tree.y[t, node.start]:
+                return False
     node.impurity = 0.0
     return True
 
@@ -87,10 +88,10 @@ def is_worth_it(node: Any, total: Any, parameters: Any) -> bool:
     """Set the improvement by the split found, if there is one; return whether it may be made."""
     if node.feature < 0:
         return False
-    gained = node.score - score_sides(total, total, parameters.criterion)
+    gained = node.score - score_sides(total, total, parameters.criterion, parameters.n_outputs)
     if parameters.criterion == ENTROPY:
         gained /= np.log(2.0)
-    node.improvement = max(gained, 0.0) / parameters.weight
+    node.improvement = max(gained, 0.0) / parameters.weight / parameters.n_outputs
     return bool(node.improvement + EPSILON >= parameters.min_improvement)
 
 
@@ -108,10 +109,10 @@ def _open_node(
 
 
 @internal_kernel
-def measure(node: Any, total: Any, criterion: int) -> None:
+def measure(node: Any, total: Any, parameters: Any) -> None:
     """Set weight and impurity of a new node from its sums."""
     node.weight, node.left_child, node.improvement = total[len(total) - 1], 0, 0.0
-    node.impurity = impurity(total, criterion)
+    node.impurity = impurity(total, parameters.criterion, parameters.n_outputs)
 
 
 @internal_kernel
@@ -120,28 +121,48 @@ def _start_node(tree: Any, number: int, nodes: Any, sums: Any, parameters: Any) 
     node, total, criterion = nodes[number], sums[number], parameters.criterion
     total[:] = 0.0
     for i in range(node.start, node.stop):
-        add_row(total, tree.y[i], tree.weight[i], criterion)
-    measure(node, total, criterion)
+        add_row(total, tree.y, i, tree.weight[i], criterion)
+    measure(node, total, parameters)
+
+
+@inlined
+def _goes_left(b: int, node: Any, goes_left: Any) -> Any:
+    """Return 1 if a row whose column has bin b goes left, else 0."""
+    if node.is_categorical:
+        return np.int64(goes_left[b])
+    return np.int64((b <= node.bin) | ((b == MISSING) & (node.missing_left == 1)))
+
+
+@internal_kernel
+def _partition_target(column: Any, tree: Any, t: int, node: Any, goes_left: Any, scratch: Any) -> None:
+    """Divide the values of a target between the two sides of a node, before its rows are."""
+    y, left, right = tree.y[t], np.int64(node.start), np.int64(0)
+    for i in range(node.start, node.stop):
+        target = y[i]
+        goes = _goes_left(np.int64(column[tree.rows[i]]), node, goes_left)
+        y[left], scratch.y[t, right] = target, target
+        left += goes
+        right += 1 - goes
+    for i in range(right):
+        y[left + i] = scratch.y[t, i]
 
 
 @internal_kernel
 def _partition(column: Any, tree: Any, node: Any, goes_left: Any, scratch: Any) -> int:
     """Divide the rows of a node in two, stably; return where the right side starts."""
-    rows, y, weight = tree.rows, tree.y, tree.weight
-    left, right, last = np.int64(node.start), np.int64(0), node.bin
+    for t in range(1, len(tree.y)):
+        _partition_target(column, tree, t, node, goes_left, scratch)
+    rows, y, weight, beside = tree.rows, tree.y[0], tree.weight, scratch.y[0]
+    left, right = np.int64(node.start), np.int64(0)
     for i in range(node.start, node.stop):
         row, target, w = rows[i], y[i], weight[i]
-        b = np.int64(column[row])
-        if node.is_categorical:
-            goes = np.int64(goes_left[b])
-        else:
-            goes = np.int64((b <= last) | ((b == MISSING) & (node.missing_left == 1)))
+        goes = _goes_left(np.int64(column[row]), node, goes_left)
         rows[left], y[left], weight[left] = row, target, w  # overwritten by the next one if this one goes right
-        scratch.rows[right], scratch.y[right], scratch.weight[right] = row, target, w
+        scratch.rows[right], beside[right], scratch.weight[right] = row, target, w
         left += goes
         right += 1 - goes
     for i in range(right):
-        rows[left + i], y[left + i], weight[left + i] = scratch.rows[i], scratch.y[i], scratch.weight[i]
+        rows[left + i], y[left + i], weight[left + i] = scratch.rows[i], beside[i], scratch.weight[i]
     return left  # type: ignore[return-value]
 
 

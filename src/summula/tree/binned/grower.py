@@ -12,6 +12,7 @@ from summula.tree.binned.grow_kernels import grow
 from summula.tree.binned.records import BINS, NODE, BinnedTable, Scratch, TreeRows
 from summula.tree.exact.grower import ExactParameters, ExactTree, parameter_record
 from summula.tree.exact.pruning import prune
+from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor import Nodes
 
 __all__ = ["GrownNodes", "GrownTree", "as_tree", "grow_binned", "grow_nodes", "new_root", "warmup"]
@@ -32,7 +33,7 @@ class GrownTree(NamedTuple):
     child : the left child, 0 for a leaf
     gain : decrease of the weighted impurity
     rows, weight, impurity : of the node
-    values : (nodes, classes) weights of the classes, or (nodes, 1) the value predicted
+    values : (nodes, values) weights of the classes, or the value predicted; shares of classes of several targets
     goes_left : (categorical nodes, 256)
     """
 
@@ -105,7 +106,7 @@ def new_root(parameters: ExactParameters) -> Array:
 
 
 def grow_nodes(
-    table: BinnedTable, rows: TreeRows, n_classes: int, state: Array, root: Array, check: Callable[[], None]
+    table: BinnedTable, rows: TreeRows, outputs: Outputs, state: Array, root: Array, check: Callable[[], None]
 ) -> GrownNodes:
     """Grow the tree below a node from its rows.
 
@@ -114,8 +115,8 @@ def grow_nodes(
     table : BinnedTable
     rows : TreeRows
         The rows of the node.
-    n_classes : int
-        0 for regression.
+    outputs : Outputs
+        What the targets are.
     state : ndarray
         Limits, from `parameter_record`; its `weight` is that of the whole tree, or 0 if the node is its root.
     root : ndarray
@@ -125,10 +126,10 @@ def grow_nodes(
     """
     n, d = len(rows.rows), len(table.bins)
     most = 2 * min(int(state["max_leaves"][0]), max(n // int(state["min_samples_leaf"][0]), 1)) - 1
-    nodes, sums = np.empty(most, NODE), np.empty((most, n_classes + 1 if n_classes else 3))
+    nodes, sums = np.empty(most, NODE), np.empty((most, outputs.n_sums))
     nodes[0] = root
     flags = np.zeros((most if table.is_categorical.any() else 1, BINS), np.uint8)
-    open_nodes, scratch = np.empty(most, np.int64), Scratch.of(n, d, n_classes)
+    open_nodes, scratch = np.empty(most, np.int64), Scratch.of(n, d, outputs)
     while not grow(table, rows, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
         check()
     found = int(state["n_nodes"][0])
@@ -138,8 +139,8 @@ def grow_nodes(
 def grow_binned(
     table: BinnedTable,
     rows: TreeRows,
-    n_classes: int,
-    shift: float,
+    outputs: Outputs,
+    shift: Array,
     parameters: ExactParameters,
     check: Callable[[], None],
 ) -> GrownTree:
@@ -150,22 +151,22 @@ def grow_binned(
     table : BinnedTable
     rows : TreeRows
         The rows, ascending, their targets or codes of classes, and positive weights.
-    n_classes : int
-        0 for regression.
-    shift : float
+    outputs : Outputs
+        What the targets are.
+    shift : ndarray of shape (n_outputs,)
         What was subtracted from the targets.
     parameters : ExactParameters
         Criterion and limits of the tree.
     check : callable
         Called about every 0.1 s; may raise.
     """
-    state = parameter_record(parameters, len(table.bins))
-    return as_tree(table, grow_nodes(table, rows, n_classes, state, new_root(parameters), check), n_classes, shift)
+    state = parameter_record(parameters, len(table.bins), outputs)
+    return as_tree(table, grow_nodes(table, rows, outputs, state, new_root(parameters), check), outputs, shift)
 
 
-def as_tree(table: BinnedTable, grown: GrownNodes, n_classes: int, shift: float) -> GrownTree:
+def as_tree(table: BinnedTable, grown: GrownNodes, outputs: Outputs, shift: Array) -> GrownTree:
     """Return a tree from its nodes."""
-    return _read(table, grown.nodes, _values(grown.nodes, grown.sums, n_classes, shift), grown.flags)
+    return _read(table, grown.nodes, _values(grown.nodes, grown.sums, outputs, shift), grown.flags)
 
 
 def _read(table: BinnedTable, nodes: Array, values: Array, flags: Array) -> GrownTree:
@@ -189,12 +190,14 @@ def _read(table: BinnedTable, nodes: Array, values: Array, flags: Array) -> Grow
     )
 
 
-def _values(nodes: Array, sums: Array, n_classes: int, shift: float) -> Array:
-    """Return weights of classes, or means; within the bounds of monotonic constraints."""
+def _values(nodes: Array, sums: Array, outputs: Outputs, shift: Array) -> Array:
+    """Return weights of classes (of several targets their shares), or means; within monotonic constraints."""
     weight, lower, upper = nodes["weight"], nodes["lower"], nodes["upper"]
-    if n_classes == 0:
-        return np.asarray(np.clip(sums[:, 0] / weight, lower, upper) + shift)[:, None]
-    values = sums[:, :n_classes]
+    values = sums[:, : outputs.n_values]
+    if not outputs.has_classes:
+        return np.asarray(np.clip(values / weight[:, None], lower[:, None], upper[:, None]) + shift)
+    if outputs.n_outputs > 1:
+        return np.asarray(values / weight[:, None])
     bounded = (lower > -np.inf) | (upper < np.inf)
     if bounded.any():  # of two classes
         second = np.clip(values[:, 1] / weight, lower, upper) * weight
@@ -205,5 +208,5 @@ def _values(nodes: Array, sums: Array, n_classes: int, shift: float) -> Array:
 def warmup() -> None:
     """Compile for the usual types; the criterion is an integer argument of the kernels."""
     table = BinnedTable.of_one_feature(np.zeros((1, 2), np.uint8))
-    rows = TreeRows(np.arange(2, dtype=np.uint32), np.zeros(2), np.ones(2))
-    grow_binned(table, rows, 0, 0.0, ExactParameters("squared_error"), lambda: None)
+    rows = TreeRows(np.arange(2, dtype=np.uint32), np.zeros((1, 2)), np.ones(2))
+    grow_binned(table, rows, Outputs(), np.zeros(1), ExactParameters("squared_error"), lambda: None)

@@ -20,8 +20,9 @@ from summula.tree.binned.level_kernels import (
     replay,
     settle,
 )
-from summula.tree.binned.records import BINS, NODE, SLOT, BinnedTable, LevelWork, Scratch, TreeRows
+from summula.tree.binned.records import BINS, NODE, SLOT, BinnedTable, LevelWork, Scratch, TreeRows, cell_width
 from summula.tree.exact.grower import ExactParameters, parameter_record
+from summula.tree.growing.outputs import Outputs
 
 __all__ = ["LevelTree", "warmup"]
 
@@ -38,8 +39,8 @@ class LevelTree:
     ----------
     table : BinnedTable
         Edges and kinds of columns; its `bins` have no rows.
-    n_classes : int
-        0 for regression.
+    outputs : Outputs
+        What the targets are.
     state : ndarray
         Limits, as in `grow_kernels`.
     nodes, sums, flags : ndarray
@@ -53,7 +54,7 @@ class LevelTree:
     """
 
     table: BinnedTable
-    n_classes: int
+    outputs: Outputs
     state: Array
     nodes: Array
     sums: Array
@@ -65,17 +66,17 @@ class LevelTree:
     work: LevelWork | None = None
 
     @classmethod
-    def planted(cls, table: BinnedTable, n_rows: int, n_classes: int, parameters: ExactParameters) -> LevelTree:
+    def planted(cls, table: BinnedTable, n_rows: int, outputs: Outputs, parameters: ExactParameters) -> LevelTree:
         """Return a tree that is its root, with some number of rows."""
         nodes = np.zeros(1, NODE)
         nodes[0] = new_root(parameters)
         nodes["stop"] = n_rows
         return cls(
             table,
-            n_classes,
-            parameter_record(parameters, len(table.bins)),
+            outputs,
+            parameter_record(parameters, len(table.bins), outputs),
             nodes,
-            np.zeros((1, n_classes + 1 if n_classes else 3)),
+            np.zeros((1, outputs.n_sums)),
             np.zeros((1, BINS), np.uint8),
             np.zeros(1, np.uint8),
             np.zeros(1, np.int64),
@@ -83,7 +84,7 @@ class LevelTree:
 
     @property
     def _width(self) -> int:
-        return self.n_classes + 1 if self.n_classes else 4
+        return cell_width(self.outputs)
 
     # -------------------------------------------------------------------------------------------- what a pass looks at
 
@@ -120,7 +121,7 @@ class LevelTree:
         columns = min(int(limits["max_features"]), d) if visited == 0 else d - visited
         summing = columns * BINS * self._width * 8
         per_node = NODE.itemsize + 8 * (self._width + 2) + (BINS if self.table.is_categorical.any() else 0)
-        copying = rows * (d + 48) + 2 * (rows // leaf) * per_node
+        copying = rows * (d + 32 + 16 * self.outputs.n_outputs) + 2 * (rows // leaf) * per_node
         levels = min(int(limits["max_depth"]) - depth, _DEEPEST)
         below = min(2**levels, rows // leaf, int(limits["max_leaves"]))  # splits there may be
         return (0, rows, copying) if copying <= min(most, below * summing) else (columns, 0, summing)
@@ -143,16 +144,17 @@ class LevelTree:
             slots,
             records,
             np.zeros((len(chosen), self.sums.shape[1])),
+            np.zeros((len(chosen), self.outputs.n_outputs)),
             np.concatenate(columns),
             np.zeros((n_columns, BINS * width)),
             np.empty((d, n_rows), np.uint8),
+            np.empty((self.outputs.n_outputs, n_rows)),
             np.empty(n_rows),
-            np.empty(n_rows),
-            Scratch.of(0, d, self.n_classes),
+            Scratch.of(0, d, self.outputs),
         )
 
     def add(self, bins: Array, y: Array, weight: Array) -> None:
-        """Add a block of rows; those of weight 0 are not the tree's."""
+        """Add a block of rows, y of shape (targets, rows); those of weight 0 are not the tree's."""
         add_rows(bins, y, weight, self.nodes, self.flags, self.state, self.work)
 
     # --------------------------------------------------------------------------------------------------- after a pass
@@ -187,11 +189,12 @@ class LevelTree:
         """Grow the tree below a node from the copy of its rows."""
         work = self.work
         assert work is not None
-        copied = TreeRows(np.arange(rows.stop - rows.start, dtype=np.uint32), work.y[rows], work.weight[rows])
+        numbers = np.arange(rows.stop - rows.start, dtype=np.uint32)
+        copied = TreeRows(numbers, np.ascontiguousarray(work.y[:, rows]), work.weight[rows])
         state = self.state.copy()
         state["n_nodes"] = 0
         table = self.table._replace(bins=np.ascontiguousarray(work.bins[:, rows]))
-        grown = grow_nodes(table, copied, self.n_classes, state, self.nodes[number], check)
+        grown = grow_nodes(table, copied, self.outputs, state, self.nodes[number], check)
         if number == 0:
             self.state["weight"] = state["weight"]
         first = self._extend(len(grown.nodes) - 1)
@@ -251,9 +254,9 @@ def _enlarged(array: Array, room: int) -> Array:
 def warmup() -> None:
     """Compile for the usual types."""
     table = BinnedTable.of_one_feature(np.zeros((1, 0), np.uint8))
-    tree = LevelTree.planted(table, 4, 0, ExactParameters("squared_error"))
+    tree = LevelTree.planted(table, 4, Outputs(), ExactParameters("squared_error"))
     while (grown := tree.finished()) is None:
         tree.plan(2**20, 0)
-        tree.add(np.array([[0], [0], [1], [1]], np.uint8), np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
+        tree.add(np.array([[0], [0], [1], [1]], np.uint8), np.array([[0.0, 0.0, 1.0, 1.0]]), np.ones(4))
         tree.settle(lambda: None)
     assert len(grown.nodes) == 3

@@ -59,22 +59,24 @@ def _find_node(bins: Any, i: int, nodes: Any, flags: Any) -> int:
 
 
 @internal_kernel
-def _add_to_cells(bins: Any, i: int, y: float, w: float, columns: Any, cells: Any, criterion: int) -> None:
+def _add_to_cells(bins: Any, i: int, y: Any, w: float, columns: Any, cells: Any, criterion: int) -> None:
     """Add a row to the sums of its bins in some columns, as `scan_kernels` does."""
     width = cells.shape[1] // BINS
     for k in range(len(columns)):
         at = np.int64(bins[i, columns[k]]) * width
-        if criterion <= ENTROPY:
-            cells[k, at + np.int64(y)] += w
-        else:
-            cells[k, at] += w * y
-            cells[k, at + 2] += w
+        for t in range(len(y)):
+            if criterion <= ENTROPY:
+                cells[k, at + np.int64(y[t, i])] += w
+            else:
+                cells[k, at + t] += w * y[t, i]
+        if criterion > ENTROPY:
+            cells[k, at + width - 2] += w
         cells[k, at + width - 1] += 1.0
 
 
 @non_allocating_kernel
 def add_rows(bins: Any, y: Any, weight: Any, nodes: Any, flags: Any, state: Any, work: Any) -> None:
-    """Add the rows of a block, shape (rows, features), to the nodes that `work` looks at."""
+    """Add the rows of a block, shape (rows, features), to the nodes that `work` looks at; y is (targets, rows)."""
     criterion = state[0].criterion
     for i in range(len(bins)):
         if weight[i] <= 0.0:
@@ -83,18 +85,21 @@ def add_rows(bins: Any, y: Any, weight: Any, nodes: Any, flags: Any, state: Any,
         if s < 0:
             continue
         slot = work.records[s]
-        if slot.n_rows == 0:
-            slot.first_y = y[i]
-        slot.differs |= y[i] != slot.first_y
+        for t in range(len(y)):
+            if slot.n_rows == 0:
+                work.firsts[s, t] = y[t, i]
+            slot.differs |= y[t, i] != work.firsts[s, t]
         if slot.is_gathered:
             to = slot.first_row + slot.n_rows
             for f in range(bins.shape[1]):
                 work.bins[f, to] = bins[i, f]
-            work.y[to], work.weight[to] = y[i], weight[i]
+            for t in range(len(y)):
+                work.y[t, to] = y[t, i]
+            work.weight[to] = weight[i]
         else:
-            add_row(work.totals[s], y[i], weight[i], criterion)
+            add_row(work.totals[s], y, i, weight[i], criterion)
             a, b = slot.first_column, slot.first_column + slot.n_columns
-            _add_to_cells(bins, i, y[i], weight[i], work.columns[a:b], work.cells[a:b], criterion)
+            _add_to_cells(bins, i, y, weight[i], work.columns[a:b], work.cells[a:b], criterion)
         slot.n_rows += 1
 
 
@@ -152,7 +157,7 @@ def settle(table: Any, nodes: Any, sums: Any, flags: Any, kinds: Any, left_rows:
         node, goes_left = nodes[number], flags[number if len(flags) > 1 else 0]
         for k in range(len(total)):
             total[k] = work.totals[s, k]
-        measure(node, total, parameters.criterion)
+        measure(node, total, parameters)
         if parameters.weight == 0.0:
             parameters.weight = node.weight
         kinds[number] = LEAF

@@ -92,9 +92,9 @@ class PackedTrees:
     threshold : of inner nodes, the largest value that goes left; none where it is the edge of the bin
     gain : of inner nodes, decrease of the weighted impurity
     sets : of categorical nodes, the bins that go left, as bits
-    values : of leaves: weights of classes, or the value predicted
+    values : of leaves: weights of classes, or the value predicted; of several targets shares of classes
     rows : of leaves
-    weight, impurity : of leaves; none for classes, whose weights say both
+    weight, impurity : of leaves; none for the classes of one target, whose weights say both
     """
 
     roots: Array
@@ -249,9 +249,10 @@ class PackedTrees:
 
     def _impurities(self, table: Nodes, values: Array, criterion: str) -> Array:
         """Return the impurity of every node: of inner ones, what their leaves have left and their splits took away."""
-        if criterion == "gini":
+        has_classes = not len(self.weight)
+        if has_classes and criterion == "gini":
             return np.asarray(1.0 - (values**2).sum(axis=1))
-        if criterion in ("entropy", "log_loss"):
+        if has_classes and criterion in ("entropy", "log_loss"):
             return np.asarray(special.entr(values).sum(axis=1) / np.log(2.0))
         found = np.zeros((len(values), 1))
         if criterion:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "MISSING", "NODE", "SLOT", "BinnedTable", "LevelWork", "Scratch", "TreeRows"]
+from summula.tree.growing.outputs import Outputs
+
+__all__ = ["BINS", "MISSING", "NODE", "SLOT", "BinnedTable", "LevelWork", "Scratch", "TreeRows", "cell_width"]
 
 Array = NDArray[Any]
 
@@ -58,15 +60,20 @@ class TreeRows(NamedTuple):
     """The rows of a tree; those of a node are consecutive, in ascending order."""
 
     rows: Any  # uint32: row of the table
-    y: Any  # targets, or codes of classes as float64
+    y: Any  # (targets, rows): numbers, or places of classes among the sums of a node, as float64
     weight: Any
+
+
+def cell_width(outputs: Outputs) -> int:
+    """Return the number of sums per bin: weights of classes and rows; or w y of the targets, 0, w and rows."""
+    return outputs.n_values + (1 if outputs.has_classes else 3)
 
 
 class Scratch(NamedTuple):
     """Memory of the kernels."""
 
     left: Any  # sums of the left side of a split
-    cells: Any  # (256 * width,): weights of classes, or w y, 0 and w, then the rows of a bin; zero between two uses
+    cells: Any  # (256 * width,): per bin the weights of classes, or w y of targets, 0 and w; rows; zero between uses
     occupied: Any  # (4,) of uint64: one bit per bin
     order: Any  # (256,): occupied bins in the order in which they are scanned
     keys: Any  # (256,): what categories are sorted by
@@ -77,18 +84,18 @@ class Scratch(NamedTuple):
     weight: Any
 
     @classmethod
-    def of(cls, n: int, d: int, n_classes: int) -> Scratch:
-        """Allocate for n rows of d columns; n_classes is 0 for regression."""
+    def of(cls, n: int, d: int, outputs: Outputs) -> Scratch:
+        """Allocate for n rows of d columns."""
         return cls(
-            np.zeros(n_classes + 1 if n_classes else 3),
-            np.zeros(BINS * (n_classes + 1 if n_classes else 4)),
+            np.zeros(outputs.n_sums),
+            np.zeros(BINS * cell_width(outputs)),
             np.zeros(4, np.uint64),
             np.zeros(BINS, np.int64),
             np.zeros(BINS),
             np.zeros(d, np.int64),
             np.zeros(BINS, np.uint8),
             np.empty(n, np.uint32),
-            np.empty(n),
+            np.empty((outputs.n_outputs, n)),
             np.empty(n),
         )
 
@@ -101,7 +108,6 @@ SLOT = np.dtype(
         ("n_columns", _INT),
         ("first_row", _INT),  # its rows are those of `LevelWork` from here on
         ("n_rows", _INT),  # added so far
-        ("first_y", _FLOAT),
         ("differs", _INT),  # whether there are other targets than the first
         ("visited", _INT),  # columns looked at, of which some vary
         ("useful", _INT),
@@ -116,9 +122,10 @@ class LevelWork(NamedTuple):
     slots: Any  # (nodes,): the place of a node in `records`, or -1
     records: Any  # of SLOT
     totals: Any  # (slots, sums): sums over all rows of a node
+    firsts: Any  # (slots, targets): those of the first row of a node
     columns: Any  # (columns,): those summed
     cells: Any  # (columns, 256 * width): sums by bin, as in `Scratch`
     bins: Any  # (features, rows): rows copied
-    y: Any
+    y: Any  # (targets, rows)
     weight: Any
     scratch: Any

@@ -1,9 +1,9 @@
 """The best split of one column of a node, from the sums of its bins.
 
-Splits are scored by the equations (1) to (4) of `tree.exact.scan_kernels`. The bins that occur are scanned in ascending
+Splits are scored by the equations (1) to (4) of `tree.growing.node_sums`. The bins that occur are scanned in ascending
 order; categories in the order of their mean (of two classes, of the share of the second), of which some leading part is
-the best of all sets (Fisher 1958); with more classes the order by the share of each is tried. Missing values are tried
-on either side.
+the best of all sets (Fisher 1958); with more classes, or several targets, the order by each is tried. Missing values
+are tried on either side.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 from summula.core.compilation.compile import inlined, internal_kernel
 from summula.core.engine.random_kernels import random_bits
 from summula.tree.binned.records import BINS, MISSING
-from summula.tree.exact.records import ENTROPY, GINI, SQUARED
+from summula.tree.exact.records import ENTROPY
+from summula.tree.growing.node_sums import score_sides
 
-__all__ = ["find_split", "find_split_of_cells", "score_sides"]
+__all__ = ["find_split", "find_split_of_cells"]
 
 _BELOW = 0.5 - 1e-6  # share of the lower of two edges in what is called their middle
 _FEW = 256  # rows, below which only the bins that occur are looked at
@@ -27,24 +28,28 @@ _FEW = 256  # rows, below which only the bins that occur are looked at
 
 
 @internal_kernel
-def _add_classes(column: Any, tree: Any, start: int, stop: int, width: int, scratch: Any) -> None:
-    """Sum the rows of a node by bin and class."""
-    cells, rows, y, w, last = scratch.cells, tree.rows, tree.y, tree.weight, np.uint64(width - 1)
+def _add_classes(column: Any, tree: Any, t: int, start: int, stop: int, width: int, scratch: Any) -> None:
+    """Sum the rows of a node by bin and class of target t; the first one counts the rows."""
+    cells, rows, y, w, last = scratch.cells, tree.rows, tree.y[t], tree.weight, np.uint64(width - 1)
+    one = 1.0 if t == 0 else 0.0
     for i in range(start, stop):
         at = np.uint64(column[rows[i]]) * np.uint64(width)
         cells[at + np.uint64(y[i])] += w[i]
-        cells[at + last] += 1.0
+        cells[at + last] += one
 
 
 @internal_kernel
-def _add_numbers(column: Any, tree: Any, start: int, stop: int, scratch: Any) -> None:
+def _add_numbers(column: Any, tree: Any, start: int, stop: int, width: int, scratch: Any) -> None:
     """Sum w y, w and 1 over the rows of a node, by bin."""
-    cells, rows, y, w = scratch.cells, tree.rows, tree.y, tree.weight
+    cells, rows, y, w, n_more = scratch.cells, tree.rows, tree.y[0], tree.weight, np.uint64(width - 3)
     for i in range(start, stop):
-        at = np.uint64(column[rows[i]]) * np.uint64(4)
+        at = np.uint64(column[rows[i]]) * np.uint64(width)
         cells[at] += w[i] * y[i]
-        cells[at + np.uint64(2)] += w[i]
-        cells[at + np.uint64(3)] += 1.0
+        cells[at + n_more + np.uint64(1)] += w[i]
+        cells[at + n_more + np.uint64(2)] += 1.0
+    for t in range(1, width - 3):
+        for i in range(start, stop):
+            cells[np.uint64(column[rows[i]]) * np.uint64(width) + np.uint64(t)] += w[i] * tree.y[t, i]
 
 
 @internal_kernel
@@ -93,38 +98,6 @@ def _clear(n_bins: int, width: int, scratch: Any) -> None:
 # ------------------------------------------------------------------------------------------------------------ scoring
 
 
-@internal_kernel
-def score_sides(left: Any, total: Any, criterion: int) -> float:
-    """Return the score of a split from the sums of its left side and of the node; -inf where it cannot be made.
-
-    `left` may be `total`: the score of the node before it is split, to which that of the empty side adds nothing.
-    """
-    last, score = len(total) - 1, 0.0
-    wl, wr = left[last], total[last] - left[last]
-    if criterion == GINI:
-        for_left, for_right = 0.0, 0.0
-        for k in range(last):
-            rest = total[k] - left[k]
-            for_left += left[k] * left[k]
-            for_right += rest * rest
-        score = for_left / wl + (for_right / wr if wr > 0.0 else 0.0)
-    elif criterion == ENTROPY:
-        for k in range(last):
-            rest = total[k] - left[k]
-            score += left[k] * np.log(left[k]) if left[k] > 0.0 else 0.0
-            score += rest * np.log(rest) if rest > 0.0 else 0.0
-        score -= wl * np.log(wl) + (wr * np.log(wr) if wr > 0.0 else 0.0)
-    else:
-        here, rest = left[0], total[0] - left[0]
-        if criterion == SQUARED:
-            score = here * here / wl + (rest * rest / wr if wr > 0.0 else 0.0)
-        elif here <= 0.0 or (wr > 0.0 and rest <= 0.0):
-            score = -np.inf
-        else:
-            score = here * np.log(here / wl) + (rest * np.log(rest / wr) if wr > 0.0 else 0.0)
-    return score
-
-
 @inlined
 def _value(sums: Any, criterion: int) -> float:
     """Return the mean of y, or the share of the second class."""
@@ -143,15 +116,18 @@ def _keeps_order(left: Any, total: Any, node: Any, sign: int, criterion: int) ->
 
 
 @inlined
-def _add_bin(left: Any, cells: Any, b: int, width: int, criterion: int) -> None:
+def _add_bin(left: Any, cells: Any, b: int, width: int, parameters: Any) -> None:
     at = b * width
-    if criterion <= ENTROPY:
-        for k in range(width - 1):
+    if parameters.criterion <= ENTROPY:
+        for k in range(parameters.n_first):  # the classes of one target have all of the weight
             left[k] += cells[at + k]
             left[width - 1] += cells[at + k]
+        for k in range(parameters.n_first, width - 1):
+            left[k] += cells[at + k]
     else:
-        left[0] += cells[at]
-        left[2] += cells[at + 2]
+        for t in range(parameters.n_outputs):
+            left[t] += cells[at + t]
+        left[width - 2] += cells[at + width - 2]
 
 
 @internal_kernel
@@ -171,17 +147,17 @@ def _scan(n_bins: int, drawn: int, sign: int, node: Any, total: Any, parameters:
         left[:] = 0.0
         n_left = 0.0
         if missing_left:
-            _add_bin(left, cells, MISSING, width, criterion)
+            _add_bin(left, cells, MISSING, width, parameters)
             n_left = missing
         stop = n_bins if missing > 0.0 and not missing_left else n_bins - 1  # the former: only missing values go right
         for k in range(stop if drawn < 0 else min(drawn + 1, stop)):
-            _add_bin(left, cells, order[k], width, criterion)
+            _add_bin(left, cells, order[k], width, parameters)
             n_left += cells[order[k] * width + width - 1]
             if n - n_left < least or total[last] - left[last] < light:
                 break
             if n_left < least or left[last] < light or (drawn >= 0 and k != drawn):
                 continue
-            score = score_sides(left, total, criterion)
+            score = score_sides(left, total, criterion, parameters.n_outputs)
             if score > node.score and (not bounded or _keeps_order(left, total, node, sign, criterion)):
                 node.score, best = score, k
                 node.missing_left = missing_left if missing > 0.0 else -1
@@ -228,17 +204,17 @@ def _split_numbers(table: Any, f: int, n_bins: int, u: float, node: Any, total: 
 
 
 @internal_kernel
-def _sort_categories(n_bins: int, target: int, width: int, scratch: Any) -> None:
-    """Sort the bins listed by the mean of y, or by the share of class `target`."""
+def _sort_categories(n_bins: int, target: int, width: int, parameters: Any, scratch: Any) -> None:
+    """Sort the bins listed by the mean of a target, or by the share of a class."""
     order, keys, cells = scratch.order, scratch.keys, scratch.cells
     for i in range(n_bins):
         b, weight = order[i], 0.0
-        if target < 0:
-            weight = cells[b * width + 2]
-        else:
-            for k in range(width - 1):
+        if parameters.criterion <= ENTROPY:
+            for k in range(parameters.n_first):
                 weight += cells[b * width + k]
-        key, at = cells[b * width + max(target, 0)] / weight, i
+        else:
+            weight = cells[b * width + width - 2]
+        key, at = cells[b * width + target] / weight, i
         while at > 0 and (keys[at - 1] > key or (keys[at - 1] == key and order[at - 1] > b)):
             keys[at], order[at] = keys[at - 1], order[at - 1]
             at -= 1
@@ -250,12 +226,11 @@ def _split_categories(
     f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, goes_left: Any, s: Any
 ) -> None:
     """Find the best set of categories of a column; its bins are flagged in `goes_left`."""
-    width, criterion = len(s.cells) // BINS, parameters.criterion
-    n_classes = width - 1
-    n_orders = 1 if criterion >= SQUARED or n_classes == 2 else n_classes
+    width, has_classes = len(s.cells) // BINS, parameters.criterion <= ENTROPY
+    n_orders = width - 1 if has_classes else parameters.n_outputs
     drawn = np.int64(u * (n_bins - 1)) if u >= 0.0 and n_bins > 1 else -1
-    for k in range(n_orders):
-        _sort_categories(n_bins, -1 if criterion >= SQUARED else (1 if n_classes == 2 else k), width, s)
+    for k in range(1 if has_classes and n_orders == 2 else 0, n_orders):
+        _sort_categories(n_bins, k, width, parameters, s)
         at = _scan(n_bins, drawn, 0, node, total, parameters, s)
         if at >= 0:
             node.feature, node.is_categorical, node.bin = f, 1, 0
@@ -293,9 +268,10 @@ def find_split(
     start, stop, column = node.start, node.stop, table.bins[f]
     width = len(scratch.cells) // BINS
     if parameters.criterion <= ENTROPY:
-        _add_classes(column, tree, start, stop, width, scratch)
+        for t in range(parameters.n_outputs):
+            _add_classes(column, tree, t, start, stop, width, scratch)
     else:
-        _add_numbers(column, tree, start, stop, scratch)
+        _add_numbers(column, tree, start, stop, width, scratch)
     n_bins = _list_bins(column, tree, start, stop, width, scratch)
     return _split_column(table, f, n_bins, counter, node, total, parameters, goes_left, scratch)  # type: ignore[no-any-return]
 

@@ -139,7 +139,7 @@ def learn_bins(rows: Array, weight: Array | None, categories: dict[int, tuple[Ar
         level_bins.append(bins)
         n_bins[j] = int(bins.max()) + 1 if len(bins) else 1
         starts[j + 1] = len(values)
-    numeric = [j for j in range(d) if j not in categories]
+    numeric = [j for j in range(d) if j not in categories and len(rows)]  # no rows: thresholds are exact
     of_column = functools.partial(_edges_of, rows, weight, max_bins)
     for j, cuts in zip(numeric, local_engine().map_ordered(of_column, numeric), strict=True):
         edges[j, : len(cuts)] = cuts

@@ -28,9 +28,10 @@ _EPSILON = 2.0**-52
 
 
 @internal_kernel
-def _median_impurity(data: Any, order: Any, start: int, stop: int, weight: float, sums: Any) -> float:
-    """Return the mean of |y - median| over rows in the order of y; sums[0] gets the median times the weight."""
-    y, w, at, below = data.y, data.weight, start, 0.0
+def _median_impurity(data: Any, t: int, start: int, stop: int, weight: float, sums: Any) -> float:
+    """Return the mean of |y - median| over rows in the order of target t; sums[t] gets the median times the weight."""
+    y, w, at, below = data.y[t], data.weight, start, 0.0
+    order = data.orders[len(data.values) + t]
     while at < stop - 1 and 2 * (below + w[order[at]]) < weight:
         below += w[order[at]]
         at += 1
@@ -40,7 +41,7 @@ def _median_impurity(data: Any, order: Any, start: int, stop: int, weight: float
     total = 0.0
     for i in range(start, stop):
         total += w[order[i]] * abs(y[order[i]] - median)
-    sums[0] = median * weight
+    sums[t] = median * weight
     return total / weight
 
 
@@ -57,15 +58,21 @@ _call_categories = _CATEGORIES.call
 
 
 @internal_kernel
-def _rank_categories(data: Any, f: int, order: Any, start: int, stop: int, target: int, scratch: Any) -> None:
-    """Rank the categories of a column by the mean of y, or the share of class `target`: `scratch.category_rank`."""
+def _rank_categories(
+    data: Any, f: int, order: Any, start: int, stop: int, target: int, is_class: bool, scratch: Any
+) -> None:
+    """Rank the categories of a column by the mean of a target, or the share of a class: `scratch.category_rank`."""
     x, y, w, sums, rank = data.values[f], data.y, data.weight, scratch.categories, scratch.category_rank
     sums[:] = 0.0
     for i in range(start, stop):
         row = order[i]
         b = _MISSING if x[row] != x[row] else np.int64(x[row])
         sums[0, b] += w[row]
-        sums[1, b] += w[row] * (y[row] if target < 0 else np.float64(y[row] == target))
+        if is_class:
+            for t in range(len(y)):
+                sums[1, b] += w[row] * np.float64(y[t, row] == target)
+        else:
+            sums[1, b] += w[row] * y[target, row]
     used = 0
     for b in range(256):
         if sums[0, b] > 0.0:
@@ -106,15 +113,14 @@ def find_categories(data: Any, f: int, place: Any, total: Any, parameters: Any, 
     """Find the best set of categories of a column, if it beats `split`: a leading part of them in some order.
 
     By the mean of y, or the share of the second of two classes, some leading part is the best of all sets (Fisher 1958)
-    for every criterion but the absolute error; with more classes the order of each of them is tried.
+    for every criterion but the absolute error; with more classes, or several targets, the order of each is tried.
     """
     start, stop = place[0], place[1]
-    order, n_classes = data.orders[len(data.orders) - 1], len(total) - 1
-    n_orders = 1 if parameters.criterion >= SQUARED or n_classes == 2 else n_classes
+    order, has_classes = data.orders[len(data.orders) - 1], parameters.criterion < SQUARED
+    n_orders = len(total) - 1 if has_classes else parameters.n_outputs
     parameters.varies = 0
-    for k in range(n_orders):
-        target = -1 if parameters.criterion >= SQUARED else (1 if n_classes == 2 else k)
-        _rank_categories(data, f, order, start, stop, target, scratch)
+    for k in range(1 if has_classes and n_orders == 2 else 0, n_orders):
+        _rank_categories(data, f, order, start, stop, k, has_classes, scratch)
         _order_by_category(data, f, order, start, stop, scratch)
         before = split.score
         if find_threshold((scratch.order, scratch.rank_column), place, data, total, parameters, split, scratch):
@@ -143,13 +149,14 @@ _call_search = _SEARCH.call
 def find_split(data: Any, number: int, nodes: Any, total: Any, parameters: Any, scratch: Any) -> None:
     """Find the best split of a node, on columns drawn if not all are tried; at least one that is not constant."""
     node, features, d = nodes[number], scratch.features, len(data.values)
-    split, order_by_y = node.split, data.orders[len(data.orders) - 1]
+    split = node.split
     split.score, split.feature = -np.inf, -1
     if parameters.criterion == ABSOLUTE:
-        for i in range(node.start, node.stop):
-            row = order_by_y[i]
-            scratch.ranks[row] = i - node.start
-            scratch.targets[i - node.start] = data.y[row]
+        for t in range(len(data.y)):
+            for i in range(node.start, node.stop):
+                row = data.orders[d + t, i]
+                scratch.ranks[t, row] = i - node.start
+                scratch.targets[t, i - node.start] = data.y[t, row]
     visited, useful = 0, 0
     for f in range(d):
         features[f] = f
@@ -219,9 +226,10 @@ def _is_pure(data: Any, node: Any, criterion: int) -> bool:
     if criterion <= ENTROPY:
         return node.impurity <= _EPSILON  # type: ignore[no-any-return]
     order = data.orders[len(data.orders) - 1]
-    for i in range(node.start + 1, node.stop):
-        if data.y[order[i]] != data.y[order[node.start]]:
-            return False
+    for t in range(len(data.y)):
+        for i in range(node.start + 1, node.stop):
+            if data.y[t, order[i]] != data.y[t, order[node.start]]:
+                return False
     node.impurity = 0.0  # up to rounding it was
     return True
 
@@ -262,13 +270,15 @@ def open_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any, fl
     left[:], right[:] = 0.0, 0.0
     for i in range(node.start, node.stop):
         row = order[i]
-        add_row(left if scratch.flags[row] else right, data.y[row], data.weight[row], criterion)
+        add_row(left if scratch.flags[row] else right, data.y, row, data.weight[row], criterion)
     if criterion == ABSOLUTE:
-        inside = node.impurity * node.weight + node.split.score  # the score is minus the loss of both sides
+        inside = node.impurity * node.weight + node.split.score / parameters.n_outputs  # minus the loss of both sides
     else:
-        last = len(left) - 1
+        last, n_outputs = len(left) - 1, parameters.n_outputs
         inside = node.impurity * node.weight
-        inside -= impurity(left, criterion) * left[last] + impurity(right, criterion) * right[last]
+        inside -= (
+            impurity(left, criterion, n_outputs) * left[last] + impurity(right, criterion, n_outputs) * right[last]
+        )
     node.improvement = inside / parameters.weight
     parameters.may_split = 0 < n_left < n and node.improvement + _EPSILON >= parameters.min_improvement
 
@@ -279,12 +289,14 @@ def _start_node(data: Any, number: int, nodes: Any, sums: Any, parameters: Any) 
     node, total, order, criterion = nodes[number], sums[number], data.orders[len(data.orders) - 1], parameters.criterion
     total[:] = 0.0
     for i in range(node.start, node.stop):
-        add_row(total, data.y[order[i]], data.weight[order[i]], criterion)
+        add_row(total, data.y, order[i], data.weight[order[i]], criterion)
     node.weight, node.left_child, node.improvement = total[len(total) - 1], 0, 0.0
     if criterion == ABSOLUTE:
-        node.impurity = _median_impurity(data, order, node.start, node.stop, node.weight, total)
+        node.impurity = 0.0
+        for t in range(len(data.y)):
+            node.impurity += _median_impurity(data, t, node.start, node.stop, node.weight, total) / len(data.y)
     else:
-        node.impurity = impurity(total, criterion)
+        node.impurity = impurity(total, criterion, parameters.n_outputs)
 
 
 @internal_kernel
@@ -302,13 +314,14 @@ def _bound_children(data: Any, node: Any, left: Any, right: Any, sums: Any, para
 
 @internal_kernel
 def _divide_rows(data: Any, node: Any, parameters: Any, scratch: Any) -> None:
-    """Divide the rows of a node in all orders; in the last one alone where its children will be leaves."""
+    """Divide the rows of a node in all orders; in those by targets alone where its children will be leaves."""
     n_columns = len(data.values)
     if node.depth + 1 < parameters.max_depth:
         for f in range(n_columns):
             if not data.is_categorical[f]:
                 _partition(data.orders[f], node.start, node.stop, scratch.flags, scratch.order)
-    _partition(data.orders[n_columns], node.start, node.stop, scratch.flags, scratch.order)
+    for k in range(n_columns, len(data.orders)):
+        _partition(data.orders[k], node.start, node.stop, scratch.flags, scratch.order)
 
 
 @non_allocating_kernel

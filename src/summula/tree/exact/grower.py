@@ -16,7 +16,6 @@ from summula.tree.exact.grow_kernels import find_categories, find_split, grow, k
 from summula.tree.exact.records import (
     ABSOLUTE,
     CRITERIA,
-    ENTROPY,
     NODE,
     PARAMETERS,
     SQUARED,
@@ -25,6 +24,7 @@ from summula.tree.exact.records import (
     example_inputs,
 )
 from summula.tree.exact.scan_kernels import scan_address
+from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor import Nodes
 
 __all__ = [
@@ -65,10 +65,11 @@ class ExactTree(NamedTuple):
     Attributes
     ----------
     nodes : Nodes
-        What rows are sent down; its `gain` is the decrease of the weighted impurity, its `value` the mean of y.
+        What rows are sent down; its `gain` is the decrease of the weighted impurity, its `value` that of the first
+        target.
     impurity : ndarray of shape (n_nodes,)
-    values : ndarray of shape (n_nodes, n_classes) or (n_nodes, 1)
-        Share of each class, or the value predicted.
+    values : ndarray of shape (n_nodes, n_values)
+        Shares of the classes, or the value predicted, of one target after the other.
     """
 
     nodes: Nodes
@@ -120,41 +121,41 @@ class ExactGrower:
         self._is_categorical = is_categorical.astype(np.uint8)
         self._monotone = np.zeros(d, np.int64) if monotone is None else monotone.astype(np.int64)
         self._check = check
-        self._used = np.empty((d + 1, len(X)), np.uint32)
+        self._used = np.empty((d + 1, len(X)), np.uint32)  # by absolute error more
         self._memory: tuple[Any, Scratch] | None = None
 
-    def grow(self, y: Array, weight: Array | None, n_classes: int, parameters: ExactParameters) -> ExactTree:
+    def grow(self, y: Array, weight: Array | None, outputs: Outputs, parameters: ExactParameters) -> ExactTree:
         """Grow a tree.
 
         Parameters
         ----------
-        y : ndarray of shape (n,)
+        y : ndarray of shape (n,) or (n_outputs, n)
             Targets, or codes of classes.
         weight : ndarray of shape (n,), optional
             Rows of weight 0 are left out.
-        n_classes : int
-            0 for regression.
+        outputs : Outputs
+            What the targets are.
         parameters : ExactParameters
         """
         if not grow.signatures:
-            expect_kernels(f"summula.tree.exact.grower:compile_search:{parameters.criterion}")
+            expect_kernels(f"summula.tree.exact.grower:compile_search:{parameters.criterion}:{outputs.n_outputs}")
             compile_grow()
-        w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, np.float64)
         criterion, (d, n) = CRITERIA[parameters.criterion], self._values.shape
-        shift = _origin(y, w) if criterion == SQUARED else 0.0
-        y = np.ascontiguousarray(y - shift, np.float64)
+        w = np.ones(n) if weight is None else np.ascontiguousarray(weight, np.float64)
+        y = outputs.places(y.reshape(-1, n))
+        shift = _origins(y, w) if criterion == SQUARED else np.zeros(1)
+        y = np.ascontiguousarray(y - shift[:, None], np.float64)
         orders = self._used_rows(w, y if criterion == ABSOLUTE else None)
         data = ExactRows(self._values, orders, self._is_categorical, self._monotone, y, w)
-        n_sums = n_classes + 1 if criterion <= ENTROPY else 3
         most = _most_nodes(parameters, orders.shape[1])
-        nodes, sums, open_nodes = np.zeros(most, NODE), np.empty((most, n_sums)), np.empty(most, np.int64)
+        nodes, sums, open_nodes = np.zeros(most, NODE), np.empty((most, outputs.n_sums)), np.empty(most, np.int64)
         has_categories = bool(self._is_categorical.any())
         flags = np.zeros((most if has_categories else 1, 256), np.uint8)
-        scratch = self._scratch(n, d, n_sums, has_categories, criterion == ABSOLUTE)
-        state = parameter_record(parameters, d)
+        scratch = self._scratch(n, d, outputs, has_categories, criterion == ABSOLUTE)
+        state = parameter_record(parameters, d, outputs)
         state["open_node"] = open_node.address()
         state["find_split"] = find_split.address()
-        state["scan"] = scan_address(criterion)
+        state["scan"] = scan_address(criterion, outputs.n_outputs)
         state["find_categories"] = find_categories.address() if has_categories else 0
         while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
             self._check()
@@ -162,37 +163,39 @@ class ExactGrower:
         is_leaf = np.flatnonzero(nodes["left_child"] == 0)
         leaves = is_leaf[np.argsort(nodes["start"][is_leaf])]
         self.leaf_rows = LeafRows(leaves, np.append(nodes["start"][leaves], orders.shape[1]), orders[d])
-        return _read(nodes, sums, flags, shift, n_classes)
+        return _read(nodes, sums, flags, shift, outputs)
 
     def _used_rows(self, w: Array, y: Array | None) -> Array:
-        """Return the rows of positive weight in the order of each column, and in that of y or as they are."""
-        d, keep = len(self._values), w > 0
+        """Return the rows of positive weight in the order of each column, and in that of each target or as they are."""
+        d, keep, more = len(self._values), w > 0, 1 if y is None else len(y)
         if keep.all():
-            used = self._used
+            used = self._used if more == 1 else np.empty((d + more, len(w)), np.uint32)
             used[:d] = self._orders
         else:
-            used = np.empty((d + 1, np.count_nonzero(keep)), np.uint32)
+            used = np.empty((d + more, np.count_nonzero(keep)), np.uint32)
             keep_rows(self._orders, keep, used)
         numbers = np.flatnonzero(keep)
-        used[d] = numbers if y is None else numbers[np.argsort(y[numbers], kind="stable")]
+        used[d] = numbers
+        for t, target in enumerate(() if y is None else y):
+            used[d + t] = numbers[np.argsort(target[numbers], kind="stable")]
         return used
 
     def _scratch(self, *sizes: Any) -> Scratch:
         if self._memory is None or self._memory[0] != sizes:
-            n, d, n_sums, has_categories, has_medians = sizes
-            self._memory = sizes, Scratch.of(n, d, n_sums, has_categories=has_categories, has_medians=has_medians)
+            n, d, outputs, has_categories, has_medians = sizes
+            self._memory = sizes, Scratch.of(n, d, outputs, has_categories=has_categories, has_medians=has_medians)
         return self._memory[1]
 
 
-def _origin(y: Array, w: Array) -> float:
-    """Return a number near the mean of y: sums of squares about it lose no digits.
+def _origins(y: Array, w: Array) -> Array:
+    """Return a number near the mean of each target: sums of squares about it lose no digits.
 
     It has few digits itself, so that differences from it, and means of equal targets, are exact where those of y are.
     """
-    mean = float(np.average(y, weights=w))
+    means = np.average(y, axis=1, weights=w)
     with np.errstate(over="ignore"):
-        short = float(np.float32(mean))
-    return short if np.isfinite(short) else mean
+        short = means.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(short), short, means)
 
 
 def _most_nodes(parameters: ExactParameters, n: int) -> int:
@@ -203,7 +206,7 @@ def _most_nodes(parameters: ExactParameters, n: int) -> int:
     return 2 * leaves - 1
 
 
-def parameter_record(parameters: ExactParameters, d: int) -> Array:
+def parameter_record(parameters: ExactParameters, d: int, outputs: Outputs) -> Array:
     """Return the limits of a tree as kernels take them, and the state of one without nodes."""
     state = np.zeros(1, PARAMETERS)
     state["criterion"] = CRITERIA[parameters.criterion]
@@ -212,6 +215,7 @@ def parameter_record(parameters: ExactParameters, d: int) -> Array:
     state["best_first"] = parameters.max_leaf_nodes is not None
     for name in ("min_samples_split", "min_samples_leaf", "min_weight_leaf", "random_threshold", "key"):
         state[name] = getattr(parameters, name)
+    state["n_outputs"], state["n_first"] = outputs.n_outputs, outputs.n_classes[0] if outputs.has_classes else 0
     state["min_improvement"] = parameters.min_impurity_decrease
     state["max_features"] = d if parameters.max_features is None else parameters.max_features
     return state
@@ -233,14 +237,14 @@ def _sorted_columns(X: Array, is_categorical: Array) -> tuple[Array, Array]:
     return values, orders
 
 
-def _read(nodes: Array, sums: Array, flags: Array, shift: float, n_classes: int) -> ExactTree:
+def _read(nodes: Array, sums: Array, flags: Array, shift: Array, outputs: Outputs) -> ExactTree:
     """Return the tree of the nodes grown."""
     weight, split, child = nodes["weight"], nodes["split"], nodes["left_child"]
     is_inner = child > 0
     is_set = is_inner & (split["is_categorical"] > 0)
     category = np.full(len(nodes), -1, np.int32)
     category[is_set] = np.arange(is_set.sum())
-    values = _bounded(sums[: len(nodes), : n_classes or 1] / weight[:, None], nodes) + shift
+    values = _bounded(sums[: len(nodes), : outputs.n_values] / weight[:, None], nodes) + shift
     table = Nodes(
         column=np.where(is_inner, split["feature"], -1).astype(np.int32),
         threshold=np.where(is_inner & ~is_set, split["threshold"], 0.0),
@@ -248,7 +252,7 @@ def _read(nodes: Array, sums: Array, flags: Array, shift: float, n_classes: int)
         category=category,
         missing_left=np.where(is_inner, split["missing_left"], 0).astype(np.uint8),
         child=child.astype(np.int32),
-        value=np.zeros(len(nodes)) if n_classes else values[:, 0].copy(),
+        value=np.zeros(len(nodes)) if outputs.has_classes else values[:, 0].copy(),
         gain=np.where(is_inner, nodes["improvement"], 0.0),
         rows=nodes["stop"] - nodes["start"],
         weight=weight.copy(),
@@ -276,15 +280,21 @@ def compile_grow() -> None:
     )
 
 
-def compile_search(criterion: str) -> None:
+def compile_search(criterion: str, n_outputs: str) -> None:
     """Compile what finds splits by a criterion, in the order opposite to that of a fit."""
-    scan_address(CRITERIA[criterion])
+    scan_address(CRITERIA[criterion], int(n_outputs))
     find_split.address()
 
 
 def warmup() -> None:
     """Compile for every kind of criterion."""
     X, y = np.zeros((3, 1)), np.zeros(3)
-    for criterion, n_classes in (("gini", 1), ("squared_error", 0), ("absolute_error", 0)):
+    for criterion, outputs in (
+        ("gini", Outputs.one(1)),
+        ("squared_error", Outputs()),
+        ("absolute_error", Outputs()),
+        ("squared_error", Outputs(2)),
+    ):
         grower = ExactGrower(X, np.ones(1, bool), lambda: None)
-        grower.grow(y, np.array([0.0, 1.0, 1.0]), n_classes, ExactParameters(criterion))
+        targets = np.stack([y] * outputs.n_outputs)
+        grower.grow(targets, np.array([0.0, 1.0, 1.0]), outputs, ExactParameters(criterion))

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from summula.tree.growing.outputs import Outputs
+
 __all__ = [
     "ABSOLUTE",
     "CRITERIA",
@@ -72,6 +74,8 @@ PARAMETERS = np.dtype(
         ("max_features", _INT),
         ("random_threshold", _INT),  # 1: one threshold per column, drawn; 0: the best one
         ("key", _INT),  # of random numbers
+        ("n_outputs", _INT),  # targets
+        ("n_first", _INT),  # classes of the first target; 0 for regression
         ("scan", _INT),  # addresses of kernels; see `scan_kernels`
         ("open_node", _INT),
         ("find_split", _INT),
@@ -90,10 +94,12 @@ class ExactRows(NamedTuple):
     """Inputs of a tree; arrays with one row per feature are contiguous in rows of the table."""
 
     values: Any  # (features, rows) of float64: the columns
-    orders: Any  # (features + 1, rows used) of uint32: rows sorted by each column within every node; last those by y
+    orders: (
+        Any  # (features + 1 or more, rows used) of uint32: rows sorted by each column, then by each target, per node
+    )
     is_categorical: Any  # (features,) of uint8
     monotone: Any  # (features,) of int64: 1 where values may only rise with a column, -1 where they may only fall
-    y: Any  # (rows,): targets, or class codes as float64
+    y: Any  # (targets, rows): numbers, or places of classes among the sums of a node, as float64
     weight: Any  # (rows,)
 
 
@@ -110,14 +116,15 @@ class Scratch(NamedTuple):
     rank_column: Any  # (rows,): ranks of the categories of a column
     features: Any  # (features,), to be drawn from
     tree: Any  # (2, rows + 1): Fenwick trees of weights and weighted targets
-    losses: Any  # (rows,): of the rows on the left of a place
-    medians: Any  # (rows + 1,): of these rows; last that of the rows inserted
-    ranks: Any  # (rows,): place of a row in the order of y, within its node
-    targets: Any  # (rows,): y in that order
+    losses: Any  # (rows,): of the rows on both sides of a place
+    medians: Any  # (2, rows + 1): of the rows on each side; last that of the rows inserted
+    ranks: Any  # (targets, rows): place of a row in the order of a target, within its node
+    targets: Any  # (targets, rows): the target in that order
 
     @classmethod
-    def of(cls, n: int, d: int, n_sums: int, *, has_categories: bool, has_medians: bool) -> Scratch:
+    def of(cls, n: int, d: int, outputs: Outputs, *, has_categories: bool, has_medians: bool) -> Scratch:
         """Allocate for n rows of d columns."""
+        n_sums = outputs.n_sums
         by_category, by_target = n if has_categories else 0, n if has_medians else 0
         return cls(
             np.zeros(n_sums),
@@ -131,9 +138,9 @@ class Scratch(NamedTuple):
             np.zeros(d, np.int64),
             np.zeros((2, by_target + 1)),
             np.zeros(by_target),
-            np.zeros(by_target + 1),
-            np.zeros(by_target, np.int64),
-            np.zeros(by_target),
+            np.zeros((2, by_target + 1)),
+            np.zeros((outputs.n_outputs, by_target), np.int64),
+            np.zeros((outputs.n_outputs, by_target)),
         )
 
 
@@ -143,7 +150,7 @@ EXAMPLE_PLACE = (0, 0, 0, 0, 0.0, 0.0)
 
 def example_inputs() -> tuple[Any, ...]:
     """Return arguments of the types that kernels have: rows, sums, parameters, a split and scratch."""
-    column, scratch = np.zeros(1), Scratch.of(1, 1, 1, has_categories=False, has_medians=False)
+    column, scratch = np.zeros(1), Scratch.of(1, 1, Outputs(), has_categories=False, has_medians=False)
     orders, flags, signs = np.zeros((1, 1), np.uint32), np.zeros(1, np.uint8), np.zeros(1, np.int64)
-    rows = ExactRows(np.zeros((1, 1)), orders, flags, signs, column, column)
+    rows = ExactRows(np.zeros((1, 1)), orders, flags, signs, column[None, :].copy(), column)
     return rows, column, np.zeros(1, PARAMETERS)[0], np.zeros(1, SPLIT)[0], scratch

@@ -1,18 +1,13 @@
 """The best threshold of one column of a node, from its rows in the order of that column.
 
-With W, n and the sums of a criterion over the rows on each side of a threshold (L and R), a split is scored by
+Splits are scored by the equations (1) to (4) of `tree.growing.node_sums`, or by
 
-    Gini            sum_k L_k^2 / W_L + sum_k R_k^2 / W_R,           L_k the weight of class k                      (1)
-    entropy         sum_k L_k log L_k - W_L log W_L + the same of R                                                 (2)
-    squared error   L^2 / W_L + R^2 / W_R,                           L the sum of w y                               (3)
-    Poisson         L log(L / W_L) + R log(R / W_R)                                                                 (4)
-    absolute error  -(sum_L w |y - m_L| + sum_R w |y - m_R|),        m the medians                                  (5)
+    absolute error  -(sum_L w |y - m_L| + sum_R w |y - m_R|),        m the medians, summed over the targets         (5)
 
-which differs from minus the weighted impurity of both sides by what is the same for every split of the node. Missing
-values are last in the order; they are tried on either side. On a monotone column the values of the two sides (means,
-medians, or shares of the second class) have to be in order, and within the bounds of the node.
+Missing values are last in the order; they are tried on either side. On a monotone column the values of the two sides
+(means, medians, or shares of the second class) have to be in order, and within the bounds of the node.
 
-Each criterion has a separate kernel, which is compiled when a tree is first grown by it.
+Each criterion has a separate kernel, which is compiled when a tree is first grown by it; several targets share one.
 """
 
 from __future__ import annotations
@@ -25,6 +20,7 @@ from summula.core.compilation.compile import inlined, internal_kernel
 from summula.core.compilation.late_binding import KernelSignature
 from summula.core.engine.random_kernels import random_bits
 from summula.tree.exact.records import ENTROPY, EXAMPLE_PLACE, POISSON, SQUARED, example_inputs
+from summula.tree.growing.node_sums import add_row, score_sides
 
 __all__ = ["find_threshold", "scan_address"]
 
@@ -94,9 +90,9 @@ def _term(criterion: int, weight: float) -> float:
 def _scan_classes(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
-    """Find the best threshold by (1) or (2), if it beats `split`."""
+    """Find the best threshold of one target by (1) or (2), if it beats `split`."""
     (order, x), start, stop, left = column, place[0], place[1], scratch.left
-    y, w, n_classes = data.y, data.weight, len(total) - 1
+    y, w, n_classes = data.y[0], data.weight, len(total) - 1
     criterion, n, least, light = (
         parameters.criterion,
         stop - start,
@@ -145,9 +141,9 @@ def _scan_classes(
 def _scan_numbers(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
-    """Find the best threshold by (3) or (4), if it beats `split`."""
+    """Find the best threshold of one target by (3) or (4), if it beats `split`."""
     (order, x), start, stop = column, place[0], place[1]
-    y, w, criterion, n = data.y, data.weight, parameters.criterion, stop - start
+    y, w, criterion, n = data.y[0], data.weight, parameters.criterion, stop - start
     least, light, whole, weight = parameters.min_samples_leaf, parameters.min_weight_leaf, total[0], total[2]
     end = _first_missing(order, x, start, stop)
     for missing_left in range(2 if end < stop else 1):
@@ -177,6 +173,36 @@ def _scan_numbers(
                 _record(split, score, value, high, drawn, missing_left)
 
 
+@_SCAN.kernel
+def _scan_outputs(
+    column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
+) -> None:
+    """Find the best threshold of several targets by (1) to (4), if it beats `split`."""
+    (order, x), start, stop, left = column, place[0], place[1], scratch.left
+    y, w, criterion, n_outputs = data.y, data.weight, parameters.criterion, parameters.n_outputs
+    n, last, least, light = stop - start, len(total) - 1, parameters.min_samples_leaf, parameters.min_weight_leaf
+    end = _first_missing(order, x, start, stop)
+    for missing_left in range(2 if end < stop else 1):
+        left[:] = 0.0
+        first = end if missing_left else stop
+        for i in range(first, stop):
+            add_row(left, y, order[i], w[order[i]], criterion)
+        for i in range(start, end - 1 if missing_left or end == stop else end):
+            row = order[i]
+            add_row(left, y, row, w[row], criterion)
+            value, high = x[row], _value_after(order, x, i, end)
+            if high <= value:
+                continue
+            n_left = i + 1 - start + stop - first
+            if n - n_left < least or total[last] - left[last] < light:
+                break
+            if n_left < least or left[last] < light or _is_left_out(drawn, value, high):
+                continue
+            score = score_sides(left, total, criterion, n_outputs)
+            if score > split.score:
+                _record(split, score, value, high, drawn, missing_left)
+
+
 # ------------------------------------------------------------------------------------------------------ absolute error
 
 
@@ -191,10 +217,10 @@ def _insert(tree: Any, rank: int, size: int, weight: float, target: float) -> No
 
 
 @internal_kernel
-def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float, medians: Any) -> float:
+def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float, median: Any) -> float:
     """Return the sum of w |y - median| over the rows inserted, whose weights and weighted targets have these sums.
 
-    The median is written to the last place of `medians`.
+    The median is written to the last place of `median`.
     """
     at, below, sum_below, step = 0, 0.0, 0.0, 1
     while 2 * step <= size:
@@ -205,9 +231,40 @@ def _deviation(tree: Any, size: int, targets: Any, weight: float, total: float, 
             below += tree[0, at]
             sum_below += tree[1, at]
         step //= 2
-    median = targets[min(at, size - 1)]  # the first rank at which half of the weight is reached
-    medians[len(medians) - 1] = median
-    return median * below - sum_below + (total - sum_below) - median * (weight - below)  # type: ignore[no-any-return]
+    middle = targets[min(at, size - 1)]  # the first rank at which half of the weight is reached
+    median[len(median) - 1] = middle
+    return middle * below - sum_below + (total - sum_below) - middle * (weight - below)  # type: ignore[no-any-return]
+
+
+@internal_kernel
+def _add_losses(column: Any, place: Any, data: Any, t: int, side: int, missing_left: int, scratch: Any) -> None:
+    """Add the loss of target t on one side (0 left, 1 right) to that of every place between two values.
+
+    Rows are inserted one after the other, from the left or from the right.
+    """
+    (order, x), start, stop = column, place[0], place[1]
+    y, w, tree, losses, median = data.y[t], data.weight, scratch.tree, scratch.losses, scratch.medians[side]
+    n, end, ranks, targets = stop - start, _first_missing(order, x, start, stop), scratch.ranks[t], scratch.targets[t]
+    last = end - 1 if missing_left or end == stop else end
+    tree[:, : n + 1] = 0.0
+    here, total = 0.0, 0.0
+    for i in range(end if missing_left != side else stop, stop):
+        row = order[i]
+        _insert(tree, ranks[row], n, w[row], y[row])
+        here, total = here + w[row], total + w[row] * y[row]
+    for step in range(last - start):
+        i = end - 1 - step if side else start + step  # the row that is inserted
+        if side and last == end:
+            i += 1  # a split after the last value: only missing values are on the right
+        if i < end:
+            row = order[i]
+            _insert(tree, ranks[row], n, w[row], y[row])
+            here, total = here + w[row], total + w[row] * y[row]
+        at = i - 1 if side else i  # the last row on the left
+        if _value_after(order, x, at, end) <= x[order[at]]:
+            continue
+        losses[at] += _deviation(tree, n, targets, here, total, median)
+        median[at] = median[len(median) - 1]
 
 
 @_SCAN.kernel
@@ -215,48 +272,35 @@ def _scan_absolute(
     column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
 ) -> None:
     """Find the best threshold by (5), if it beats `split`."""
-    (order, x), start, stop = column, place[0], place[1]
-    y, w, n, tree, targets = data.y, data.weight, stop - start, scratch.tree, scratch.targets
-    least, light, losses, ranks = parameters.min_samples_leaf, parameters.min_weight_leaf, scratch.losses, scratch.ranks
-    medians = scratch.medians
-    end = _first_missing(order, x, start, stop)
-    weight, before = 0.0, split.score
-    for i in range(start, stop):
-        weight += w[order[i]]
+    (order, x), start, stop, w = column, place[0], place[1], data.weight
+    least, light, losses, medians = (
+        parameters.min_samples_leaf,
+        parameters.min_weight_leaf,
+        scratch.losses,
+        scratch.medians,
+    )
+    n, end, weight = stop - start, _first_missing(order, x, start, stop), total[len(total) - 1]
     for missing_left in range(2 if end < stop else 1):
-        last = end - 1 if missing_left or end == stop else end
-        for backwards in range(2):
-            tree[:, : n + 1] = 0.0
-            here, total = 0.0, 0.0
-            for i in range(end if missing_left != backwards else stop, stop):
-                row = order[i]
-                _insert(tree, ranks[row], n, w[row], y[row])
-                here, total = here + w[row], total + w[row] * y[row]
-            for step in range(last - start):
-                i = end - 1 - step if backwards else start + step  # the row that is inserted
-                if backwards and last == end:
-                    i += 1  # a split after the last value: only missing values are on the right
-                if i < end:
-                    row = order[i]
-                    _insert(tree, ranks[row], n, w[row], y[row])
-                    here, total = here + w[row], total + w[row] * y[row]
-                at = i - 1 if backwards else i  # the last row on the left
-                high = _value_after(order, x, at, end)
-                if high <= x[order[at]]:
-                    continue
-                loss = _deviation(tree, n, targets, here, total, medians)
-                if not backwards:
-                    losses[at], medians[at] = loss, medians[len(medians) - 1]
-                    continue
-                n_left = at + 1 - start + (stop - end if missing_left else 0)
-                if min(n_left, n - n_left) < least or min(here, weight - here) < light:
-                    continue
-                if _is_left_out(drawn, x[order[at]], high):
-                    continue
-                score = -(loss + losses[at])
-                is_better = score > before and score >= split.score  # of equal ones the first
-                if is_better and _is_allowed(place, medians[at], medians[len(medians) - 1]):
-                    _record(split, score, x[order[at]], high, drawn, missing_left)
+        for i in range(start, stop):
+            losses[i] = 0.0
+        for t in range(len(data.y)):
+            for side in range(2):
+                _add_losses(column, place, data, t, side, missing_left, scratch)
+        here, n_missing = 0.0, stop - end if missing_left else 0
+        for i in range(stop - n_missing, stop):
+            here += w[order[i]]
+        for at in range(start, end - 1 if missing_left or end == stop else end):
+            here += w[order[at]]
+            high = _value_after(order, x, at, end)
+            if high <= x[order[at]]:
+                continue
+            n_left = at + 1 - start + n_missing
+            if min(n_left, n - n_left) < least or min(here, weight - here) < light:
+                continue
+            if not -losses[at] > split.score or _is_left_out(drawn, x[order[at]], high):
+                continue
+            if _is_allowed(place, medians[0, at], medians[1, at]):
+                _record(split, -losses[at], x[order[at]], high, drawn, missing_left)
 
 
 @internal_kernel
@@ -279,7 +323,10 @@ def find_threshold(column: Any, place: Any, data: Any, total: Any, parameters: A
     return True
 
 
-def scan_address(criterion: int) -> int:
+def scan_address(criterion: int, n_outputs: int) -> int:
     """Return the address of the kernel that finds the best threshold by a criterion."""
-    scan = _scan_classes if criterion < SQUARED else _scan_numbers if criterion <= POISSON else _scan_absolute
-    return scan.address()
+    if criterion > POISSON:
+        return _scan_absolute.address()
+    if n_outputs > 1:
+        return _scan_outputs.address()
+    return (_scan_classes if criterion < SQUARED else _scan_numbers).address()

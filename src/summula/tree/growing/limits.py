@@ -9,8 +9,16 @@ import numpy as np
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, array_like, integer, mapping, none, one_of, random_state, real
 from summula.tree.exact.grower import ExactParameters
+from summula.tree.growing.outputs import Outputs
 
-__all__ = ["LIMITS", "check_regression_targets", "number_of_features", "regression_criterion", "tree_limits"]
+__all__ = [
+    "LIMITS",
+    "check_monotone",
+    "check_regression_targets",
+    "number_of_features",
+    "regression_criterion",
+    "tree_limits",
+]
 
 _share = Allowed(
     lambda v: isinstance(v, float | np.floating) and bool(0.0 < v <= 1.0), "a float in the range (0.0, 1.0]"
@@ -79,6 +87,20 @@ def tree_limits(model: Any, n: int, d: int, weight: float, key: int, *, random_t
     )
 
 
+def check_monotone(monotone: Any, outputs: Outputs) -> None:
+    """Raise an error for monotonic constraints of targets that have no order."""
+    if not monotone.any():
+        return
+    if outputs.n_outputs > 1:
+        raise ParameterError(
+            "Monotonicity constraints are not supported with multiple outputs; leave out monotonic_cst."
+        )
+    if sum(outputs.n_classes) > 2:
+        raise ParameterError(
+            "Monotonicity constraints are not supported with multiclass classification; leave out monotonic_cst."
+        )
+
+
 def check_regression_targets(y: Any, criterion: str) -> None:
     """Raise an error for targets that the Poisson criterion cannot have."""
     cure = "use criterion='squared_error'."
@@ -86,5 +108,5 @@ def check_regression_targets(y: Any, criterion: str) -> None:
         raise DataError(f"Some value(s) of y are negative which is not allowed for Poisson regression; {cure}")
     if criterion == "poisson" and not y.any():
         raise DataError(
-            f"Sum of y is not strictly positive: y is not positive in any row, as Poisson regression needs; {cure}"
+            f"Sum of y is not strictly positive which is necessary for Poisson regression: no row of y is; {cure}"
         )

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import find_leaves
 
-__all__ = ["TreeArrays", "paths_to"]
+__all__ = ["TreeArrays", "paths_to", "stacked_values"]
 
 Array = NDArray[Any]
 
@@ -35,6 +36,17 @@ def paths_to(leaves: Array, nodes: Nodes) -> Any:
     return sparse.csr_matrix((np.ones(len(row), np.int64), (row, column)), (len(leaves), len(parent)))
 
 
+def stacked_values(values: Array, outputs: Outputs) -> Array:
+    """Return values of leaves, or rows, as (n, n_outputs, largest number of classes), 0 beyond those of a target."""
+    if outputs.n_outputs == 1:
+        return values[:, None, :]
+    parts = outputs.split(values)
+    stacked = np.zeros((len(values), outputs.n_outputs, max(part.shape[1] for part in parts)))
+    for t, part in enumerate(parts):
+        stacked[:, t, : part.shape[1]] = part
+    return stacked
+
+
 @dataclass(frozen=True)
 class TreeArrays:
     """The nodes of a tree; a child has a larger number than its parent, and right children follow left ones.
@@ -46,8 +58,8 @@ class TreeArrays:
     feature, threshold : ndarray of shape (node_count,)
         Rows with x[feature] <= threshold go left; -2 for a leaf. A split on categories has the threshold NaN.
     missing_go_to_left : ndarray of shape (node_count,), uint8
-    value : ndarray of shape (node_count, 1, n_classes) or (node_count, 1, 1)
-        Shares of the classes, or the value predicted.
+    value : ndarray of shape (node_count, n_outputs, max_n_classes), or (node_count, n_outputs, 1) for regression
+        Shares of the classes, 0 beyond those of a target, or the value predicted.
     impurity, weighted_n_node_samples : ndarray of shape (node_count,)
     n_node_samples : ndarray of shape (node_count,)
     n_features : int
@@ -63,10 +75,11 @@ class TreeArrays:
     n_node_samples: Array
     weighted_n_node_samples: Array
     n_features: int
+    outputs: Outputs
     nodes: Nodes
 
     @classmethod
-    def of(cls, nodes: Nodes, impurity: Array, values: Array, n_features: int) -> TreeArrays:
+    def of(cls, nodes: Nodes, impurity: Array, values: Array, n_features: int, outputs: Outputs) -> TreeArrays:
         """Return a tree under scikit-learn's names."""
         inner = nodes.column >= 0
         left = np.where(inner, nodes.child, _LEAF).astype(np.int64)
@@ -77,11 +90,12 @@ class TreeArrays:
             np.where(inner, nodes.column, _UNDEFINED).astype(np.int64),
             np.where(inner, threshold, float(_UNDEFINED)),
             nodes.missing_left,
-            values[:, None, :],
+            stacked_values(values, outputs),
             impurity,
             nodes.rows,
             nodes.weight,
             n_features,
+            outputs,
             nodes,
         )
 
@@ -98,16 +112,16 @@ class TreeArrays:
     @property
     def n_outputs(self) -> int:
         """Number of targets."""
-        return 1
+        return self.outputs.n_outputs
 
     @property
     def n_classes(self) -> Array:
-        """Number of classes; 1 for regression."""
-        return np.array([self.value.shape[2]])
+        """Number of classes of each target; 1 for regression."""
+        return np.diff(self.outputs.starts)
 
     @property
     def max_n_classes(self) -> int:
-        """Number of classes; 1 for regression."""
+        """Largest number of classes of a target; 1 for regression."""
         return int(self.value.shape[2])
 
     @property
@@ -135,6 +149,6 @@ class TreeArrays:
         return paths_to(self.apply(X), self.nodes)
 
     def predict(self, X: Any) -> Array:
-        """Return the values of the leaves that the rows end in, shape (n, 1, n_classes) or (n, 1)."""
+        """Return the values of the leaves that rows end in, shape (n, n_outputs, max_n_classes) or (n, n_outputs)."""
         values = self.value[self.apply(X)]
         return values if self.max_n_classes > 1 else values[:, :, 0]

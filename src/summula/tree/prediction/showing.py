@@ -57,12 +57,18 @@ def _conditions(model: Any, node: int, decimals: int) -> tuple[str, str]:
 
 def _outcome(model: Any, node: int, decimals: int) -> str:
     """Return the class with its share, or the value, and the number of rows."""
-    values, rows = model._values[node], int(model._nodes.rows[node])
+    values, rows = model._outputs.split(model._values[node]), int(model._nodes.rows[node])
     count = f"{rows} row{'s' if rows > 1 else ''}"
     if hasattr(model, "classes_"):
-        best = int(values.argmax())
-        return f"{model.classes_[best]} ({values[best]:.0%} of {count})"
-    return f"{values[0]:.{decimals}g} ({count})"
+        best = [
+            f"{c[int(v.argmax())]} ({v.max():.0%} of {count})" for c, v in zip(_classes(model), values, strict=True)
+        ]
+        return ", ".join(best)
+    return f"{', '.join(f'{value[0]:.{decimals}g}' for value in values)} ({count})"
+
+
+def _classes(model: Any) -> Any:
+    return model._classes_of_outputs
 
 
 def plot(model: Any, ax: Any, max_depth: int | None) -> Any:
@@ -114,24 +120,26 @@ def _places(nodes: Any, is_end: Any) -> Any:
 
 
 def _label(model: Any, node: int, *, is_end: bool) -> str:
-    nodes, values = model._nodes, model._values[node]
+    nodes = model._nodes
     lines = [] if nodes.column[node] < 0 else [_conditions(model, node, 3)[0].removesuffix(" or is missing")]
     lines.append(f"{model.criterion} {model._impurity[node]:.3g}, n = {nodes.rows[node]}")
-    if hasattr(model, "classes_"):
-        lines.append("value [" + ", ".join(f"{v:.2f}" for v in values[:4]) + (", ..." if len(values) > 4 else "") + "]")
-        lines.append(f"class {model.classes_[int(values.argmax())]}")
-    else:
-        lines.append(f"value {values[0]:.4g}")
+    for t, values in enumerate(model._outputs.split(model._values[node])):
+        if hasattr(model, "classes_"):
+            more = ", ..." if len(values) > 4 else ""
+            lines.append("value [" + ", ".join(f"{v:.2f}" for v in values[:4]) + more + "]")
+            lines.append(f"class {_classes(model)[t][int(values.argmax())]}")
+        else:
+            lines.append(f"value {values[0]:.4g}")
     if is_end and nodes.column[node] >= 0:
         lines.append("...")
     return "\n".join(lines)
 
 
 def _colour(model: Any, node: int) -> Any:
-    """Return a light colour: of the class, paler where it is less certain, or by the value."""
+    """Return a light colour: of the class, paler where it is less certain, or by the value; of the first target."""
     from matplotlib import colormaps
 
-    values = model._values
+    values = model._outputs.split(model._values)[0]
     if hasattr(model, "classes_"):
         best, k = int(values[node].argmax()), values.shape[1]
         strength = 0.5 * max((values[node, best] - 1 / k) / (1 - 1 / k), 0.0) if k > 1 else 0.5
