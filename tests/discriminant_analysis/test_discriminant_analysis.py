@@ -129,7 +129,7 @@ def test_constant_columns() -> None:
         LinearDiscriminantAnalysis().fit(X, Y).predict_proba(X),
         atol=1e-10,
     )
-    with pytest.raises(DataError, match=r"columns \[5\] do not vary in it"):
+    with pytest.raises(DataError, match=r"use shrinkage='auto', or leave columns out: columns \[5\] do not vary in it"):
         QuadraticDiscriminantAnalysis().fit(Z, Y)
 
 

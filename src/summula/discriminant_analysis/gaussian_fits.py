@@ -30,6 +30,7 @@ __all__ = ["CovarianceRule", "LinearFit", "QuadraticFit", "deviations", "triangu
 
 Array = NDArray[np.float64]
 
+_TINY = np.finfo(np.float64).tiny
 _MEANS = schema.Array("float64", "n_classes", "n_features")
 _PRIORS = schema.Object(Priors, n_classes="n_classes")
 
@@ -84,10 +85,10 @@ class CovarianceRule:
 
     def separate(self, sums: ClassGrams) -> Array:
         """A separate covariance for each class."""
-        d = sums.origin.shape[1]
-        return np.stack(
-            [(1 - self.ridge) * constrained(S, self.form) + self.ridge * np.eye(d) for S in self.by_class(sums)]
-        )
+        S = self.by_class(sums)
+        if self.form != "full":
+            S = np.stack([constrained(one, self.form) for one in S])
+        return (1 - self.ridge) * S + self.ridge * np.eye(S.shape[1]) if self.ridge else S
 
 
 def triangular(A: Array) -> Array:
@@ -99,10 +100,10 @@ def triangular(A: Array) -> Array:
 def _per_row(A: Array, T: Array, away: Array) -> tuple[float, float]:
     """The brackets of (1) and (2) of one class."""
     z = float((away @ A) @ (away @ A))
-    sizes, inverse = linalg.eigvalsh(A.T @ T @ A), linalg.eigvalsh(A.T @ A)
-    log_det = np.log(np.maximum(inverse, np.finfo(np.float64).tiny)).sum()
+    sizes, inverse = np.linalg.eigvalsh(np.stack([A.T @ T @ A, A.T @ A]))
+    log_det = np.log(np.maximum(inverse, _TINY)).sum()
     value = A.shape[1] * np.log(2 * np.pi) - log_det + sizes.sum() + z
-    return float(value), float((sizes - 1 - np.log(np.maximum(sizes, np.finfo(np.float64).tiny))).sum() + z)
+    return float(value), float((sizes - 1 - np.log(np.maximum(sizes, _TINY))).sum() + z)
 
 
 @schema.saved(

@@ -125,10 +125,10 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
         self._whitenings, self._log_dets = np.zeros_like(self._covariances), np.zeros(len(self.classes_))
         for k in np.flatnonzero(sums.weight > 0).tolist():
             S = self._covariances[k] = covariances[k]
-            self._check_rank(k, S)
-            scale = np.sqrt(np.diag(S))
-            L = linalg.cholesky(S / np.outer(scale, scale), lower=True)
-            self._whitenings[k] = linalg.solve_triangular(L, np.diag(1 / scale), lower=True).T
+            scale = np.sqrt(np.maximum(np.diag(S), 0.0))
+            self._check_rank(k, S, scale)
+            L = np.linalg.cholesky(S / (scale[:, None] * scale))
+            self._whitenings[k] = linalg.lapack.dtrtrs(L, np.diag(1 / scale), lower=1)[0].T
             self._log_dets[k] = 2 * (np.log(np.diag(L)).sum() + np.log(scale).sum())
         self.__dict__.pop("covariance_", None)
         if self.store_covariance:
@@ -147,21 +147,20 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
         # Of the two directions of an axis the one in which its largest coordinate is positive.
         return [R * np.sign(R[np.abs(R).argmax(axis=0), np.arange(R.shape[1])]) for R in axes]
 
-    def _check_rank(self, k: int, S: Array) -> None:
-        """Refuse a singular covariance, whatever the units of the columns."""
-        variance = np.diag(S)
-        constant = np.flatnonzero(variance <= 0)
+    def _check_rank(self, k: int, S: Array, scale: Array) -> None:
+        """Refuse a singular covariance, whatever the units of the columns; `scale` has their standard deviations."""
+        constant = np.flatnonzero(scale == 0)
         if not len(constant):
-            scale = np.sqrt(variance)
-            least = linalg.eigvalsh(S / np.outer(scale, scale))[0]
+            least = np.linalg.eigvalsh(S / (scale[:, None] * scale))[0]
             if least > max(self.tol**2, len(S) * _EPS):
                 return
         names = getattr(self, "feature_names_in_", np.arange(len(S)))[constant[:3]].tolist()
         cause = f"columns {names} do not vary in it" if names else "columns are combinations of others, or rows too few"
         way = "When using `solver='svd'` increase reg_param" if self.solver == "svd" else "Increase reg_param"
+        form = "" if names else " or covariance='diag'"  # which does not help columns that do not vary
         raise SingularCovarianceError(
-            f"The covariance matrix of class {self.classes_[k]} is not full rank. {way}, use shrinkage='auto' or "
-            f"covariance='diag', or leave columns out: {cause}."
+            f"The covariance matrix of class {self.classes_[k]} is not full rank. {way}, use shrinkage='auto'{form}, "
+            f"or leave columns out: {cause}."
         )
 
     def _log_joint(self, chunk: Chunk) -> Array:
