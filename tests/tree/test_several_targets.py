@@ -193,3 +193,6 @@ def test_errors():
     forest = ensemble.RandomForestRegressor(2, warm_start=True).fit(X, Y)
     with pytest.raises(DataError, match="had 3 in the previous fit"):
         forest.set_params(n_estimators=3).fit(X, Y[:, :2])
+    forest = ensemble.RandomForestClassifier(2, warm_start=True).fit(X, LABELS[:, 0])
+    with pytest.raises(DataError, match="y has 3 targets, but had 1"):
+        forest.set_params(n_estimators=3).fit(X, LABELS)

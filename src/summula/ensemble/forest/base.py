@@ -38,7 +38,7 @@ from summula.tree.growing.outputs import Outputs
 if TYPE_CHECKING:
     from summula.stats.bounds import Bounds
 
-__all__ = ["FOREST_PARAMETERS", "Forest"]
+__all__ = ["FOREST_PARAMETERS", "Forest", "check_same_number"]
 
 Array = NDArray[Any]
 
@@ -60,6 +60,15 @@ FOREST_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "splits": (one_of("bins", "exact"),),
     "max_bins": (integer(2, 255),),
 }
+
+
+def check_same_number(before: int, now: int) -> None:
+    """Raise an error if a warm start is given another number of targets than the previous fit."""
+    if before != now:
+        raise DataError(
+            f"y has {now} target{'s' if now > 1 else ''}, but had {before} in the previous fit, which warm_start=True "
+            "continues; pass the same targets, or set warm_start=False."
+        )
 
 
 def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:

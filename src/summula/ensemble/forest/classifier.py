@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from summula.core.estimator.multi_output import MultiOutputClassifier, row_weigh
 from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest
+from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest, check_same_number
 from summula.stats.bounds import chernoff_bounds
 from summula.tree.decision_tree import DecisionTree
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier, outputs_of_classes, shares_are_sound
@@ -152,8 +151,10 @@ class ForestClassifier(Forest, MultiOutputClassifier):
         return outputs_of_classes(self)
 
     def _check_continues(self, before: Any, run: Run) -> None:
-        for old, new in zip_longest(before if isinstance(before, list) else [before], self._classes_of_outputs):
-            check_same_classes(np.empty(0) if old is None else old, np.empty(0) if new is None else new)
+        old, new = before if isinstance(before, list) else [before], self._classes_of_outputs
+        check_same_number(len(old), len(new))
+        for classes in zip(old, new, strict=True):
+            check_same_classes(*classes)
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
         if self.class_weight is None:

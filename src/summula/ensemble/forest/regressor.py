@@ -12,13 +12,13 @@ from sklearn.metrics import r2_score
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import DataError, ParameterError
+from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, one_of
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest
+from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest, check_same_number
 from summula.ensemble.forest.walking import mean_values
 from summula.stats.bounds import Bounds
 from summula.tree.binned.packed import PackedTrees
@@ -138,11 +138,7 @@ class ForestRegressor(Forest, Regressor):
         check_regression_targets(y, self.criterion)
 
     def _check_continues(self, before: Any, run: Run) -> None:
-        if run.source.n_targets != self.n_outputs_:
-            raise DataError(
-                f"y has {run.source.n_targets} targets, but had {self.n_outputs_} in the previous fit, which "
-                "warm_start=True continues; pass the same targets, or set warm_start=False."
-            )
+        check_same_number(self.n_outputs_, run.source.n_targets)
 
     def _n_outputs(self) -> int:
         return self.n_outputs_
