@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.covariance import ShrunkCovariance
 
 from summula.cluster import KMeans, MiniBatchKMeans
 from summula.decomposition import PCA, FactorAnalysis
@@ -163,8 +164,8 @@ DISCRIMINANT: dict[str, Any] = {
         "tol": (2.0,),
         "covariance": ("diag",),
         "reg_param": (0.3,),
+        "covariance_estimator": (ShrunkCovariance(shrinkage=0.5),),
     },
-    "idle": ("covariance_estimator",),
 }
 CENTROIDS: dict[str, Any] = {
     **DISCRIMINANT,

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import sklearn.discriminant_analysis as peers
 from scipy import stats
 from scipy.special import expit, logsumexp
+from sklearn.cluster import KMeans
+from sklearn.covariance import OAS, LedoitWolf
 
 import summula
 from summula.core.errors import DataError, ParameterError
@@ -28,6 +32,8 @@ X = RNG.normal(size=(400, 5)) @ RNG.normal(size=(5, 5)) + Y[:, None] * RNG.norma
         {"solver": "eigen", "priors": [0.2, 0.3, 0.5]},
         {"solver": "lsqr", "shrinkage": "auto"},
         {"solver": "eigen", "shrinkage": 0.3},
+        {"solver": "lsqr", "covariance_estimator": OAS()},
+        {"solver": "eigen", "covariance_estimator": LedoitWolf(), "priors": [0.2, 0.3, 0.5]},
     ],
     ids=repr,
 )
@@ -46,7 +52,13 @@ def test_linear_posteriors_are_those_of_scikit_learn(options: Any) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"reg_param": 0.2}, {"solver": "eigen", "shrinkage": "auto"}, {"solver": "eigen", "shrinkage": 0.3}],
+    [
+        {},
+        {"reg_param": 0.2},
+        {"solver": "eigen", "shrinkage": "auto"},
+        {"solver": "eigen", "shrinkage": 0.3},
+        {"solver": "eigen", "covariance_estimator": OAS()},
+    ],
     ids=repr,
 )
 def test_quadratic_posteriors_are_those_of_scikit_learn(options: Any) -> None:
@@ -219,3 +231,32 @@ def test_directions_in_which_rows_do_not_vary_are_no_part_of_a_certificate() -> 
     model = LinearDiscriminantAnalysis().fit(wide, np.arange(20) % 2)
     assert model.certificate_.verify(wide, np.arange(20) % 2)
     assert not model.certificate_.verify(wide[::-1], np.arange(20) // 3 % 2)
+
+
+@pytest.mark.parametrize("kind", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+def test_an_estimator_of_covariances_is_not_changed_and_its_fit_is_certified(kind: Any) -> None:
+    estimator = OAS()
+    model = kind(covariance_estimator=estimator).fit(X, Y)
+    assert not hasattr(estimator, "covariance_")
+    assert model.certificate_.verify(X, Y)
+    assert not model.certificate_.verify(X + 1.0, Y)
+    plain = model.set_params(covariance_estimator=None).fit(X, Y)
+    np.testing.assert_array_equal(plain.predict_proba(X), kind().fit(X, Y).predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+def test_an_estimator_of_covariances_is_refused_where_it_cannot_work(kind: Any, tmp_path: Any) -> None:
+    pq.write_table(pa.table({**{f"x{j}": X[:, j] for j in range(5)}, "y": Y}), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match="needs its rows in memory"):
+        kind(covariance_estimator=OAS()).fit(summula.scan(tmp_path / "rows.parquet"), "y")
+    with pytest.raises(ParameterError, match="KMeans has no attribute covariance_"):
+        kind(covariance_estimator=KMeans(n_clusters=2)).fit(X, Y)
+    with pytest.raises(ParameterError, match="takes no weights"):
+        kind(covariance_estimator=OAS()).fit(X, Y, np.ones(len(Y)))
+    with pytest.raises(ParameterError, match="Only one of the two"):
+        kind(covariance_estimator=OAS(), shrinkage=0.5).fit(X, Y)
+    with pytest.raises(ParameterError, match="svd"):
+        kind(covariance_estimator=OAS(), solver="svd").fit(X, Y)
+    model = kind(covariance_estimator=OAS()).fit(X, Y)
+    with pytest.raises((ParameterError, AttributeError), match="partial_fit"):
+        model.partial_fit(X, Y)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from summula.core.errors import DataError, ParameterError, warn
@@ -33,6 +34,7 @@ PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "shrinkage": (none, one_of("auto"), real(0.0, 1.0)),
     "covariance": (one_of(*COVARIANCES),),
     "tol": (real(0.0),),
+    "covariance_estimator": (none, Allowed(lambda value: hasattr(value, "fit"), "an object with a fit method")),
 }
 
 
@@ -42,6 +44,8 @@ def _is_additive(model: Any) -> bool:
             "shrinkage='auto' looks at the rows a second time, about means that further rows would move; fit again on "
             "all rows, or give shrinkage as a number."
         )
+    if model.covariance_estimator is not None:
+        raise ParameterError("covariance_estimator needs all rows of a class at once; fit again on all rows.")
     return True
 
 
@@ -49,6 +53,7 @@ def _is_additive(model: Any) -> bool:
     means_=schema.Array("float64", "n_classes", "n_features"),
     priors_=schema.Array("float64", "n_classes", low=0.0),
     _shares=schema.Array("float64", "n_classes") | None,
+    _given=schema.Maybe(schema.Array("float64", "n_classes", "n_features", "n_features")),
     certificate_=SAVED_CERTIFICATE,
 )
 class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClassifier):
@@ -58,8 +63,9 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
     ----------
     priors : array-like of shape (n_classes,), optional
         Probabilities of the classes; by default their shares of the rows.
-    covariance_estimator : None, default=None
-        For compatibility with scikit-learn; other estimators of covariances are not supported.
+    covariance_estimator : object with `fit` and `covariance_`, optional
+        Estimates the covariance of each class from its rows, such as `sklearn.covariance.OAS()`, in place of the sums.
+        Needs the rows in memory, without weights, and cannot be combined with `shrinkage` or `solver="svd"`.
 
     Attributes
     ----------
@@ -69,17 +75,26 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
 
     _accepts_sparse = False
     _statistic = ClassGrams
+    _no_svd: ClassVar[str]
 
     priors: Any
     covariance: str
     shrinkage: Any
+    solver: str
+    covariance_estimator: Any
     priors_: Array
     _shares: Array | None
+    _given: Array | None = None
 
     def _sums_of(self, run: Run) -> ClassGrams:
         """Sums of one pass; with Ledoit-Wolf shrinkage a second one about the means of the first."""
+        if self.covariance_estimator is not None:
+            self._check_estimator(run)
         sums: ClassGrams = super()._sums_of(run)
         self._shares = None
+        self.__dict__.pop("_given", None)
+        if self.covariance_estimator is not None:
+            self._given = self._estimated(run)
         if self.shrinkage == "auto":
             scale = deviations(sums)
             fourth = run.sum(Grouped(ClassFourthPowers, len(self.classes_)), (sums.mean, scale))
@@ -98,7 +113,41 @@ class GaussianClassifier(ComparedClassifier, GenerativeClassifier, AdditiveClass
         shares = self._shares
         if shares is None and self.shrinkage is not None:
             shares = np.full(len(self.classes_), float(self.shrinkage))
-        return CovarianceRule(self.covariance, shares, self.shrinkage == "auto", float(ridge))
+        return CovarianceRule(self.covariance, shares, self.shrinkage == "auto", float(ridge), self._given)
+
+    def _check_estimator(self, run: Run) -> None:
+        """Raise where `covariance_estimator` cannot be used."""
+        if self.shrinkage is not None:
+            raise ParameterError(
+                "covariance_estimator and shrinkage parameters are not None. Only one of the two can be set."
+            )
+        if self.solver == "svd":
+            raise ParameterError(self._no_svd)
+        if run.source.streams:
+            raise DataError(
+                f"{type(self).__name__} with covariance_estimator needs its rows in memory, but X is in files or a "
+                "Dask collection: use shrinkage='auto', or pass an array with a subset of the rows."
+            )
+
+    def _estimated(self, run: Run) -> Array:
+        """The covariance of each class by `covariance_estimator`; the identity for classes without rows."""
+        chunk = run.source.chunk(0, run.source.n_rows)
+        if chunk.weight is not None:
+            raise ParameterError("covariance_estimator takes no weights: omit sample_weight, or use shrinkage='auto'.")
+        assert chunk.codes is not None
+        X, d = chunk.block(np.float64), chunk.n_features
+        found = np.tile(np.eye(d), (len(self.classes_), 1, 1))
+        for k in np.unique(chunk.codes).tolist():
+            estimator = clone(self.covariance_estimator, safe=False)
+            estimator.fit(X[chunk.codes == k])
+            S = getattr(estimator, "covariance_", None)
+            if S is None or np.shape(S) != (d, d):
+                raise ParameterError(
+                    f"{type(estimator).__name__} has no attribute covariance_ of shape ({d}, {d}) after fit: "
+                    "covariance_estimator takes estimators such as sklearn.covariance.OAS()."
+                )
+            found[k] = S
+        return found
 
     def _certify(self, fit: Any, sums: ClassGrams) -> None:
         self.certificate_ = StatisticCertificate.of(fit, sums, kind="exact", classes=self.classes_)

@@ -47,6 +47,7 @@ def deviations(sums: ClassGrams) -> Array:
     shares=schema.Array("float64", "n_classes", low=0.0, high=1.0) | None,
     standardised=schema.Flag(),
     ridge=schema.Real(0.0, 1.0),
+    given=schema.Maybe(schema.Array("float64", "n_classes", "n_features", "n_features") | None),
 )
 @dataclass(frozen=True)
 class CovarianceRule:
@@ -61,15 +62,20 @@ class CovarianceRule:
         Whether columns are standardised before they are shrunk.
     ridge : float
         Share of the identity in the separate covariance of each class, after that.
+    given : ndarray of shape (n_classes, n_features, n_features) or None
+        Covariances estimated from the rows of each class, in place of those from sums.
     """
 
     form: str
     shares: Array | None = None
     standardised: bool = False
     ridge: float = 0.0
+    given: Array | None = None
 
     def by_class(self, sums: ClassGrams) -> Array:
         """The covariance of each class, divided by its weight and shrunk, shape (n_classes, d, d)."""
+        if self.given is not None:
+            return self.given
         weight = np.where(sums.weight > 0, sums.weight, 1.0)
         S = np.asarray(sums.scatter / weight[:, None, None])
         if self.shares is None:

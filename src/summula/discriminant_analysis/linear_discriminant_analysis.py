@@ -11,8 +11,8 @@ The directions are those in which the means, once rows are whitened by A, differ
     scalings = A V,   V the right singular vectors of the rows sqrt(pi_k) A'(m_k - m)                           (3)
 
 S is the scatter about the class means divided by n, the estimate of maximum likelihood. Where priors are given,
-`solver="lsqr"` and `"eigen"`, and shrinkage, average the classes' covariances by these. Directions in which classes do
-not vary at all, as with more columns than rows, are left out of A.
+`solver="lsqr"` and `"eigen"`, shrinkage and `covariance_estimator` average the classes' covariances by these.
+Directions in which classes do not vary at all, as with more columns than rows, are left out of A.
 
 Reference: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, section 4.3.
 """
@@ -111,8 +111,8 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
         "solver": (one_of("auto", "svd", "lsqr", "eigen"),),
         "n_components": (none, integer(1)),
         "store_covariance": (boolean,),
-        "covariance_estimator": (none,),
     }
+    _no_svd = "covariance estimator is not supported with svd solver. Try another solver."
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
         n_components: int | None = None,
         store_covariance: bool = False,
         tol: float = 1e-4,
-        covariance_estimator: None = None,
+        covariance_estimator: Any = None,
         covariance: str = "full",
     ) -> None:
         self.solver, self.shrinkage, self.priors, self.n_components = solver, shrinkage, priors, n_components
@@ -139,7 +139,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, Transformer, G
             )
         self.priors_ = self._checked(sums)
         self.means_, self.xbar_ = sums.mean, self.priors_ @ sums.mean
-        pooled = self.solver in ("auto", "svd") and self.shrinkage is None
+        pooled = self.solver in ("auto", "svd") and self.shrinkage is None and self.covariance_estimator is None
         rule, average = self._rule(), None if pooled else self.priors_
         S = rule.pooled(sums, average)
         self.__dict__.pop("covariance_", None)

@@ -23,7 +23,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
-from summula.core.estimator.parameters import Allowed, boolean, none, one_of, real
+from summula.core.estimator.parameters import Allowed, boolean, one_of, real
 from summula.core.model_files import schema
 from summula.discriminant_analysis.class_grams import ClassGrams
 from summula.discriminant_analysis.gaussian_classifier import PARAMETERS, GaussianClassifier
@@ -93,8 +93,8 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
         "solver": (one_of("auto", "svd", "eigen"),),
         "reg_param": (real(0.0, 1.0),),
         "store_covariance": (boolean,),
-        "covariance_estimator": (none,),
     }
+    _no_svd = "covariance_estimator is not supported with solver='svd'. Try solver='eigen' instead."
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class QuadraticDiscriminantAnalysis(GaussianClassifier):
         reg_param: float = 0.0,
         store_covariance: bool = False,
         tol: float = 1e-4,
-        covariance_estimator: None = None,
+        covariance_estimator: Any = None,
         covariance: str = "full",
     ) -> None:
         self.solver, self.shrinkage, self.priors, self.reg_param = solver, shrinkage, priors, reg_param
