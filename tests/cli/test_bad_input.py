@@ -140,7 +140,9 @@ def test_places_that_cannot_be_written_to(species: Trained, tmp_path: Path) -> N
     assert "does not exist; create it" in failure(
         5, "predict", species.folder, species.fresh, "-o", tmp_path / "a" / "p.csv"
     )
-    assert "neither .parquet nor .csv" in failure(3, "predict", species.folder, species.fresh, "-o", tmp_path / "p.xls")
+    assert "must end in .parquet or .csv" in failure(
+        3, "predict", species.folder, species.fresh, "-o", tmp_path / "p.xls"
+    )
 
 
 def test_folders_made_for_a_run_that_fails_are_removed(tmp_path: Path) -> None:

@@ -73,14 +73,22 @@ def test_a_truncated_parquet_file_is_named(keep: float, tmp_path: Path) -> None:
     content = write(tmp_path / "rows.parquet").read_bytes()
     end = int(keep * len(content)) if isinstance(keep, float) else keep
     (tmp_path / "rows.parquet").write_bytes(content[:end])
-    refused_scan(tmp_path, "rows.parquet", "damaged or cut short")
+    refused_scan(tmp_path, "rows.parquet", "damaged or cut short" if end else "is empty")
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.feather", "rows.npy"])
-@pytest.mark.parametrize("content", [b"", b"no table at all, but some text in a file"], ids=["empty", "other"])
-def test_a_file_that_is_something_else_is_named(name: str, content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"no table at all, but some text in a file", "is text, not what its ending"),
+        (b"no table at all\0, but bytes", "damaged or cut short"),
+    ],
+    ids=["empty", "text", "bytes"],
+)
+def test_a_file_that_is_something_else_is_named(name: str, content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    refused_scan(tmp_path / name, name, "damaged or cut short")
+    refused_scan(tmp_path / name, name, words)
 
 
 @pytest.mark.parametrize("keep", [9, 0.5, -1])

@@ -42,6 +42,7 @@ _COMPRESSED = (".gz", ".zst", ".bz2")
 _STREAMS = (".arrows",)
 _STANDARD_INPUT = "standard input"
 _SEPARATOR = re.compile(r"[,;\t|]")
+_LONGEST_MAGIC = 8  # bytes at the start of a file that name its format
 
 
 class Reading(NamedTuple):
@@ -181,7 +182,8 @@ def _check_not_text(path: str, ending: str) -> None:
         head = file.read(256)
     if not head:
         raise DataError(f"The file {path} is empty; write it again.")
-    if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):
+    # (What is left of a file cut short at its first bytes may be the name of its format.)
+    if len(head) > _LONGEST_MAGIC and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):
         raise DataError(f"{path} is text, not what its ending {ending} says; if it is a CSV file, call it .csv.")
 
 
