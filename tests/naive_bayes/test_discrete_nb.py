@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import summula
 from summula.core.errors import DataError, ParameterError
 from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MixedNB, MultinomialNB
 
+GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(1.5, (200, 6)).astype(float)
 LABELS = np.array(["a", "b", "c"])[RNG.integers(0, 3, 200)]
@@ -333,3 +335,20 @@ def test_without_pseudo_counts_impossible_events_and_unknown_columns_have_probab
     assert p[0].tolist() == [1.0, 0.0, 0.0]  # b had 1 in column 0 always; nothing is NaN
     assert p[1, 2] == 0.0
     assert np.isfinite(p).all()
+
+
+def test_models_saved_before_missing_flags_were_counted_go_on() -> None:
+    old = GOLDEN / "format1-BernoulliNB.safetensors"
+    rng = np.random.default_rng(0)
+    model, d = summula.load(old), summula.load(old).n_features_in_
+    X, y = rng.integers(0, 2, size=(30, d)).astype(float), np.resize(model.classes_, 30)
+    before, X[3, 0] = model.feature_log_prob_.copy(), np.nan
+    model.partial_fit(X, y)
+    added = BernoulliNB(binarize=model.binarize, alpha=model.alpha).fit(X, y)
+    for merged in (model, summula.load(old).merge(added), added.merge(summula.load(old))):
+        np.testing.assert_allclose(merged.feature_log_prob_, model.feature_log_prob_, rtol=1e-12)
+        assert np.isfinite(merged.predict_proba(X)).all()
+    assert not np.allclose(before, model.feature_log_prob_)
+    np.testing.assert_allclose(model.forget(X, y).feature_log_prob_, before, rtol=1e-12)
+    twice = summula.load(old).merge(summula.load(old))
+    np.testing.assert_allclose(twice.class_count_, 2 * summula.load(old).class_count_)

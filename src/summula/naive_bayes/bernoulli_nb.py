@@ -24,7 +24,7 @@ from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, none, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.naive_bayes.class_totals import Flags, FlagTotals, as_flags, split_missing
+from summula.naive_bayes.class_totals import ClassTotals, Flags, FlagTotals, as_flags, split_missing
 from summula.naive_bayes.count_fits import BernoulliFit
 from summula.naive_bayes.discrete_nb import PARAMETERS, CountNB, log_products
 
@@ -87,7 +87,8 @@ class BernoulliNB(CountNB):
         if is_sparse and self.binarize is not None and self.binarize < 0:
             raise DataError("Cannot binarize a sparse matrix with a threshold below 0: every zero would be a set flag.")
 
-    def _solve(self, sums: FlagTotals) -> None:
+    def _solve(self, sums: ClassTotals) -> None:
+        sums = FlagTotals.of(sums)
         self._name_priors(sums.weight)
         self.feature_count_, alpha = sums.total, self._smoothing()
         set_, all_ = sums.total + alpha, sums.known + 2 * alpha

@@ -19,7 +19,7 @@ from summula.core.data.layout.blocks import aligned
 from summula.core.errors import RowError
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import memberships
-from summula.core.numerics.sums import Sum
+from summula.core.numerics.sums import Merge, Sum
 
 __all__ = ["ClassTotals", "Counts", "FlagTotals", "Flags", "as_flags", "split_missing"]
 
@@ -51,6 +51,11 @@ class ClassTotals(Sum):
     def n_rows(self) -> int:
         """Number of rows, of all classes together."""
         return int(self.count.sum())
+
+    def _combined(self, other: Any, plus: Merge) -> Any:
+        if type(self) is not type(other):  # one of them was saved before missing flags were counted
+            return FlagTotals.of(self)._combined(FlagTotals.of(other), plus)
+        return super()._combined(other, plus)
 
     @classmethod
     def zeros(cls, n_groups: int, n_features: int) -> Self:
@@ -89,6 +94,13 @@ class FlagTotals(ClassTotals):
         """Sums over no rows."""
         sums = ClassTotals.zeros(n_groups, n_features)
         return cls(sums.count, sums.weight, sums.total, np.zeros((n_groups, n_features)))
+
+    @classmethod
+    def of(cls, sums: ClassTotals) -> FlagTotals:
+        """Return the sums, with no missing flags if they were saved before these were counted."""
+        if isinstance(sums, FlagTotals):
+            return sums
+        return cls(sums.count, sums.weight, sums.total, np.zeros_like(sums.total))
 
     @property
     def known(self) -> Array:

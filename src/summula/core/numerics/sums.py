@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from summula.core.model_files import schema
 
-__all__ = ["Groups", "Sum", "merged_by"]
+__all__ = ["Groups", "Merge", "Sum", "merged_by"]
 
 Merge = Callable[[Any, Any], Any]
 
