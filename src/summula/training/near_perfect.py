@@ -43,19 +43,19 @@ def near_perfect_remark(model: Any, X: Any, y: Array, target: str) -> str:
         share = 1.0 - _loss(predicted, y, numbers) / max(float(np.var(y)), np.finfo(float).tiny)
         if share < _EXPLAINED:
             return ""
-        said = f"{100 * share:.4g} % of the variance of {target!r}"
+        accuracy = f"{100 * share:.4g} % of the variance of {target!r}"
     else:
         errors = _loss(predicted, y, numbers)
         if errors > _ERRORS or 1.0 - np.unique(y, return_counts=True)[1].max() / len(y) < _MIN_BASELINE:
             return ""
-        said = f"{100 * errors:.3g} % errors in predicting {target!r}"
+        accuracy = f"{100 * errors:.3g} % errors in predicting {target!r}"
     names = _columns_that_matter(model, X.slice(0, _SHUFFLED_ROWS), y[:_SHUFFLED_ROWS], numbers)
     by, cure = "", "unless all columns are known before it is, leave out those that are not"
     if names:
         by = f", mostly by {' and '.join(map(repr, names))}"
         cure = f"unless {'its value is' if len(names) == 1 else 'their values are'} known before {target!r} is, leave "
         cure += f"{'it' if len(names) == 1 else 'them'} out (--drop {','.join(names)!r}, or drop={names!r} in Python)"
-    return f"Predictions are nearly exact ({said} on {len(y):,} held-out rows{by}): possible leakage; {cure}."
+    return f"Predictions are nearly exact ({accuracy} on {len(y):,} held-out rows{by}): possible leakage; {cure}."
 
 
 def _loss(predicted: Array, y: Array, numbers: bool) -> float:
