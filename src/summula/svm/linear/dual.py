@@ -93,13 +93,12 @@ def dual_sides(
 ) -> DualSides:
     """The sums of some rows; `times` multiplies their transpose by a vector."""
     sides = (np.minimum(beta, 0.0), np.maximum(beta, 0.0))
-    D = 0.5 / np.where(weight > 0, weight, 1.0) if problem.is_squared else np.zeros(len(y))
-    return DualSides(
-        np.array([side.sum() for side in sides]),
-        np.array([y @ side - problem.epsilon * np.abs(side).sum() for side in sides]),
-        np.array([(D * side) @ side for side in sides]),
-        np.array([times(side) for side in sides]),
-    )
+    total, square = np.array([side.sum() for side in sides]), np.zeros(2)
+    if problem.is_squared:
+        D = 0.5 / np.where(weight > 0, weight, 1.0)
+        square = np.array([(D * side) @ side for side in sides])
+    linear = np.array([y @ side for side in sides]) - problem.epsilon * np.abs(total)
+    return DualSides(total, linear, square, np.array([times(side) for side in sides]))
 
 
 def penalty_of(problem: LinearProblem, v: Array) -> float:

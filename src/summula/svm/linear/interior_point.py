@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from summula.core.data.chunks import Chunk
 from summula.core.engine.threads import one_blas_thread
@@ -47,6 +48,7 @@ _BACK = 0.995  # share of the way to the boundary
 _IDLE = 5  # steps without progress after which the best point is returned
 _ROUNDING = 1e-6  # of the objective: a smaller gap that steps no longer reduce is rounding (unscaled columns)
 _EMPTY = 1e-16  # of the objective: nothing is left but rounding
+_FEW = 2**17  # rows times squared columns up to which a step is one call of a kernel
 _SETTLED = 1e-3  # share of C from a bound within which a multiplier counts as being there
 
 
@@ -66,7 +68,7 @@ class _Sides(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """A point strictly inside the bounds of (1), or a step from one to the next.
+    """A point strictly inside the bounds of (1).
 
     `values` are s, xi, u and t, in that order along the first axis; all are > 0 at a point.
     """
@@ -84,26 +86,28 @@ class _Point(NamedTuple):
         """Return u and t."""
         return self.values[2:]
 
-    def moved(self, step: _Point, length: float) -> _Point:
-        return _Point(self.v + length * step.v, self.values + length * step.values)
 
-    def longest(self, step: _Point) -> float:
-        """Return the longest step before a variable becomes 0; at most 1."""
-        return 1.0 / max(-float((step.values / self.values).min()), 1.0)
+class _Step(NamedTuple):
+    """A step of v, what it adds to Z v, its length, and the gap u's + t'xi after it."""
 
-
-class _Products(NamedTuple):
-    """u s and t xi of (2), and their sums."""
-
-    values: Array  # (2, sides, n)
+    v: Array
+    more: Array
+    length: float
     gap: float
-    mu: float
+
+
+class _Work(NamedTuple):
+    """What the kernels of one step hand over to each other: see `interior_point_kernels.py`."""
+
+    D: Array  # (sides, n)
+    rest: Array  # (2, sides, n)
+    g: Array  # (sides, n)
+    out: Array  # (2, n)
 
     @classmethod
-    def at(cls, point: _Point) -> _Products:
-        values = point.multiplier * point.slack
-        us, txi = float(values[0].sum()), float(values[1].sum())
-        return cls(values, us + txi, (us + txi) / values.size)
+    def of(cls, sides: _Sides) -> _Work:
+        shape = sides.h.shape
+        return cls(np.empty(shape), np.empty((2, *shape)), np.empty(shape), np.empty((2, shape[1])))
 
 
 def by_interior_point(
@@ -169,7 +173,9 @@ class _Steps:
         if problem.is_free:
             self.penalised[-1] = 0.0
         self.point, self.count = _start(self.sides, len(self.penalised)), 0
-        self.products = _Products.at(self.point)
+        self.gap = float((self.point.multiplier * self.point.slack).sum())
+        self.work = tuple(_Work.of(self.sides))
+        self._few = not sparse.issparse(rows.Z) and rows.Z.size * rows.Z.shape[1] <= _FEW
         self.refresh()
 
     def refresh(self) -> None:
@@ -181,39 +187,50 @@ class _Steps:
     def estimate(self) -> tuple[float, float]:
         """The gap, apart from the remaining slope, and the objective."""
         v, slack = self.point.v, self.point.slack
-        return self.products.gap, 0.5 * float(v @ (self.penalised * v)) + float((self.c * slack[1]).sum())
+        return self.gap, 0.5 * float(v @ (self.penalised * v)) + float((self.c * slack[1]).sum())
 
     def step(self) -> None:
         """One predictor and corrector step."""
-        slack, multiplier = self.point.slack, self.point.multiplier
-        products, sign, ratio = self.products, self.sides.sign, slack / multiplier
-        D = ratio[0] + ratio[1]
-        H = self.rows.gram(_over_sides(1.0 / D))
-        H.flat[:: len(H) + 1] += self.penalised
-        factor = Factor.of(H)
-        missing = self.sides.h + slack[0] - slack[1] - sign * self.scores
-
-        def solved(rest: Array) -> tuple[_Point, Array]:
-            """The step for these values of mu - u s and mu - t xi, and what it adds to the scores."""
-            rest = rest / multiplier
-            g = missing + rest[0] - rest[1]
-            dv = factor.solve(self.slope + self.rows.combined(_over_sides(sign * g / D)))
-            more = self.rows.scores(dv)
-            change = np.empty_like(self.point.values)
-            np.divide(g - sign * more, D, out=change[2])
-            np.negative(change[2], out=change[3])
-            np.subtract(rest, ratio * change[2:], out=change[:2])
-            return _Point(dv, change), more
-
-        first, _ = solved(-products.values)
-        after = _Products.at(self.point.moved(first, self.point.longest(first)))
-        target = products.mu * (after.mu / products.mu) ** 3
-        second, more = solved(target - products.values - first.multiplier * first.slack)
-        length = _BACK * self.point.longest(second)
-        self.point, self.count = self.point.moved(second, length), self.count + 1
-        self.products = _Products.at(self.point)
+        after = np.empty_like(self.point.values)
+        found = self._step_few_rows(after) if self._few else None
+        dv, more, length, self.gap = found or self._step(after)
+        self.point, self.count = _Point(self.point.v + length * dv, after), self.count + 1
         # Both equations of (2) that are linear lose this share of their error.
         self.scores, self.slope = self.scores + length * more, (1.0 - length) * self.slope
+
+    def _step(self, after: Array) -> _Step:
+        from summula.svm.linear.interior_point_kernels import correct, move, predict
+
+        (sign, h, _), (D, rest, g, out), values = self.sides, self.work, self.point.values
+        predict(values, sign, h, self.scores, D, rest, g, out)
+        H = self.rows.gram(out[0])
+        H.flat[:: len(H) + 1] += self.penalised
+        factor = Factor.of(H)
+        dv = factor.solve(self.slope + self.rows.combined(out[1]))
+        correct(values, sign, h, self.scores, D, rest, g, self.rows.scores(dv), out)
+        dv = factor.solve(self.slope + self.rows.combined(out[1]))
+        more = self.rows.scores(dv)
+        return _Step(dv, more, *move(values, sign, D, rest, g, more, _BACK, after))
+
+    def _step_few_rows(self, after: Array) -> _Step | None:
+        """The same in one call of a kernel; None where (3) is singular."""
+        from summula.svm.linear.interior_point_kernels import step_few_rows
+
+        dv, more, sides = np.empty_like(self.slope), np.empty_like(self.scores), self.sides[:2]
+        length, gap = step_few_rows(
+            self.rows.Z,
+            self.penalised,
+            self.slope,
+            self.point.values,
+            sides,
+            self.scores,
+            self.work,
+            _BACK,
+            dv,
+            more,
+            after,
+        )
+        return _Step(dv, more, length, gap) if length else None
 
     def judged(self, point: _Point, tolerance: float) -> CoordinateFit:
         """Objective and gap at v; multipliers next to a bound are put there if the gap allows it."""

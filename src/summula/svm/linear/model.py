@@ -43,7 +43,10 @@ SHARED_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
 
 
 class _Fitted(NamedTuple):
-    """One score: v, objective, gap, steps, whether the tolerance was reached, and rows on the kink of the loss."""
+    """One score: v, objective, gap, steps, whether the tolerance was reached, and rows on the kink of the loss.
+
+    `is_confirmed` says that objective and gap are those of the certificate, computed in the same way.
+    """
 
     v: Array
     primal: float
@@ -51,6 +54,7 @@ class _Fitted(NamedTuple):
     steps: int
     converged: bool
     dual: DualRows = DualRows.none()
+    is_confirmed: bool = False
 
 
 class LinearMachine(Estimator):
@@ -112,7 +116,8 @@ class LinearMachine(Estimator):
 
             fits.append(solver(run, problem, offer))
         self._name(fits, problems, run)
-        self.certificate_ = self.certificate_.rounded_outward(run.source)
+        if not all(fit.is_confirmed for fit in fits):
+            self.certificate_ = self.certificate_.rounded_outward(run.source)
         if not all(fit.converged for fit in fits):
             warn(
                 f"{type(self).__name__} failed to converge, increase the number of iterations: after {self.n_iter_} "
@@ -166,7 +171,7 @@ class LinearMachine(Estimator):
 
         most = min(max(self.max_iter, 1), 200)
         fit = by_interior_point(chunk, y, weight, problem, tolerance=self.tol, max_steps=most, on_step=told)
-        return _with_dual(fit)
+        return _with_dual(fit)._replace(is_confirmed=bool((weight > 0).all()))
 
     def _by_coordinates(self, run: Run, problem: LinearProblem, offer: Callable[[_Fitted], None]) -> _Fitted:
         chunk, y, weight = _read(run, problem)
