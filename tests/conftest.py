@@ -25,6 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
     accept_ctrl_c()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the tests of minutes: at the end one process would run them while the others have nothing to do."""
+    items.sort(key=lambda item: "products" not in item.path.parts)
+
+
 # ----------------------------------------------------------------------------------------------------------- frames
 
 Columns = Mapping[str, Any]
