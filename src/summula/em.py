@@ -30,8 +30,8 @@ import numpy as np
 from summula.core.data.chunks import Chunk
 from summula.core.engine.engine import watched
 from summula.core.errors import DataError, TimeLimitError
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import OutOfTime, Run, Unnamed, check_clock
-from summula.core.estimator.validation import as_source
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.sums import Groups
 

@@ -166,8 +166,8 @@ def test_k_means_plus_plus_is_as_good_as_scikit_learns() -> None:
 
 def _drawn(X: Any, seed: int) -> Any:
     from summula.cluster.seeding import k_means_plus_plus
+    from summula.core.estimator.input.validation import as_source
     from summula.core.estimator.run import Run, Unnamed
-    from summula.core.estimator.validation import as_source
 
     return k_means_plus_plus(Run(Unnamed(), as_source(Unnamed(), X, needs_y=False), quiet=True), 10, seed)
 

@@ -17,7 +17,7 @@ from summula.core.data import chunks
 from summula.core.data.labels import Labels
 from summula.core.engine import threads
 from summula.core.environment import INITIAL_ENVIRONMENT
-from summula.core.estimator.validation import as_source
+from summula.core.estimator.input.validation import as_source
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes
 from tests.contract.registry import Case, in_turn, over

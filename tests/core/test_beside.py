@@ -16,8 +16,8 @@ from summula.core.data.chunks import BESIDE
 from summula.core.data.labels import Labels, group_codes, group_numbers
 from summula.core.data.sources import MemorySource
 from summula.core.errors import DataError
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 
 N = 1_000
 rng = np.random.default_rng(2)

@@ -13,8 +13,8 @@ import pytest
 import summula
 from summula.core.data import cache
 from summula.core.data.factors import Factors
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.numerics.statistics import Gram
 from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression, PoissonRegressor
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.sources import MappedSource, MemorySource
 from summula.core.errors import DataError
-from summula.core.estimator.validation import as_source
+from summula.core.estimator.input.validation import as_source
 from summula.linear_model import LinearRegression
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)

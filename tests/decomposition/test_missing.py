@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import summula
 from summula import em
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.decomposition import PCA
 from summula.decomposition.principal import missing
 from summula.decomposition.principal.axes import Problem

@@ -27,8 +27,8 @@ import summula
 from summula import ClusterError, DataError, ParameterError, TimeLimitError
 from summula.core.data import chunks
 from summula.core.engine.engine import Engine, SerialEngine, ThreadEngine, watched
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run
-from summula.core.estimator.validation import as_source
 from summula.engines.dask import DaskEngine
 from summula.engines.dask_memory import keeping_freed_memory
 from summula.features import PolynomialLift

@@ -9,8 +9,8 @@ import pytest
 
 from summula.core.data.labels import Labels
 from summula.core.errors import DataError
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Unnamed
-from summula.core.estimator.validation import as_source
 from summula.decomposition import PCA, FactorAnalysis
 from summula.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from summula.naive_bayes import ComplementNB

@@ -14,8 +14,8 @@ from scipy import optimize, sparse, special
 
 import summula
 from summula import ParameterError
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.linear_model import GeneralizedLinearRegressor, LogisticRegression
 from summula.linear_model.glm.bounds.dual import TAU, Balanced
 from summula.linear_model.glm.sums import At

@@ -147,7 +147,7 @@ MUTATIONS = [
     ),
     Mutation(
         "weights of files are passed over",
-        "core/estimator/scan_columns.py",
+        "core/estimator/input/scan_columns.py",
         "        targets,\n        sample_weight,\n",
         "        targets,\n        None,\n",
         "test_streams.py",

@@ -38,7 +38,7 @@ from summula.certification.rows import (
 from summula.core.data.scan import Scan
 from summula.core.data.training_data import recalled
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.validation import collection_reader
+from summula.core.estimator.input.validation import collection_reader
 from summula.stats.bounds import check_delta, mcnemar, shared_delta
 from summula.stats.bounds_betting import betting_bounds
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from summula.cluster.passes import Centres, ClusterSums, LloydPass
 from summula.core.data.chunks import Chunk
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.statistics import Gram

@@ -29,7 +29,7 @@ from summula.core.data.layout.blocks import empty_block
 from summula.core.data.sources import MemorySource
 from summula.core.engine.random import stream_key
 from summula.core.errors import DataError, ParameterError, warn
-from summula.core.estimator.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing
 from summula.core.estimator.parameters import Allowed, array_like, boolean, integer, none, one_of, random_state, real
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema

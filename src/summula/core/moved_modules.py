@@ -15,6 +15,8 @@ from types import ModuleType
 __all__ = ["MOVED", "register"]
 
 MOVED = {
+    "summula.core.estimator.priors": "summula.core.numerics.priors",
+    "summula.core.estimator.tracked_rows": "summula.core.estimator.input.tracked_rows",
     "summula.linear_model.glm.certificate": "summula.linear_model.glm.bounds.certificate",
     "summula.linear_model.glm.quality": "summula.linear_model.glm.statistics.quality",
     "summula.svm.certificate": "summula.svm.dual.certificate",

@@ -15,10 +15,10 @@ from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import ComparedClassifier, GenerativeClassifier, class_priors
 from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
-from summula.core.estimator.priors import Priors
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped
+from summula.core.numerics.priors import Priors
 from summula.discriminant_analysis.class_grams import ClassFourthPowers, ClassGrams
 from summula.discriminant_analysis.gaussian_fits import CovarianceRule, deviations
 from summula.stats.covariance import COVARIANCES, ledoit_wolf_share

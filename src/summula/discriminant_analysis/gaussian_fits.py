@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from summula.core.estimator.priors import Priors
 from summula.core.model_files import schema
+from summula.core.numerics.priors import Priors
 from summula.discriminant_analysis.class_grams import ClassGrams
 from summula.stats.covariance import COVARIANCES, constrained, shrunk
 

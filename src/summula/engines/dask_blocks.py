@@ -35,7 +35,7 @@ from summula.core.data.sources import MemorySource, Source
 from summula.core.data.sparse_format import check_sparse, with_short_indices
 from summula.core.engine.threads import thread_count
 from summula.core.errors import DataError
-from summula.core.estimator.validation import FLOATS, as_targets
+from summula.core.estimator.input.validation import FLOATS, as_targets
 
 __all__ = ["Blocks", "Elsewhere", "Piece", "Recipe", "Size", "Values", "cut", "ground_of", "grounded", "measure"]
 

@@ -24,8 +24,15 @@ from summula.core.data.frames import opened, pop_columns
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import Engine, chosen_engine, current_engine, engine, local_engine
 from summula.core.errors import DataError
-from summula.core.estimator.scan_columns import is_list_of_names
-from summula.core.estimator.validation import as_targets, as_weights, dtype_of, feature_names, feature_rows, names_of
+from summula.core.estimator.input.scan_columns import is_list_of_names
+from summula.core.estimator.input.validation import (
+    as_targets,
+    as_weights,
+    dtype_of,
+    feature_names,
+    feature_rows,
+    names_of,
+)
 from summula.engines.dask_blocks import Blocks, Elsewhere, Recipe, Size, Values, active_client, measure
 from summula.engines.dask_holdings import Holdings
 

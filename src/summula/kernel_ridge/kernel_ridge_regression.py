@@ -33,11 +33,11 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.parameters import Allowed, array_like, real
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.kernels.kernel import Kernel, centre_of, gram

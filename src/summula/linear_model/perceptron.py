@@ -33,9 +33,9 @@ from summula.core.data.labels import Labels
 from summula.core.data.layout.blocks import product
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.parameters import Allowed, boolean, integer, mapping, none, one_of, real
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.exact import leads

@@ -24,7 +24,7 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, product
 from summula.core.data.sources import MappedSource, Source
 from summula.core.docstrings import inherit_docs
-from summula.core.estimator.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, real
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from summula.core.estimator.priors import Priors
 from summula.core.model_files import schema
+from summula.core.numerics.priors import Priors
 from summula.naive_bayes.category_counts import Categorical, CategoryCounts
 from summula.naive_bayes.class_totals import ClassTotals, Counts, Flags, FlagTotals
 

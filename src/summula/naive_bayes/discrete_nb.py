@@ -18,10 +18,10 @@ from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier
 from summula.core.estimator.parameters import Allowed, array_like, boolean, none, real
-from summula.core.estimator.priors import Priors
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped
+from summula.core.numerics.priors import Priors
 from summula.naive_bayes.class_totals import split_missing
 
 __all__ = ["PARAMETERS", "CountNB", "DiscreteNB", "log_products"]

@@ -26,8 +26,8 @@ from summula.core.estimator.additive import AdditiveClassifier
 from summula.core.estimator.certificates import SAVED_CERTIFICATE, StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier, class_priors
 from summula.core.estimator.parameters import Parameters, array_like, none, real
-from summula.core.estimator.priors import Priors
 from summula.core.model_files import schema
+from summula.core.numerics.priors import Priors
 from summula.naive_bayes.normal_columns import ClassMoments, NormalColumns
 
 __all__ = ["GaussianFit", "GaussianNB"]

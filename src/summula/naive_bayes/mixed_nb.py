@@ -28,11 +28,11 @@ from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.additive import AdditiveClassifier, sums_by_class
 from summula.core.estimator.certificates import StatisticCertificate
 from summula.core.estimator.classifier import GenerativeClassifier, class_priors
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of, real
-from summula.core.estimator.priors import Priors
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
+from summula.core.numerics.priors import Priors
 from summula.naive_bayes.count_fits import log_shares, objective_of_tables, tables_rule
 from summula.naive_bayes.mixed_sums import FAMILIES, Mixed, MixedSums, split_columns
 from summula.naive_bayes.normal_columns import NormalColumns

@@ -21,8 +21,8 @@ from summula.core.data.frames import is_frame, no_such_column, opened, pop_colum
 from summula.core.data.scan import Scan, _checked_weight
 from summula.core.engine.engine import local_engine
 from summula.core.errors import DataError
+from summula.core.estimator.input.validation import as_weights, collection_reader
 from summula.core.estimator.parameters import Allowed, boolean, check_parameters, integer, one_of
-from summula.core.estimator.validation import as_weights, collection_reader
 from summula.core.model_files import schema
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 from summula.preprocessing.table_encoder_plans import ColumnPlan, encode_numbers, plan_column

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from summula.core.data.frames import no_such_column
 from summula.core.engine.engine import TreeSum, current_engine, engine
 from summula.core.errors import DataError
-from summula.core.estimator.validation import as_weights, collection_reader
+from summula.core.estimator.input.validation import as_weights, collection_reader
 from summula.preprocessing.table_encoder import merged, weight_of
 from summula.preprocessing.table_encoder_blocks import BLOCK_ROWS, Columns, table_blocks
 from summula.preprocessing.table_encoder_sums import ColumnSums

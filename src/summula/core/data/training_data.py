@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from summula.core.estimator.validation import collection_reader
+from summula.core.estimator.input.validation import collection_reader
 
 if TYPE_CHECKING:
     from summula.core.estimator.run import Run

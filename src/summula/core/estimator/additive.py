@@ -21,9 +21,9 @@ from summula.core.data.labels import union_of_labels
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import Classifier, classes_of_parts
 from summula.core.estimator.estimator import Estimator
-from summula.core.estimator.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing
+from summula.core.estimator.input.tracked_rows import RowHashes, label_keys, without_rows
 from summula.core.estimator.run import Run
-from summula.core.estimator.tracked_rows import RowHashes, label_keys, without_rows
 from summula.core.model_files import schema
 from summula.core.numerics.grouped import Grouped, regrouped
 from summula.core.numerics.statistics import pilot_origins

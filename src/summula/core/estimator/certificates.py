@@ -19,8 +19,8 @@ from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.estimator.additive import sums_by_class
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 

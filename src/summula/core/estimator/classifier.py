@@ -25,9 +25,9 @@ from sklearn.utils.multiclass import unique_labels
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.input.validation import check_fitted
 from summula.core.estimator.rows import ROWS, PredictionWriter, ProbabilityWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.scoring import accuracy
-from summula.core.estimator.validation import check_fitted
 
 __all__ = [
     "Classifier",

@@ -28,9 +28,9 @@ from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import watched
 from summula.core.engine.threads import ONE_THREAD_BELOW, blas_threads_for
 from summula.core.errors import DataError, TimeLimitError, warn
+from summula.core.estimator.input.validation import as_source, check_fitted
 from summula.core.estimator.parameters import Allowed, check_parameters
 from summula.core.estimator.run import OutOfTime, Run, check_clock
-from summula.core.estimator.validation import as_source, check_fitted
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Statistic
 

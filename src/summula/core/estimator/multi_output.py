@@ -21,9 +21,9 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import ShareClassifier, row_weights
+from summula.core.estimator.input.transformed_scan import TransformedScan
+from summula.core.estimator.input.validation import check_fitted, collection_reader
 from summula.core.estimator.rows import ROWS, ProbabilityWriter
-from summula.core.estimator.transformed_scan import TransformedScan
-from summula.core.estimator.validation import check_fitted, collection_reader
 
 __all__ = ["MultiOutputClassifier", "row_weights_of_outputs"]
 

@@ -11,10 +11,10 @@ from sklearn.exceptions import DataConversionWarning
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError, warn
+from summula.core.estimator.input.validation import check_fitted
 from summula.core.estimator.rows import ROWS, PredictionWriter, RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.estimator.scoring import r2
-from summula.core.estimator.validation import check_fitted
 
 __all__ = ["Regressor", "check_one_target"]
 

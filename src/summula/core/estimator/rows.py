@@ -22,8 +22,8 @@ from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import SerialEngine, ThreadEngine, current_engine, local_engine, map_batches
 from summula.core.engine.threads import one_blas_thread
 from summula.core.estimator.estimator import Estimator
-from summula.core.estimator.finiteness import has_bad_values, raise_if_not_finite
-from summula.core.estimator.validation import collection_reader
+from summula.core.estimator.input.finiteness import has_bad_values, raise_if_not_finite
+from summula.core.estimator.input.validation import collection_reader
 
 __all__ = [
     "DENSE_ROWS",

@@ -19,7 +19,7 @@ from summula.core.data.sources import MappedSource, MemorySource, Source
 from summula.core.engine.engine import SerialEngine, ThreadEngine, TreeSum, engine, local_engine
 from summula.core.engine.threads import one_blas_thread
 from summula.core.errors import ClusterError, DataError
-from summula.core.estimator.finiteness import raise_if_not_finite
+from summula.core.estimator.input.finiteness import raise_if_not_finite
 from summula.core.numerics.statistics import Statistic, blocks_of_part, pilot_origin, sum_of_chunks, sums_of_part
 from summula.core.numerics.sums import Sum
 

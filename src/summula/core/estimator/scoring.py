@@ -24,10 +24,10 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.frames import is_frame, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
-from summula.core.estimator.finiteness import has_bad_values
+from summula.core.estimator.input.finiteness import has_bad_values
+from summula.core.estimator.input.transformed_scan import TransformedScan
+from summula.core.estimator.input.validation import collection_reader
 from summula.core.estimator.run import Run
-from summula.core.estimator.transformed_scan import TransformedScan
-from summula.core.estimator.validation import collection_reader
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Hits", "SquaredErrors", "accuracy", "r2", "values_in_memory"]

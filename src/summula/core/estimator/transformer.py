@@ -13,9 +13,9 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.scan import Scan
 from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
-from summula.core.estimator.finiteness import has_bad_values, raise_if_not_finite
+from summula.core.estimator.input.finiteness import has_bad_values, raise_if_not_finite
+from summula.core.estimator.input.transformed_scan import TransformedScan
 from summula.core.estimator.rows import ROWS, RowwiseEstimator
-from summula.core.estimator.transformed_scan import TransformedScan
 
 __all__ = ["Transformer"]
 

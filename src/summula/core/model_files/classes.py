@@ -19,7 +19,7 @@ _NAMES: dict[type[Any], str] = {}
 _MODULES = {
     "cli": "summula.dummy",
     "core.certificates": "summula.core.estimator.certificates",
-    "core.priors": "summula.core.estimator.priors",
+    "core.priors": "summula.core.numerics.priors",
     "core.solution": "summula.core.numerics.solution",
     "core.statistics": "summula.core.numerics.statistics",
     "core.sums": "summula.core.numerics.sums",

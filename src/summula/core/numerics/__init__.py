@@ -1,5 +1,6 @@
 """Numerical building blocks.
 
-Reading order: `statistics` (moments, Gram matrices, triangular factors), `solution` and `certificate` (what solvers
-return), `exponentials` with its kernels. How kernels are compiled is in `core/compilation`.
+Reading order: `statistics` (moments, Gram matrices, triangular factors), `priors` (probabilities of classes),
+`solution` and `certificate` (what solvers return), `exponentials` with its kernels. How kernels are compiled is in
+`core/compilation`.
 """

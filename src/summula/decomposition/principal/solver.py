@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from summula import em
 from summula.core.errors import ParameterError, warn
-from summula.core.estimator.finiteness import raise_if_overflowing
+from summula.core.estimator.input.finiteness import raise_if_overflowing
 from summula.core.estimator.run import Run
 from summula.core.numerics.solution import Solution
 from summula.core.numerics.statistics import Gram

@@ -11,7 +11,7 @@ from summula.core.data.frames import frame_library, is_frame, opened, pop_column
 from summula.core.data.numbers import Origin, array_of, column_values, real_numbers
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
-from summula.core.estimator.validation import collection_reader
+from summula.core.estimator.input.validation import collection_reader
 
 __all__ = ["rows_and_offset"]
 

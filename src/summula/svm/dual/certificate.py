@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.kernels.kernel import Kernel, centre_of

@@ -16,8 +16,8 @@ from summula.core.data.labels import Labels
 from summula.core.data.layout.blocks import product
 from summula.core.data.sources import Source
 from summula.core.engine.threads import one_blas_thread
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.core.numerics.certificate import Certificate, Verification
 from summula.core.numerics.sums import Sum

@@ -17,8 +17,8 @@ from summula.core.data.factors import Factors
 from summula.core.data.labels import Labels
 from summula.core.data.sources import Source
 from summula.core.estimator.certificates import SummedCertificate
+from summula.core.estimator.input.validation import as_source
 from summula.core.estimator.run import Run, Unnamed
-from summula.core.estimator.validation import as_source
 from summula.core.model_files import schema
 from summula.linear_model.glm.bounds.dual import bound_of
 from summula.linear_model.glm.bounds.gap import judge, newton_decrement

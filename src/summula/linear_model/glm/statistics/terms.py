@@ -21,7 +21,7 @@ from scipy import special
 from summula.core.data.frames import is_frame, pop_columns
 from summula.core.data.scan import Scan
 from summula.core.errors import DataError
-from summula.core.estimator.validation import collection_reader
+from summula.core.estimator.input.validation import collection_reader
 from summula.optimize.solvers.newton_method import Factor
 from summula.stats.term_tests import TermTests
 

@@ -27,8 +27,8 @@ from summula.core.data.scan import Scan
 from summula.core.data.sources import MappedSource, MemorySource, Source
 from summula.core.data.sparse_format import CHECKED_FORMATS, check_sparse, with_short_indices
 from summula.core.errors import DataError
-from summula.core.estimator.scan_columns import is_list_of_names, scan_source
-from summula.core.estimator.transformed_scan import TransformedScan, lifted
+from summula.core.estimator.input.scan_columns import is_list_of_names, scan_source
+from summula.core.estimator.input.transformed_scan import TransformedScan, lifted
 
 __all__ = [
     "FLOATS",
