@@ -19,8 +19,8 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, none, one_of, real
 from summula.core.model_files import schema
 from summula.linear_model.glm.regressor import GlmRegressor
-from summula.stats.exponential_family import Family
 from summula.stats.families import Gamma, Poisson, Tweedie, family_named
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link, link_named
 
 __all__ = ["GammaRegressor", "GeneralizedLinearRegressor", "PoissonRegressor", "TweedieRegressor"]

@@ -31,8 +31,8 @@ from summula.linear_model.glm.statistics.quality import quality_of_classes
 from summula.linear_model.glm.sums import ClassTotals
 from summula.losses import Logistic, Multinomial
 from summula.penalties import Penalty
-from summula.stats.exponential_family import Family
 from summula.stats.families import Bernoulli
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link, Logit
 from summula.stats.summary import Summary
 

@@ -30,8 +30,8 @@ from summula.losses.classes import BinaryCLogLog, BinaryProbit, Logistic, Multin
 from summula.losses.log_links import GammaLog, InverseGaussianLog, NegativeBinomialLog, PoissonLog, TweedieLog
 from summula.losses.loss import Derivatives, Huber, Interval, Loss, Squared
 from summula.stats import families
-from summula.stats.exponential_family import Family
 from summula.stats.families import family_named
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link, link_named
 
 # Pickles of earlier versions look for all likelihood losses in this module.

@@ -35,7 +35,7 @@ from summula.linear_model.least_squares.groups import with_groups
 from summula.linear_model.least_squares.inference import WEIGHTS, Names
 from summula.losses import Multinomial
 from summula.penalties import Penalty
-from summula.stats.exponential_family import Family
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link
 from summula.stats.summary import Summary
 

@@ -28,7 +28,7 @@ from summula.linear_model.glm.statistics.quality import Quality, d2_of, quality_
 from summula.linear_model.glm.sums import WeightTotal
 from summula.losses import loss_of
 from summula.penalties import Penalty
-from summula.stats.exponential_family import Family
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link
 
 __all__ = ["GlmRegressor"]

@@ -19,7 +19,7 @@ from summula.linear_model.glm.statistics.residuals import KINDS, residuals
 from summula.linear_model.glm.statistics.terms import tested_terms
 from summula.linear_model.glm.sums import At, linear_predictor
 from summula.losses import Loss, loss_of
-from summula.stats.exponential_family import Family
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link
 from summula.stats.summary import Summary
 from summula.stats.term_tests import TermTests

@@ -42,7 +42,7 @@ from summula.linear_model.glm.sums import CANONICAL, At, Slopes, linear_predicto
 from summula.linear_model.least_squares.groups import GroupTotals
 from summula.linear_model.least_squares.inference import Names, standard_errors, whole
 from summula.losses import Loss, Multinomial
-from summula.stats.exponential_family import Family
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link
 from summula.stats.summary import Summary
 

@@ -32,7 +32,7 @@ from summula.linear_model.glm.objective import GlmFit, GlmProblem
 from summula.linear_model.glm.sums import At, linear_predictor, weighted_rows
 from summula.losses import Multinomial
 from summula.optimize.solvers.newton_method import Local, newton
-from summula.stats.exponential_family import Family
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link
 
 __all__ = ["Quality", "d2_of", "quality_of", "quality_of_classes"]

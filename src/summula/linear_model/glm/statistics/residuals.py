@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.stats.exponential_family import Family
+from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link
 
 __all__ = ["KINDS", "residuals"]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula.core.model_files import schema
-from summula.stats.discrete_families import Poisson
-from summula.stats.exponential_family import Family, Interval, check_parameter
+from summula.stats.families.discrete import Poisson
+from summula.stats.families.exponential_family import Family, Interval, check_parameter
 
 __all__ = ["Gamma", "InverseGaussian", "Normal", "Tweedie"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from summula.core.model_files import schema
-from summula.stats.exponential_family import Family, check_parameter
+from summula.stats.families.exponential_family import Family, check_parameter
 
 __all__ = ["Bernoulli", "Binomial", "Multinomial", "NegativeBinomial", "Poisson"]
 

@@ -34,9 +34,9 @@ from __future__ import annotations
 from typing import Any
 
 from summula.core.errors import ParameterError
-from summula.stats.continuous_families import Gamma, InverseGaussian, Normal, Tweedie
-from summula.stats.discrete_families import Bernoulli, Binomial, Multinomial, NegativeBinomial, Poisson
-from summula.stats.exponential_family import Family, UnsupportedTarget
+from summula.stats.families.continuous import Gamma, InverseGaussian, Normal, Tweedie
+from summula.stats.families.discrete import Bernoulli, Binomial, Multinomial, NegativeBinomial, Poisson
+from summula.stats.families.exponential_family import Family, UnsupportedTarget
 
 __all__ = [
     "Bernoulli",
