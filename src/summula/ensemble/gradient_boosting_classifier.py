@@ -17,7 +17,7 @@ from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.parameters import Allowed, none, one_of
 from summula.core.model_files import schema
 from summula.dummy import DummyClassifier
-from summula.ensemble.gradient_boosting import SHARED_PARAMETERS, GradientBoosting
+from summula.ensemble.stagewise.base import SHARED_PARAMETERS, GradientBoosting
 from summula.ensemble.stagewise.losses import ClassScores, MarginLoss, StageLoss
 from summula.ensemble.stagewise.staged import StagedClassifier
 

@@ -16,7 +16,7 @@ from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.model_files import schema
 from summula.dummy import DummyRegressor
-from summula.ensemble.gradient_boosting import SHARED_PARAMETERS, GradientBoosting, grows_trees
+from summula.ensemble.stagewise.base import SHARED_PARAMETERS, GradientBoosting, grows_trees
 from summula.ensemble.stagewise.losses import ResidualLoss, StageLoss
 
 __all__ = ["GradientBoostingRegressor"]

@@ -17,7 +17,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, mapping, none, one_of
 from summula.core.model_files import schema
-from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
+from summula.ensemble.histogram.base import SHARED_PARAMETERS, HistGradientBoosting
 from summula.ensemble.histogram.boosting_losses import Binary, Loss, Multiclass
 from summula.ensemble.stagewise.staged import StagedClassifier
 

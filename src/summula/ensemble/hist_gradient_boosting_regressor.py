@@ -17,7 +17,7 @@ from summula.core.estimator.parameters import Allowed, none, one_of, real
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction, composed
 from summula.core.model_files import schema
-from summula.ensemble.hist_gradient_boosting import SHARED_PARAMETERS, HistGradientBoosting
+from summula.ensemble.histogram.base import SHARED_PARAMETERS, HistGradientBoosting
 from summula.ensemble.histogram.boosting_losses import LOSSES, Loss, Pinball
 
 __all__ = ["HistGradientBoostingRegressor"]
