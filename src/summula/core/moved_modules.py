@@ -19,6 +19,7 @@ MOVED = {
     "summula.core.estimator.tracked_rows": "summula.core.estimator.input.tracked_rows",
     "summula.linear_model.glm.certificate": "summula.linear_model.glm.bounds.certificate",
     "summula.linear_model.glm.quality": "summula.linear_model.glm.statistics.quality",
+    "summula.optimize.quadratics": "summula.optimize.problems.quadratics",
     "summula.stats.continuous_families": "summula.stats.families.continuous",
     "summula.stats.discrete_families": "summula.stats.families.discrete",
     "summula.stats.exponential_family": "summula.stats.families.exponential_family",

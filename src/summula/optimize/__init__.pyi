@@ -13,8 +13,8 @@ from summula.optimize.line_searches import line_search as line_search
 from summula.optimize.linear_programs import linear_program as linear_program
 from summula.optimize.problems.multipliers import ConstrainedSolution as ConstrainedSolution
 from summula.optimize.problems.multipliers import Multipliers as Multipliers
+from summula.optimize.problems.quadratics import Quadratic as Quadratic
 from summula.optimize.quadratic_programs import quadratic_program as quadratic_program
-from summula.optimize.quadratics import Quadratic as Quadratic
 from summula.optimize.quasi_newton import bfgs as bfgs
 from summula.optimize.roots import newton_root as newton_root
 from summula.optimize.second_order import newton as newton

@@ -32,7 +32,7 @@ from summula.core.estimator.parameters import integer, real
 from summula.core.numerics.solution import Solution
 from summula.optimize.line_searches import Line, golden_section
 from summula.optimize.problems.objective import Objective, Trail, check_arguments, differences
-from summula.optimize.quadratics import Quadratic, check_convex
+from summula.optimize.problems.quadratics import Quadratic, check_convex
 from summula.optimize.solvers.linear_constraints import bound_pairs
 
 __all__ = ["coordinate_descent"]

@@ -28,7 +28,7 @@ from summula.core.errors import DataError
 from summula.optimize.linear_programs import active_sets, linear_program, no_minimum
 from summula.optimize.problems.multipliers import ConstrainedSolution, Multipliers
 from summula.optimize.problems.objective import vector
-from summula.optimize.quadratics import Quadratic, check_convex, symmetric
+from summula.optimize.problems.quadratics import Quadratic, check_convex, symmetric
 from summula.optimize.solvers.linear_constraints import LinearConstraints
 
 __all__ = ["quadratic_program"]

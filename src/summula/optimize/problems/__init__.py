@@ -1,1 +1,1 @@
-"""Functions to minimise and solutions of constrained problems: `objective`, `multipliers`."""
+"""Functions to minimise and solutions of constrained problems: `objective`, `quadratics`, `multipliers`."""

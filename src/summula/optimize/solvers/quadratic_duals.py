@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.optimize.problems.multipliers import Multipliers
-from summula.optimize.quadratics import Quadratic
+from summula.optimize.problems.quadratics import Quadratic
 
 __all__ = ["as_quadratic", "infimum_gap"]
 
