@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.compilation.background import expect_kernels
 from summula.core.data.chunks import Chunk
-from summula.core.data.sources import Source
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.classifier import check_same_classes
@@ -37,18 +36,16 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.histogram.boosting import Booster, Rows
 from summula.ensemble.histogram.boosting_losses import Loss, Squared
-from summula.ensemble.histogram.boosting_rows import Survey, binned, check_weights, survey
+from summula.ensemble.histogram.boosting_rows import binned, check_weights, divided_rows, learned_bins, survey
+from summula.ensemble.histogram.interpretation import InterpretableTrees
 from summula.ensemble.histogram.stopping import Watcher, held_out_rows
 from summula.ensemble.stagewise.staged import StagedPredictions
-from summula.tree.columns.binning import BinMap, learn_bins
+from summula.tree.columns.binning import BinMap
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import interaction_groups, monotone_signs
 from summula.tree.growing.nodes import Tree, TreeParameters
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import add_scores, find_leaves
-
-if TYPE_CHECKING:
-    from summula.ensemble.histogram.explaining import Explanation, PartialDependence
 
 __all__ = ["SHARED_PARAMETERS", "HistGradientBoosting"]
 
@@ -142,7 +139,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _start=schema.Array("float64", "n_scores"),
     _seed=schema.Integer(0, 2**32),
 )
-class HistGradientBoosting(StagedPredictions, CategoricalColumns, RowwiseEstimator):
+class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalColumns, RowwiseEstimator):
     """Base class of histogram-based gradient boosting estimators.
 
     Parameters
@@ -348,8 +345,8 @@ class HistGradientBoosting(StagedPredictions, CategoricalColumns, RowwiseEstimat
         out = None
         if stops and validation is None and self.validation_fraction is not None:
             out = held_out_rows(self, found.y, weight, seed)
-        bins = self._bins if warm else _learnt(found, weight, out, self.max_bins)
-        rows, held = _divided(run, bins, found.y, weight, out)
+        bins = self._bins if warm else learned_bins(found, weight, out, self.max_bins)
+        rows, held = divided_rows(run, bins, found.y, weight, out)
         del found
         start = self._start if warm else loss.start(rows[1], rows[2])
         learnt = Rows.at(rows[0], rows[1], rows[2], start)
@@ -436,121 +433,3 @@ class HistGradientBoosting(StagedPredictions, CategoricalColumns, RowwiseEstimat
         """
         check_is_fitted(self)
         return self._by_row(X, functools.partial(leaves_of, self._nodes, self._bins))
-
-    def explain(self, X: Any) -> Explanation:
-        """Compute the contribution of each column to the raw score of each row (exact Shapley values).
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Explanation
-            `values` and `base_values` sum to the raw score; `plot()` plots them.
-        """
-        from summula.ensemble.histogram.explaining import Explanation, Paths, expected_scores, shapley_rows
-
-        source = self._in_memory(X, "explain")
-        scores = self.n_trees_per_iteration_
-        given = functools.partial(shapley_rows, self._nodes, Paths.of(self._nodes, scores), scores, self._bins)
-        values = self._map_rows(given, source)
-        base = np.tile(expected_scores(self._nodes, self._start), (len(values), 1))
-        names = None if source.names is None else tuple(source.names)
-        if scores == 1:
-            values, base = values[:, :, 0], base[:, 0]
-        return Explanation(values, base, names)
-
-    def partial_dependence(self, X: Any, column: int | str, *, points: int = 50, output: int = 0) -> PartialDependence:
-        """Compute raw scores as functions of one numeric column, with the others unchanged.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-        column : int or str
-            Index or name of the column.
-        points : int, default=50
-            Maximum number of values of the column, which are its quantiles in X.
-        output : int, default=0
-            Index of the class, if there are several scores.
-
-        Returns
-        -------
-        PartialDependence
-            Has `grid`, `average` and `individual`; `plot()` plots them.
-        """
-        from summula.ensemble.histogram.explaining import PartialDependence
-
-        source = self._in_memory(X, "partial_dependence")
-        names = source.names
-        if isinstance(column, str) and (names is None or column not in names):
-            raise DataError(f"There is no column {column!r}; pass the index or name of a column.")
-        j = list(names or ()).index(column) if isinstance(column, str) else int(column)
-        if not 0 <= j < source.n_features:
-            raise DataError(f"Column {j} is out of range: there are {source.n_features} columns, numbered from 0.")
-        if self._bins.categorical[j]:
-            raise DataError(f"{source.column(j)} is categorical; partial_dependence needs a numeric column.")
-        rows = np.array(self._bins.with_bins(source.chunk(0, source.n_rows).X))
-        finite = rows[np.isfinite(rows[:, j]), j]
-        if not len(finite):
-            raise DataError(f"{source.column(j)} has no finite values in X.")
-        grid = np.unique(np.quantile(finite, np.linspace(0.0, 1.0, points)))
-        individual = np.empty((len(rows), len(grid)))
-        for k, value in enumerate(grid):
-            rows[:, j] = value
-            out = np.tile(self._start, (len(rows), 1))
-            self._nodes.add_scores(rows, out)
-            individual[:, k] = out[:, output]
-        return PartialDependence(grid, individual, f"column {j}" if names is None else names[j])
-
-    def _in_memory(self, X: Any, what: str) -> Source:
-        source = self._reading(X)
-        if source.streams:
-            raise DataError(f"{what} needs rows in memory: pass an array or a frame with a subset of the rows.")
-        return source
-
-    def importances(self, kind: str = "gain") -> dict[str, float]:
-        """Compute the importance of each column in the trees, by column name, in decreasing order.
-
-        Parameters
-        ----------
-        kind : {"gain", "split"}, default="gain"
-            Total gain, or number, of the splits on a column. (For the importance of columns for predictions use
-            scikit-learn's `permutation_importance`.)
-
-        Returns
-        -------
-        dict of str to float
-            Columns without names are called x0, x1, ...; `feature_importances_` has shares in the order of the columns.
-        """
-        check_is_fitted(self)
-        if kind not in ("gain", "split"):
-            raise ParameterError(f"kind must be 'gain' or 'split', got {kind!r}.")
-        values = self._nodes.importances(self.n_features_in_, by_gain=kind == "gain")
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return {str(names[j]): float(values[j]) for j in np.argsort(-values, kind="stable")}
-
-    @property
-    def feature_importances_(self) -> Array:
-        """Total gain of the splits on each column, normalised to sum 1."""
-        gains = self._nodes.importances(self.n_features_in_, by_gain=True)
-        return gains / gains.sum() if gains.any() else gains
-
-
-def _learnt(found: Survey, weight: Array | None, out: Array | None, max_bins: int) -> BinMap:
-    """Return the bins learned from the rows that are not held out."""
-    weight = None if weight is None else weight[found.numbers]
-    rows = found.rows
-    if out is not None:
-        kept = ~out[found.numbers]
-        rows, weight = rows[kept], None if weight is None else weight[kept]
-    return learn_bins(rows, weight, found.categories, max_bins)
-
-
-def _divided(run: Run, bins: BinMap, y: Array, weight: Array | None, out: Array | None) -> tuple[Any, Any]:
-    """Return bins, targets and weights of the training rows, and of those held out."""
-    kept, other = binned(run, bins, out)
-    if out is None:
-        return (kept, y, weight), None
-    w = (None, None) if weight is None else (weight[~out], weight[out])
-    return (kept, y[~out], w[0]), (other, y[out], w[1])

@@ -15,9 +15,19 @@ from summula.core.data.chunks import Part
 from summula.core.data.readers.table import release_memory
 from summula.core.errors import DataError
 from summula.core.estimator.run import Run
-from summula.tree.columns.binning import SAMPLE_ROWS, BinMap, counted
+from summula.tree.columns.binning import SAMPLE_ROWS, BinMap, counted, learn_bins
 
-__all__ = ["MANY_ROWS", "Survey", "binned", "binned_part", "check_squares", "check_weights", "survey"]
+__all__ = [
+    "MANY_ROWS",
+    "Survey",
+    "binned",
+    "binned_part",
+    "check_squares",
+    "check_weights",
+    "divided_rows",
+    "learned_bins",
+    "survey",
+]
 
 Array = NDArray[Any]
 
@@ -141,6 +151,16 @@ def check_squares(y: Array, weight: Array | None) -> None:
             )
 
 
+def learned_bins(found: Survey, weight: Array | None, out: Array | None, max_bins: int) -> BinMap:
+    """Return the bins learned from the rows that are not held out."""
+    weight = None if weight is None else weight[found.numbers]
+    rows = found.rows
+    if out is not None:
+        kept = ~out[found.numbers]
+        rows, weight = rows[kept], None if weight is None else weight[kept]
+    return learn_bins(rows, weight, found.categories, max_bins)
+
+
 def binned(run: Run, bins: BinMap, held_out: Array | None = None) -> tuple[Array, Array]:
     """Perform the second pass: return the bins of the training rows, and of those held out."""
     n, d = run.source.n_rows, run.source.n_features
@@ -171,3 +191,12 @@ def binned_part(bins: BinMap, part: Part) -> Array:
         bins.write(X, out[chunk.start - part.start : chunk.stop - part.start])
     assert out is not None
     return out
+
+
+def divided_rows(run: Run, bins: BinMap, y: Array, weight: Array | None, out: Array | None) -> tuple[Any, Any]:
+    """Return bins, targets and weights of the training rows, and of those held out."""
+    kept, other = binned(run, bins, out)
+    if out is None:
+        return (kept, y, weight), None
+    w = (None, None) if weight is None else (weight[~out], weight[out])
+    return (kept, y[~out], w[0]), (other, y[out], w[1])

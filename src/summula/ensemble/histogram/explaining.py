@@ -21,7 +21,15 @@ from summula.tree.columns.binning import BinMap
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.shapley_kernels import add_shapley
 
-__all__ = ["Explanation", "PartialDependence", "Paths", "expected_scores", "shapley_rows", "shapley_values"]
+__all__ = [
+    "Explanation",
+    "PartialDependence",
+    "Paths",
+    "expected_scores",
+    "scores_on_grid",
+    "shapley_rows",
+    "shapley_values",
+]
 
 Array = NDArray[Any]
 
@@ -77,6 +85,17 @@ def shapley_values(nodes: Nodes, paths: Paths, scores: int, X: Array) -> Array:
 def shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: Chunk) -> Array:
     """Compute (1) for the rows of a chunk."""
     return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
+
+
+def scores_on_grid(nodes: Nodes, start: Array, X: Array, j: int, grid: Array, output: int) -> Array:
+    """Return a score of each row with each value of a grid in column j, which is overwritten: shape (rows, values)."""
+    found = np.empty((len(X), len(grid)))
+    for k, value in enumerate(grid):
+        X[:, j] = value
+        scores = np.tile(start, (len(X), 1))
+        nodes.add_scores(X, scores)
+        found[:, k] = scores[:, output]
+    return found
 
 
 def _named(names: Any, j: int) -> str:

@@ -1,0 +1,126 @@
+"""What the columns of boosted trees contribute: Shapley values, partial dependence, importances."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.data.sources import Source
+from summula.core.errors import DataError, ParameterError
+from summula.core.estimator.rows import RowwiseEstimator
+from summula.tree.columns.binning import BinMap
+from summula.tree.prediction.predictor import Nodes
+
+if TYPE_CHECKING:
+    from summula.ensemble.histogram.explaining import Explanation, PartialDependence
+
+__all__ = ["InterpretableTrees"]
+
+Array = NDArray[Any]
+
+
+class InterpretableTrees(RowwiseEstimator):
+    """Base class of models whose scores are sums over binned trees."""
+
+    _nodes: Nodes
+    _bins: BinMap
+    _start: Array
+    n_trees_per_iteration_: int
+
+    def explain(self, X: Any) -> Explanation:
+        """Compute the contribution of each column to the raw score of each row (exact Shapley values).
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            `values` and `base_values` sum to the raw score; `plot()` plots them.
+        """
+        from summula.ensemble.histogram.explaining import Explanation, Paths, expected_scores, shapley_rows
+
+        source = self._in_memory(X, "explain")
+        scores = self.n_trees_per_iteration_
+        given = functools.partial(shapley_rows, self._nodes, Paths.of(self._nodes, scores), scores, self._bins)
+        values = self._map_rows(given, source)
+        base = np.tile(expected_scores(self._nodes, self._start), (len(values), 1))
+        names = None if source.names is None else tuple(source.names)
+        if scores == 1:
+            values, base = values[:, :, 0], base[:, 0]
+        return Explanation(values, base, names)
+
+    def partial_dependence(self, X: Any, column: int | str, *, points: int = 50, output: int = 0) -> PartialDependence:
+        """Compute raw scores as functions of one numeric column, with the others unchanged.
+
+        Parameters
+        ----------
+        X : {array-like, frame} of shape (n_samples, n_features)
+        column : int or str
+            Index or name of the column.
+        points : int, default=50
+            Maximum number of values of the column, which are its quantiles in X.
+        output : int, default=0
+            Index of the class, if there are several scores.
+
+        Returns
+        -------
+        PartialDependence
+            Has `grid`, `average` and `individual`; `plot()` plots them.
+        """
+        from summula.ensemble.histogram.explaining import PartialDependence, scores_on_grid
+
+        source = self._in_memory(X, "partial_dependence")
+        names = source.names
+        if isinstance(column, str) and (names is None or column not in names):
+            raise DataError(f"There is no column {column!r}; pass the index or name of a column.")
+        j = list(names or ()).index(column) if isinstance(column, str) else int(column)
+        if not 0 <= j < source.n_features:
+            raise DataError(f"Column {j} is out of range: there are {source.n_features} columns, numbered from 0.")
+        if self._bins.categorical[j]:
+            raise DataError(f"{source.column(j)} is categorical; partial_dependence needs a numeric column.")
+        rows = np.array(self._bins.with_bins(source.chunk(0, source.n_rows).X))
+        finite = rows[np.isfinite(rows[:, j]), j]
+        if not len(finite):
+            raise DataError(f"{source.column(j)} has no finite values in X.")
+        grid = np.unique(np.quantile(finite, np.linspace(0.0, 1.0, points)))
+        individual = scores_on_grid(self._nodes, self._start, rows, j, grid, output)
+        return PartialDependence(grid, individual, f"column {j}" if names is None else names[j])
+
+    def _in_memory(self, X: Any, what: str) -> Source:
+        source = self._reading(X)
+        if source.streams:
+            raise DataError(f"{what} needs rows in memory: pass an array or a frame with a subset of the rows.")
+        return source
+
+    def importances(self, kind: str = "gain") -> dict[str, float]:
+        """Compute the importance of each column in the trees, by column name, in decreasing order.
+
+        Parameters
+        ----------
+        kind : {"gain", "split"}, default="gain"
+            Total gain, or number, of the splits on a column. (For the importance of columns for predictions use
+            scikit-learn's `permutation_importance`.)
+
+        Returns
+        -------
+        dict of str to float
+            Columns without names are called x0, x1, ...; `feature_importances_` has shares in the order of the columns.
+        """
+        check_is_fitted(self)
+        if kind not in ("gain", "split"):
+            raise ParameterError(f"kind must be 'gain' or 'split', got {kind!r}.")
+        values = self._nodes.importances(self.n_features_in_, by_gain=kind == "gain")
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return {str(names[j]): float(values[j]) for j in np.argsort(-values, kind="stable")}
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Total gain of the splits on each column, normalised to sum 1."""
+        gains = self._nodes.importances(self.n_features_in_, by_gain=True)
+        return gains / gains.sum() if gains.any() else gains
