@@ -17,6 +17,7 @@ __all__ = ["MOVED", "register"]
 MOVED = {
     "summula.core.estimator.priors": "summula.core.numerics.priors",
     "summula.core.estimator.tracked_rows": "summula.core.estimator.input.tracked_rows",
+    "summula.ensemble.histogram.explaining": "summula.tree.prediction.explaining",
     "summula.linear_model.glm.certificate": "summula.linear_model.glm.bounds.certificate",
     "summula.linear_model.glm.quality": "summula.linear_model.glm.statistics.quality",
     "summula.optimize.quadratics": "summula.optimize.problems.quadratics",

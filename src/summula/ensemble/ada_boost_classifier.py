@@ -45,8 +45,8 @@ from summula.ensemble.adaptive.votes import (
     tree_scores,
     tree_votes,
 )
-from summula.ensemble.histogram.boosting_rows import survey
 from summula.ensemble.stagewise.staged import FIT_DOCS, StagedClassifier
+from summula.tree.columns.rows import survey
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactTree
 from summula.tree.prediction.predictor import Nodes

@@ -14,24 +14,23 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed, stream_key
-from summula.core.errors import DataError
 from summula.core.estimator.parameters import Allowed, one_of
-from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import monotone_signs
+from summula.tree.columns.rows import check_squares, survey
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
 from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features, tree_limits
-from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.arrays import TreeArrays, paths_to
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import find_leaves
+from summula.tree.targets import TreeEstimator
 
 if TYPE_CHECKING:
-    from summula.ensemble.histogram.explaining import Explanation
+    from summula.tree.prediction.explaining import Explanation
 
 __all__ = ["SHARED_PARAMETERS", "DecisionTree", "leaf_values"]
 
@@ -74,7 +73,7 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _impurity=schema.Array("float64", "n_nodes"),
     _values=schema.Array("float64", "n_nodes", "n_values", row_major=True),
 )
-class DecisionTree(CategoricalColumns, RowwiseEstimator):
+class DecisionTree(CategoricalColumns, TreeEstimator):
     """A tree whose thresholds are found among all values.
 
     Parameters
@@ -118,7 +117,6 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
     _streaming_alternative = "HistGradientBoostingClassifier or HistGradientBoostingRegressor"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
 
-    criterion: str
     n_features_in_: int
     max_features_: int
     _bins: BinMap
@@ -127,22 +125,6 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
     _values: Array
 
     # -------------------------------------------------------------------------------------------------------- fitting
-
-    def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
-        """Return weights of rows, with those of classes; y has the shape (n_outputs, n)."""
-        return weight
-
-    def _check_targets(self, y: Array) -> None:
-        """Raise an error for targets that the criterion cannot have."""
-
-    def _outputs_of(self, run: Run) -> Outputs:
-        """Return what the targets of a fit are."""
-        return Outputs(run.source.n_targets)
-
-    @property
-    def _outputs(self) -> Outputs:
-        """What the targets of the fitted tree are."""
-        return Outputs(self._values.shape[1])
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -166,8 +148,6 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         return self
 
     def _grow(self, run: Run) -> ExactTree:
-        from summula.ensemble.histogram.boosting_rows import check_squares, survey
-
         d = run.source.n_features
         categorical = np.zeros(d, bool) if self.is_categorical_ is None else self.is_categorical_
         outputs = self._outputs_of(run)
@@ -221,10 +201,8 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
         return TreeArrays.of(self._nodes, self._impurity, self._values, self.n_features_in_, self._outputs)
 
     @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        check_is_fitted(self)
-        return self._outputs.n_outputs
+    def _leaf_values(self) -> Array:
+        return self._values
 
     def _score_function(self) -> Any:
         return functools.partial(leaf_values, self._nodes, self._bins, self._values)
@@ -326,18 +304,8 @@ class DecisionTree(CategoricalColumns, RowwiseEstimator):
             `values` and `base_values` add up to the prediction (of classifiers, the probability of each class);
             those of several targets follow each other.
         """
-        from summula.ensemble.histogram.explaining import Explanation, Paths, expected_scores, shapley_rows
+        from summula.tree.prediction.explaining import explanation
 
-        source = self._reading(X)
-        if source.streams:
-            raise DataError("explain keeps its rows in memory: give an array or a frame of some of them.")
-        width = self._values.shape[1]
+        source = self._in_memory(X, "explain")
         nodes = Nodes.joined([self._nodes._replace(value=np.ascontiguousarray(column)) for column in self._values.T])
-        values = self._map_rows(
-            functools.partial(shapley_rows, nodes, Paths.of(nodes, width), width, self._bins), source
-        )
-        base = np.tile(expected_scores(nodes, np.zeros(width)), (len(values), 1))
-        names = None if source.names is None else tuple(source.names)
-        if width == 1:
-            values, base = values[:, :, 0], base[:, 0]
-        return Explanation(values, base, names)
+        return explanation(self, source, nodes, self._bins, np.zeros(self._values.shape[1]))

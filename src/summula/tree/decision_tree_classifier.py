@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.docstrings import inherit_docs
-from summula.core.estimator.multi_output import MultiOutputClassifier, row_weights_of_outputs
+from summula.core.estimator.multi_output import row_weights_of_outputs
 from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of
-from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree
-from summula.tree.growing.outputs import Outputs
+from summula.tree.targets import TreeClassifier, shares_are_sound
 
-__all__ = ["DecisionTreeClassifier", "outputs_of_classes", "shares_are_sound"]
+__all__ = ["DecisionTreeClassifier"]
 
 Array = NDArray[Any]
 
@@ -24,25 +22,9 @@ def _values_are_shares(model: Any, sizes: schema.Sizes) -> str | None:
     return shares_are_sound(model, model._values)
 
 
-def outputs_of_classes(model: Any) -> Outputs:
-    """Return the targets of a classifier."""
-    classes = model._classes_of_outputs
-    return Outputs(len(classes), tuple(len(of_target) for of_target in classes))
-
-
-def shares_are_sound(model: Any, shares: Array) -> str | None:
-    """Rule of saved models: there is a share of each class, and those of a target add up to 1."""
-    outputs = outputs_of_classes(model)
-    if shares.shape[1] != outputs.n_values:
-        return f"leaves have {shares.shape[1]} values for {outputs.n_values} classes"
-    if (shares < 0).any() or not all(np.allclose(part.sum(axis=1), 1.0) for part in outputs.split(shares)):
-        return "the shares of the classes in a node do not add up to 1"
-    return None
-
-
 @inherit_docs()
 @schema.saved(_values_are_shares, classes_=schema.Labels("n_classes") | schema.Items(schema.Labels(), low=2))
-class DecisionTreeClassifier(DecisionTree, MultiOutputClassifier):
+class DecisionTreeClassifier(DecisionTree, TreeClassifier):
     """Classification tree: every value of a column is a possible threshold.
 
     The tree is the same as scikit-learn's, except for splits of equal gain.
@@ -69,8 +51,7 @@ class DecisionTreeClassifier(DecisionTree, MultiOutputClassifier):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from summula.tree import DecisionTreeClassifier
+    >>>     >>> from summula.tree import DecisionTreeClassifier
     >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
     >>> model = DecisionTreeClassifier().fit(X, ["low", "low", "high", "high"])
     >>> print(model.rules())
@@ -78,7 +59,6 @@ class DecisionTreeClassifier(DecisionTree, MultiOutputClassifier):
     if x[0] > 2.5 or is missing: high (100% of 2 rows)
     """
 
-    _fewest_classes = 1
     _streaming_alternative = "HistGradientBoostingClassifier"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "criterion": (one_of("gini", "entropy", "log_loss"),),
@@ -120,13 +100,6 @@ class DecisionTreeClassifier(DecisionTree, MultiOutputClassifier):
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.max_time = max_time
-
-    def _outputs_of(self, run: Run) -> Outputs:
-        return self._outputs
-
-    @property
-    def _outputs(self) -> Outputs:
-        return outputs_of_classes(self)
 
     def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
         return row_weights_of_outputs(self.class_weight, self._classes_of_outputs, y, weight)

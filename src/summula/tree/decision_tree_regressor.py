@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed, one_of
-from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree import SHARED_PARAMETERS, DecisionTree, leaf_values
-from summula.tree.growing.limits import check_regression_targets, regression_criterion
 from summula.tree.prediction.predictor import Nodes
+from summula.tree.targets import TreeRegressor, regression_criterion
 
 __all__ = ["DecisionTreeRegressor"]
 
@@ -34,7 +33,7 @@ def _has_values(model: Any, sizes: schema.Sizes) -> str | None:
 
 @inherit_docs()
 @schema.saved(_has_values)
-class DecisionTreeRegressor(DecisionTree, Regressor):
+class DecisionTreeRegressor(DecisionTree, TreeRegressor):
     """Regression tree: every value of a column is a possible threshold.
 
     The tree is the same as scikit-learn's, except for splits of equal gain.
@@ -99,17 +98,6 @@ class DecisionTreeRegressor(DecisionTree, Regressor):
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.max_time = max_time
-
-    def _check_targets(self, y: Array) -> None:
-        check_regression_targets(y, self.criterion)
-
-    def _n_outputs(self) -> int:
-        return self.n_outputs_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def _row_function(self) -> RowFunction:
         return functools.partial(_means, self._nodes, self._bins, self._values)

@@ -131,7 +131,7 @@ class ID3Classifier(CategoricalColumns, ShareClassifier):
         -------
         self
         """
-        from summula.ensemble.histogram.boosting_rows import survey
+        from summula.tree.columns.rows import survey
 
         with self._fitting(X, y, sample_weight) as run:
             found = survey(run, np.ones(run.source.n_features, bool), 0)

@@ -21,9 +21,10 @@ from summula.core.data.output import write_batches
 from summula.core.data.sources import MemorySource, Source
 from summula.core.engine.engine import SerialEngine, ThreadEngine, current_engine, local_engine, map_batches
 from summula.core.engine.threads import one_blas_thread
+from summula.core.errors import DataError
 from summula.core.estimator.estimator import Estimator
 from summula.core.estimator.input.finiteness import has_bad_values, raise_if_not_finite
-from summula.core.estimator.input.validation import collection_reader
+from summula.core.estimator.input.validation import check_fitted, collection_reader
 
 __all__ = [
     "DENSE_ROWS",
@@ -113,6 +114,14 @@ class RowwiseEstimator(Estimator):
     def _by_row(self, X: Any, compute: RowFunction, finish: Callable[[Array], Array] | None = None) -> Any:
         """Apply `compute` to the rows of X; `finish` converts its results, once checked, to the return value."""
         return self._map_rows(compute, self._reading(X), finish)
+
+    def _in_memory(self, X: Any, what: str) -> Source:
+        """Return X as a source; raise an error if its rows are in files or a Dask collection."""
+        check_fitted(self)
+        source = self._reading(X)
+        if source.streams:
+            raise DataError(f"{what} needs rows in memory: pass an array or a frame with a subset of the rows.")
+        return source
 
     def _map_rows(self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None = None) -> Any:
         """Apply `compute`, then `finish`, to the rows of a source."""

@@ -18,7 +18,6 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
-from summula.core.estimator.rows import RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.bootstrap import Bootstrap
@@ -26,14 +25,14 @@ from summula.ensemble.forest.growing import ForestRows, bin_centres, grow_trees
 from summula.ensemble.forest.out_of_bag import OutOfBagImportances, oob_means, permutation_importances
 from summula.ensemble.forest.streaming import bins_by_column, grow_trees_of_stream
 from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
-from summula.ensemble.histogram.boosting_rows import Survey, binned, check_squares, survey
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.records import BinnedTable
 from summula.tree.columns.binning import BinMap, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import monotone_signs
+from summula.tree.columns.rows import Survey, binned, check_squares, survey
 from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features
-from summula.tree.growing.outputs import Outputs
+from summula.tree.targets import TreeEstimator
 
 if TYPE_CHECKING:
     from summula.stats.bounds import Bounds
@@ -96,7 +95,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _n_rows=schema.Integer(1),
     _draws_by_weight=schema.Flag(),
 )
-class Forest(CategoricalColumns, RowwiseEstimator):
+class Forest(CategoricalColumns, TreeEstimator):
     """Trees of resampled rows.
 
     Parameters
@@ -139,7 +138,6 @@ class Forest(CategoricalColumns, RowwiseEstimator):
     _tree_class: ClassVar[Any]
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = FOREST_PARAMETERS
 
-    criterion: str
     n_features_in_: int
     oob_score_: float
     _bins: BinMap
@@ -150,27 +148,9 @@ class Forest(CategoricalColumns, RowwiseEstimator):
 
     # ---------------------------------------------------------------------------------- what subclasses say of targets
 
-    def _row_weights(self, y: Array, weight: Array | None) -> Array | None:
-        """Return weights of rows, with those of classes; y has the shape (n_outputs, n)."""
-        return weight
-
-    def _check_targets(self, y: Array) -> None:
-        """Raise an error for targets that the criterion cannot have."""
-
-    def _outputs_of(self, run: Run) -> Outputs:
-        """Return what the targets of a fit are."""
-        return Outputs(run.source.n_targets)
-
     @property
-    def _outputs(self) -> Outputs:
-        """What the targets of the fitted forest are."""
-        return Outputs(self._trees.values.shape[1])
-
-    @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        check_is_fitted(self, "_trees")
-        return self._outputs.n_outputs
+    def _leaf_values(self) -> Array:
+        return self._trees.values
 
     def _check_continues(self, before: Any, run: Run) -> None:
         """Raise an error if a warm start is given other targets than the previous fit."""
@@ -507,10 +487,3 @@ class Forest(CategoricalColumns, RowwiseEstimator):
         bootstrap = Bootstrap(len(rows), self._sample_size(len(rows), weight), weight, self._seed)
         data = ForestRows(rows, None, y, self._outputs, np.zeros(0, bool), bootstrap)
         return permutation_importances(self._trees, self._bins, data, self.n_jobs)
-
-    def _in_memory(self, X: Any, what: str) -> Source:
-        check_is_fitted(self)
-        source = self._reading(X)
-        if source.streams:
-            raise DataError(f"{what} keeps its rows in memory: give an array or a frame of some of them.")
-        return source

@@ -12,16 +12,16 @@ from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError, warn
 from summula.core.estimator.classifier import check_same_classes
-from summula.core.estimator.multi_output import MultiOutputClassifier, row_weights_of_outputs
+from summula.core.estimator.multi_output import row_weights_of_outputs
 from summula.core.estimator.parameters import Allowed, array_like, mapping, none, one_of
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.base import FOREST_PARAMETERS, Forest, check_same_number
 from summula.stats.bounds import chernoff_bounds
 from summula.tree.decision_tree import DecisionTree
-from summula.tree.decision_tree_classifier import DecisionTreeClassifier, outputs_of_classes, shares_are_sound
-from summula.tree.growing.outputs import Outputs
+from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.prediction.arrays import stacked_values
+from summula.tree.targets import TreeClassifier, shares_are_sound
 
 __all__ = ["ForestClassifier"]
 
@@ -48,7 +48,7 @@ def _leaves_have_weights(model: Any, sizes: schema.Sizes) -> str | None:
         | schema.Array("float64", "n_samples", "n_largest", "n_outputs")
     ),
 )
-class ForestClassifier(Forest, MultiOutputClassifier):
+class ForestClassifier(Forest, TreeClassifier):
     """The mean of the class shares of trees.
 
     Parameters
@@ -82,7 +82,6 @@ class ForestClassifier(Forest, MultiOutputClassifier):
         Prediction of each row by the trees that do not have it. Only with `oob_score`.
     """
 
-    _fewest_classes = 1
     _tree_class: ClassVar[Any] = DecisionTreeClassifier
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "criterion": (one_of("gini", "entropy", "log_loss"),),
@@ -142,13 +141,6 @@ class ForestClassifier(Forest, MultiOutputClassifier):
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.max_time = max_time
-
-    def _outputs_of(self, run: Run) -> Outputs:
-        return self._outputs
-
-    @property
-    def _outputs(self) -> Outputs:
-        return outputs_of_classes(self)
 
     def _check_continues(self, before: Any, run: Run) -> None:
         old, new = before if isinstance(before, list) else [before], self._classes_of_outputs

@@ -14,7 +14,6 @@ from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, one_of
-from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
@@ -25,7 +24,7 @@ from summula.tree.binned.packed import PackedTrees
 from summula.tree.columns.binning import BinMap
 from summula.tree.decision_tree import DecisionTree
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
-from summula.tree.growing.limits import check_regression_targets, regression_criterion
+from summula.tree.targets import TreeRegressor, regression_criterion
 
 __all__ = ["ForestRegressor"]
 
@@ -51,7 +50,7 @@ def means(trees: PackedTrees, bins: BinMap, chunk: Chunk) -> Array:
         schema.Array("float64", "n_samples") | schema.Array("float64", "n_samples", "n_values")
     ),
 )
-class ForestRegressor(Forest, Regressor):
+class ForestRegressor(Forest, TreeRegressor):
     """The mean of the values of trees.
 
     Parameters
@@ -134,19 +133,8 @@ class ForestRegressor(Forest, Regressor):
         self.categorical_features = categorical_features
         self.max_time = max_time
 
-    def _check_targets(self, y: Array) -> None:
-        check_regression_targets(y, self.criterion)
-
     def _check_continues(self, before: Any, run: Run) -> None:
         check_same_number(self.n_outputs_, run.source.n_targets)
-
-    def _n_outputs(self) -> int:
-        return self.n_outputs_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def _row_function(self) -> RowFunction:
         return functools.partial(means, self._trees, self._bins)

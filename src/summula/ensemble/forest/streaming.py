@@ -22,11 +22,11 @@ from summula.core.engine.engine import local_engine
 from summula.core.errors import ParameterError
 from summula.core.estimator.run import Run
 from summula.ensemble.forest.growing import ForestRows, TreeSample, packed_tree
-from summula.ensemble.histogram.boosting_rows import binned_part
 from summula.tree.binned.grower import GrownNodes, as_tree
 from summula.tree.binned.level_grower import LevelTree
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.columns.binning import BinMap
+from summula.tree.columns.rows import binned_part
 
 __all__ = ["bins_by_column", "grow_trees_of_stream", "memory_limit"]
 

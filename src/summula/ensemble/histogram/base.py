@@ -36,13 +36,13 @@ from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.histogram.boosting import Booster, Rows
 from summula.ensemble.histogram.boosting_losses import Loss, Squared
-from summula.ensemble.histogram.boosting_rows import binned, check_weights, divided_rows, learned_bins, survey
 from summula.ensemble.histogram.interpretation import InterpretableTrees
 from summula.ensemble.histogram.stopping import Watcher, held_out_rows
 from summula.ensemble.stagewise.staged import StagedPredictions
 from summula.tree.columns.binning import BinMap
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import interaction_groups, monotone_signs
+from summula.tree.columns.rows import binned, check_weights, divided_rows, learned_bins, survey
 from summula.tree.growing.nodes import Tree, TreeParameters
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import add_scores, find_leaves

@@ -25,9 +25,9 @@ from summula.core.engine.random import stream_key
 from summula.core.engine.threads import inside_pool, together
 from summula.core.engine.worker_group import run_supervised
 from summula.ensemble.histogram.boosting_losses import Loss, weighted_quantile
-from summula.ensemble.histogram.boosting_rows import MANY_ROWS
 from summula.ensemble.histogram.quantising import quantise
 from summula.tree.columns.binning import BinMap
+from summula.tree.columns.rows import MANY_ROWS
 from summula.tree.growing.grower import Grower, Grown
 from summula.tree.growing.leaf_values import NewtonLeaves, add_to_scores
 from summula.tree.growing.nodes import BinnedRows, Gradients, Tree, TreeParameters

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from summula.core.data.sources import Source
 from summula.core.errors import DataError, ParameterError
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.tree.columns.binning import BinMap
 from summula.tree.prediction.predictor import Nodes
 
 if TYPE_CHECKING:
-    from summula.ensemble.histogram.explaining import Explanation, PartialDependence
+    from summula.tree.prediction.explaining import Explanation, PartialDependence
 
 __all__ = ["InterpretableTrees"]
 
@@ -29,7 +27,6 @@ class InterpretableTrees(RowwiseEstimator):
     _nodes: Nodes
     _bins: BinMap
     _start: Array
-    n_trees_per_iteration_: int
 
     def explain(self, X: Any) -> Explanation:
         """Compute the contribution of each column to the raw score of each row (exact Shapley values).
@@ -43,17 +40,9 @@ class InterpretableTrees(RowwiseEstimator):
         Explanation
             `values` and `base_values` sum to the raw score; `plot()` plots them.
         """
-        from summula.ensemble.histogram.explaining import Explanation, Paths, expected_scores, shapley_rows
+        from summula.tree.prediction.explaining import explanation
 
-        source = self._in_memory(X, "explain")
-        scores = self.n_trees_per_iteration_
-        given = functools.partial(shapley_rows, self._nodes, Paths.of(self._nodes, scores), scores, self._bins)
-        values = self._map_rows(given, source)
-        base = np.tile(expected_scores(self._nodes, self._start), (len(values), 1))
-        names = None if source.names is None else tuple(source.names)
-        if scores == 1:
-            values, base = values[:, :, 0], base[:, 0]
-        return Explanation(values, base, names)
+        return explanation(self, self._in_memory(X, "explain"), self._nodes, self._bins, self._start)
 
     def partial_dependence(self, X: Any, column: int | str, *, points: int = 50, output: int = 0) -> PartialDependence:
         """Compute raw scores as functions of one numeric column, with the others unchanged.
@@ -73,7 +62,7 @@ class InterpretableTrees(RowwiseEstimator):
         PartialDependence
             Has `grid`, `average` and `individual`; `plot()` plots them.
         """
-        from summula.ensemble.histogram.explaining import PartialDependence, scores_on_grid
+        from summula.tree.prediction.explaining import PartialDependence, scores_on_grid
 
         source = self._in_memory(X, "partial_dependence")
         names = source.names
@@ -91,12 +80,6 @@ class InterpretableTrees(RowwiseEstimator):
         grid = np.unique(np.quantile(finite, np.linspace(0.0, 1.0, points)))
         individual = scores_on_grid(self._nodes, self._start, rows, j, grid, output)
         return PartialDependence(grid, individual, f"column {j}" if names is None else names[j])
-
-    def _in_memory(self, X: Any, what: str) -> Source:
-        source = self._reading(X)
-        if source.streams:
-            raise DataError(f"{what} needs rows in memory: pass an array or a frame with a subset of the rows.")
-        return source
 
     def importances(self, kind: str = "gain") -> dict[str, float]:
         """Compute the importance of each column in the trees, by column name, in decreasing order.

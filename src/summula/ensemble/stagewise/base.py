@@ -29,12 +29,12 @@ from summula.core.estimator.rows import RowFunction, RowwiseEstimator
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.dummy import DummyClassifier, DummyRegressor
-from summula.ensemble.histogram.boosting_rows import check_squares, survey
 from summula.ensemble.histogram.stopping import held_out_rows
 from summula.ensemble.stagewise.boosting import History, Patience, Rows, Stages
 from summula.ensemble.stagewise.learners import AnyLearner, TreeLearner
 from summula.ensemble.stagewise.losses import StageLoss
 from summula.ensemble.stagewise.staged import FIT_DOCS, StagedPredictions
+from summula.tree.columns.rows import check_squares, survey
 from summula.tree.decision_tree import SHARED_PARAMETERS as TREE_PARAMETERS
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
 from summula.tree.exact.grower import ExactTree

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.errors import DataError, ParameterError, warn
+from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, array_like, integer, mapping, none, one_of, random_state, real
 from summula.tree.exact.grower import ExactParameters
 from summula.tree.growing.outputs import Outputs
@@ -14,9 +14,7 @@ from summula.tree.growing.outputs import Outputs
 __all__ = [
     "LIMITS",
     "check_monotone",
-    "check_regression_targets",
     "number_of_features",
-    "regression_criterion",
     "tree_limits",
 ]
 
@@ -39,18 +37,6 @@ LIMITS: dict[str, tuple[Allowed, ...]] = {
     "categorical_features": (one_of("from_dtype"), array_like, none),
     "max_time": (none, real(0.0)),
 }
-
-
-def regression_criterion(given: str) -> str:
-    """Return the criterion of a regression tree: scikit-learn's deprecated "friedman_mse" is "squared_error"."""
-    if not (isinstance(given, str) and given == "friedman_mse"):
-        return given
-    warn(
-        "criterion='friedman_mse' is deprecated: it chooses the splits of 'squared_error', which is used instead; "
-        "give criterion='squared_error'.",
-        FutureWarning,
-    )
-    return "squared_error"
 
 
 def number_of_features(given: Any, d: int) -> int:
@@ -98,15 +84,4 @@ def check_monotone(monotone: Any, outputs: Outputs) -> None:
     if sum(outputs.n_classes) > 2:
         raise ParameterError(
             "Monotonicity constraints are not supported with multiclass classification; leave out monotonic_cst."
-        )
-
-
-def check_regression_targets(y: Any, criterion: str) -> None:
-    """Raise an error for targets that the Poisson criterion cannot have."""
-    cure = "use criterion='squared_error'."
-    if criterion == "poisson" and (y < 0).any():
-        raise DataError(f"Some value(s) of y are negative which is not allowed for Poisson regression; {cure}")
-    if criterion == "poisson" and not y.any():
-        raise DataError(
-            f"Sum of y is not strictly positive which is necessary for Poisson regression: no row of y is; {cure}"
         )

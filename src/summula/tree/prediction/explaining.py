@@ -7,6 +7,7 @@ with base the mean score over the training rows (computed from the row counts of
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.data.chunks import Chunk
+from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import DataError
+from summula.core.estimator.rows import RowwiseEstimator
 from summula.plotting.style import AXES
 from summula.tree.columns.binning import BinMap
 from summula.tree.prediction.predictor import Nodes
@@ -26,6 +29,7 @@ __all__ = [
     "PartialDependence",
     "Paths",
     "expected_scores",
+    "explanation",
     "scores_on_grid",
     "shapley_rows",
     "shapley_values",
@@ -85,6 +89,18 @@ def shapley_values(nodes: Nodes, paths: Paths, scores: int, X: Array) -> Array:
 def shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: Chunk) -> Array:
     """Compute (1) for the rows of a chunk."""
     return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
+
+
+def explanation(model: RowwiseEstimator, source: Source, nodes: Nodes, bins: BinMap, start: Array) -> Explanation:
+    """Compute (1) for the rows of a source; tree t adds to score t modulo the number of scores."""
+    scores = len(start)
+    compute = functools.partial(shapley_rows, nodes, Paths.of(nodes, scores), scores, bins)
+    values = model._map_rows(compute, source)
+    base = np.tile(expected_scores(nodes, start), (len(values), 1))
+    names = None if source.names is None else tuple(source.names)
+    if scores == 1:
+        values, base = values[:, :, 0], base[:, 0]
+    return Explanation(values, base, names)
 
 
 def scores_on_grid(nodes: Nodes, start: Array, X: Array, j: int, grid: Array, output: int) -> Array:

@@ -1,4 +1,4 @@
-"""Reading rows for boosting: two passes over any source give a table of bins in memory.
+"""Reading rows for trees: two passes over any source give a table of bins in memory.
 
 The first pass reads targets, weights, and a sample of rows for bin edges; the second bins the rows.
 """
