@@ -215,6 +215,20 @@ def test_a_model_is_whole_or_not_fitted() -> None:
         schema.check_state(settings)
 
 
+def test_what_a_class_computes_is_not_part_of_its_state() -> None:
+    class Computed(Model):
+        @property
+        def k_(self) -> int:
+            return len(self.line_.slopes)
+
+    model = Computed()
+    vars(model)["line_"] = Line("a", np.zeros(5))
+    schema.check_state(model)
+    vars(model)["k_"] = 5
+    with pytest.raises(schema.Fault, match="^k_ is not an attribute of Computed$"):
+        schema.check_state(model)
+
+
 def test_classes_without_a_declaration_are_refused() -> None:
     with pytest.raises(TypeError, match="Base declares no saved state"):
         schema.check_state(Base())

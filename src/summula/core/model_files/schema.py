@@ -13,7 +13,8 @@ Dimensions have names; the first field with a named dimension determines its siz
 between fields that cannot be declared this way are rules: functions of the object and the sizes that return an error
 message or None.
 
-A subclass inherits the declarations of its bases and adds its own; `@schema.state` declares for subclasses only. The
+A subclass inherits the declarations of its bases and adds its own; `@schema.state` declares for subclasses only. An
+attribute that a subclass computes (a property) is not part of its state, although a base may declare it. The
 decorator also registers the class (`classes.py`). Fields are defined in `fields.py` and `array_fields.py`.
 """
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from summula.core.model_files.array_fields import Array, Labels, Names, Sparse
@@ -106,7 +107,7 @@ class Schema:
         params = model.get_params(deep=False)
         _check_params(model, params, self.fields, path)
         attributes = saved_attributes(model)
-        known = {**_SCIKIT_LEARN, **self.fields}
+        known = _without_properties(type(model), {**_SCIKIT_LEARN, **self.fields})
         for name in sorted(attributes.keys() - known.keys()):
             _check_unknown(type(model), name, attributes[name], _join(path, name))
         fitted = any(name in known or name.endswith("_") for name in attributes.keys() - _SETTINGS.keys())
@@ -200,10 +201,16 @@ def schema_of(cls: type[Any]) -> Schema:
     found = [_DECLARED[base] for base in cls.__mro__ if base in _DECLARED]
     if not found:
         raise TypeError(f"{cls.__name__} declares no saved state (see summula.core.model_files.schema)")
-    if len(found) == 1:
-        return found[0]
     fields = {name: one for schema in reversed(found) for name, one in schema.fields.items()}
-    return Schema(fields, tuple(dict.fromkeys(rule for schema in reversed(found) for rule in schema.rules)))
+    rules = tuple(dict.fromkeys(rule for schema in reversed(found) for rule in schema.rules))
+    return replace(found[0], fields=_without_properties(cls, fields), rules=rules)
+
+
+def _without_properties(cls: type[Any], fields: Mapping[str, Field]) -> dict[str, Field]:
+    """Leave out the attributes that a class computes from others."""
+    return {
+        name: one for name, one in fields.items() if not isinstance(inspect.getattr_static(cls, name, None), property)
+    }
 
 
 def check_state(model: Any) -> None:

@@ -71,9 +71,8 @@ def _fault(models: Sequence[Any], weights: Sequence[float], starts: Sequence[int
     return None
 
 
-# All of the state is in parameters; the columns are counted by the members.
+# All of the state is in parameters.
 _FIELDS: dict[str, schema.Field] = {
-    "n_features_in_": schema.Maybe(schema.Integer(1)),
     "models": schema.Items(schema.Object(Estimator), low=1),
     "weights": schema.Items(schema.Real(0.0, 1.0), low=1),
     "starts": schema.Items(schema.Integer(0), low=1),
