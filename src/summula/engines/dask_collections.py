@@ -24,15 +24,8 @@ from summula.core.data.frames import opened, pop_columns
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import Engine, chosen_engine, current_engine, engine, local_engine
 from summula.core.errors import DataError
+from summula.core.estimator.input import validation
 from summula.core.estimator.input.scan_columns import is_list_of_names
-from summula.core.estimator.input.validation import (
-    as_targets,
-    as_weights,
-    dtype_of,
-    feature_names,
-    feature_rows,
-    names_of,
-)
 from summula.engines.dask_blocks import Blocks, Elsewhere, Recipe, Size, Values, active_client, measure
 from summula.engines.dask_holdings import Holdings
 
@@ -166,7 +159,7 @@ def collection_source(
         what = f"y={y!r}" if target.named else f"sample_weight={sample_weight!r}"
         raise DataError(f"{what} is a column name, but X is a Dask array without names: pass a frame or the values.")
     example = _example(X, name)
-    rows = feature_rows(
+    rows = validation.feature_rows(
         estimator, pop_columns(example, taken)[0] if taken else example, reset=reset, accept_sparse=accept_sparse
     )
     recipe = Recipe(
@@ -174,9 +167,9 @@ def collection_source(
         n_features=len(rows) if isinstance(rows, tuple) else int(rows.shape[1]),
         n_targets=0 if labelled else target.n,
         one_target=target.one,
-        names=feature_names(estimator),
+        names=validation.feature_names(estimator),
         target_names=target.names,
-        dtype=dtype_of(rows),
+        dtype=validation.dtype_of(rows),
         is_sparse=hasattr(rows, "indptr"),
         weighted=sample_weight is not None,
         targets=target.named,
@@ -213,9 +206,9 @@ def _target(y: Any, name: str) -> _Given:
     if is_list_of_names(y):
         return _Given(tuple(y), None, len(y), False, tuple(y))
     if not _is_collection(y):
-        values = as_targets(y, np.shape(y)[0] if np.ndim(y) else 0, name)
+        values = validation.as_targets(y, np.shape(y)[0] if np.ndim(y) else 0, name)
         width = 1 if values.ndim == 1 else values.shape[1]
-        return _Given((), Values(values), width, values.ndim == 1, names_of(y))
+        return _Given((), Values(values), width, values.ndim == 1, validation.names_of(y))
     y = _one_column_chunk(y)
     if y.ndim not in (1, 2):
         raise DataError(f"y should be a 1d array, or 2d for several targets; got {y.ndim} dimensions.")
@@ -238,7 +231,7 @@ def _weight(weight: Any, name: str) -> _Given:
         return _Given((weight,))
     if not _is_collection(weight):
         one = np.ndim(weight) == 0
-        values = as_weights(weight, 1 if one else np.shape(weight)[0], name)
+        values = validation.as_weights(weight, 1 if one else np.shape(weight)[0], name)
         return _Given((), Values(np.asarray(values), repeated=one))
     if weight.ndim != 1:
         raise DataError(f"Sample weights must be 1D array or scalar; sample_weight has {weight.ndim} dimensions.")

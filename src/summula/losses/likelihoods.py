@@ -34,24 +34,8 @@ from summula.stats.families import family_named
 from summula.stats.families.exponential_family import Family
 from summula.stats.links import Link, link_named
 
-# Pickles of earlier versions look for all likelihood losses in this module.
-__all__ = [
-    "BinaryCLogLog",
-    "BinaryProbit",
-    "Derivatives",
-    "FamilyLoss",
-    "GammaLog",
-    "Huber",
-    "InverseGaussianLog",
-    "Logistic",
-    "Loss",
-    "Multinomial",
-    "NegativeBinomialLog",
-    "PoissonLog",
-    "Squared",
-    "TweedieLog",
-    "loss_of",
-]
+# Pickles of earlier versions look for all likelihood losses in this module, `Huber` among them.
+__all__ = ["FamilyLoss", "Huber", "loss_of"]
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,22 +133,32 @@ class Log(Link):
     curvature = inverse
 
 
-@schema.saved("stats.links.Logit")
 @dataclass(frozen=True)
-class Logit(Link):
-    """mu = 1 / (1 + exp(-eta)), equation (3)."""
+class _DistributionLink(Link):
+    """mu = F(eta) with a distribution function F, less than 1 in floating point."""
 
-    name = "logit"
     mu_range = (0.0, 1.0)
-    _safe = (-700.0, 700.0)
+    _distribution: ClassVar[Any]  # F
+    _quantile: ClassVar[Any]  # its inverse
 
     def _link(self, mu: Array) -> Array:
-        eta: Array = special.logit(mu)
+        eta: Array = self._quantile(mu)
         return eta
 
     def inverse(self, eta: Array) -> Array:
-        mu: Array = np.minimum(special.expit(self._clip(eta)), _BELOW_ONE)
+        mu: Array = np.minimum(self._distribution(self._clip(eta)), _BELOW_ONE)
         return mu
+
+
+@schema.saved("stats.links.Logit")
+@dataclass(frozen=True)
+class Logit(_DistributionLink):
+    """mu = 1 / (1 + exp(-eta)), equation (3)."""
+
+    name = "logit"
+    _safe = (-700.0, 700.0)
+    _distribution = special.expit
+    _quantile = special.logit
 
     def slope(self, eta: Array) -> Array:
         eta = self._clip(eta)
@@ -161,20 +171,13 @@ class Logit(Link):
 
 @schema.saved("stats.links.Probit")
 @dataclass(frozen=True)
-class Probit(Link):
+class Probit(_DistributionLink):
     """mu = Phi(eta), the normal distribution function, equation (4)."""
 
     name = "probit"
-    mu_range = (0.0, 1.0)
     _safe = (-37.0, 37.0)
-
-    def _link(self, mu: Array) -> Array:
-        eta: Array = special.ndtri(mu)
-        return eta
-
-    def inverse(self, eta: Array) -> Array:
-        mu: Array = np.minimum(special.ndtr(self._clip(eta)), _BELOW_ONE)
-        return mu
+    _distribution = special.ndtr
+    _quantile = special.ndtri
 
     def slope(self, eta: Array) -> Array:
         density: Array = np.exp(-0.5 * np.square(self._clip(eta))) / np.sqrt(2 * np.pi)
@@ -186,18 +189,13 @@ class Probit(Link):
 
 @schema.saved("stats.links.CLogLog")
 @dataclass(frozen=True)
-class CLogLog(Link):
+class CLogLog(_DistributionLink):
     """mu = 1 - exp(-exp(eta)), equation (5)."""
 
     name = "cloglog"
-    mu_range = (0.0, 1.0)
     _safe = (-700.0, 6.5)
-
-    def _link(self, mu: Array) -> Array:
-        return np.log(-np.log1p(-mu))
-
-    def inverse(self, eta: Array) -> Array:
-        return np.minimum(-np.expm1(-np.exp(self._clip(eta))), _BELOW_ONE)
+    _distribution = staticmethod(lambda eta: -np.expm1(-np.exp(eta)))
+    _quantile = staticmethod(lambda mu: np.log(-np.log1p(-mu)))
 
     def slope(self, eta: Array) -> Array:
         eta = self._clip(eta)

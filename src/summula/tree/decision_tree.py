@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import check_watch
 from summula.core.engine.random import draw_seed, stream_key
 from summula.core.estimator.parameters import Allowed, one_of
+from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.tree.columns.binning import BinMap, learn_bins
@@ -25,12 +26,10 @@ from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
 from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features, tree_limits
 from summula.tree.prediction.arrays import TreeArrays, paths_to
+from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import find_leaves
 from summula.tree.targets import TreeEstimator
-
-if TYPE_CHECKING:
-    from summula.tree.prediction.explaining import Explanation
 
 __all__ = ["SHARED_PARAMETERS", "DecisionTree", "leaf_values"]
 
@@ -73,7 +72,7 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _impurity=schema.Array("float64", "n_nodes"),
     _values=schema.Array("float64", "n_nodes", "n_values", row_major=True),
 )
-class DecisionTree(CategoricalColumns, TreeEstimator):
+class DecisionTree(CategoricalColumns, ExplainedTrees, TreeEstimator):
     """A tree whose thresholds are found among all values.
 
     Parameters
@@ -207,6 +206,13 @@ class DecisionTree(CategoricalColumns, TreeEstimator):
     def _score_function(self) -> Any:
         return functools.partial(leaf_values, self._nodes, self._bins, self._values)
 
+    def _leaf_function(self) -> RowFunction:
+        return functools.partial(leaf_numbers, self._nodes, self._bins)
+
+    def _score_trees(self) -> ScoreTrees:
+        nodes = Nodes.joined([self._nodes._replace(value=np.ascontiguousarray(column)) for column in self._values.T])
+        return ScoreTrees(nodes, self._bins, np.zeros(self._values.shape[1]))
+
     def get_depth(self) -> int:
         """Return the length of the longest path from the root to a leaf."""
         check_is_fitted(self)
@@ -232,20 +238,6 @@ class DecisionTree(CategoricalColumns, TreeEstimator):
         check_is_fitted(self)
         gains = self._nodes.importances(self.n_features_in_, by_gain=True)
         return gains / gains.sum() if gains.sum() > 0 else gains
-
-    def apply(self, X: Any) -> Any:
-        """Return the number of the leaf that each row ends in.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._by_row(X, functools.partial(leaf_numbers, self._nodes, self._bins))
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row passes through.
@@ -290,22 +282,3 @@ class DecisionTree(CategoricalColumns, TreeEstimator):
 
         check_is_fitted(self)
         return plot(self, ax, max_depth)
-
-    def explain(self, X: Any) -> Explanation:
-        """Compute what each column contributes to each prediction: exact Shapley values.
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Explanation
-            `values` and `base_values` add up to the prediction (of classifiers, the probability of each class);
-            those of several targets follow each other.
-        """
-        from summula.tree.prediction.explaining import explanation
-
-        source = self._in_memory(X, "explain")
-        nodes = Nodes.joined([self._nodes._replace(value=np.ascontiguousarray(column)) for column in self._values.T])
-        return explanation(self, source, nodes, self._bins, np.zeros(self._values.shape[1]))

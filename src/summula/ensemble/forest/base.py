@@ -18,6 +18,7 @@ from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.parameters import Allowed, boolean, integer, none, one_of
+from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.ensemble.forest.bootstrap import Bootstrap
@@ -32,6 +33,7 @@ from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import monotone_signs
 from summula.tree.columns.rows import Survey, binned, check_squares, survey
 from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features
+from summula.tree.prediction.grown_trees import GrownTrees
 from summula.tree.targets import TreeEstimator
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _n_rows=schema.Integer(1),
     _draws_by_weight=schema.Flag(),
 )
-class Forest(CategoricalColumns, TreeEstimator):
+class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
     """Trees of resampled rows.
 
     Parameters
@@ -380,19 +382,8 @@ class Forest(CategoricalColumns, TreeEstimator):
         mean = self._trees.importances(self.n_features_in_).mean(axis=0)
         return np.asarray(mean / mean.sum() if mean.sum() > 0 else mean)
 
-    def apply(self, X: Any) -> Any:
-        """Return the number of the leaf that each row ends in, in every tree.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_estimators); batches for a scan
-        """
-        check_is_fitted(self)
-        return self._by_row(X, functools.partial(leaves_of_chunk, self._trees, self._bins))
+    def _leaf_function(self) -> RowFunction:
+        return functools.partial(leaves_of_chunk, self._trees, self._bins)
 
     def decision_path(self, X: Any) -> Any:
         """Return which nodes each row passes through.

@@ -2,5 +2,5 @@
 
 Reading order: `boosting_losses` with `boosting_kernels` (gradients and hessians), `quantising` (gradients as integers),
 `boosting` (the iterations), `stopping` (early stopping), `base` (what classifier and regressor share), `interpretation`
-(Shapley values, partial dependence, importances). Rows are read by `tree/columns/rows.py`.
+(partial dependence, importances). Rows are read by `tree/columns/rows.py`.
 """

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.compilation.background import expect_kernels
 from summula.core.data.chunks import Chunk
@@ -420,16 +419,5 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
             add_scores(X, self._nodes, k * out.shape[1], (k + 1) * out.shape[1], out)
             yield out.copy()
 
-    def apply(self, X: Any) -> Any:
-        """Return the leaf of each tree that rows end in.
-
-        Parameters
-        ----------
-        X : {array-like, frame, scan} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_trees) of node numbers within the tree; batches for a scan
-        """
-        check_is_fitted(self)
-        return self._by_row(X, functools.partial(leaves_of, self._nodes, self._bins))
+    def _leaf_function(self) -> RowFunction:
+        return functools.partial(leaves_of, self._nodes, self._bins)

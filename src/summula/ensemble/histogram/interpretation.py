@@ -1,4 +1,4 @@
-"""What the columns of boosted trees contribute: Shapley values, partial dependence, importances."""
+"""What the columns of boosted trees contribute: partial dependence, importances."""
 
 from __future__ import annotations
 
@@ -9,40 +9,27 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
-from summula.core.estimator.rows import RowwiseEstimator
 from summula.tree.columns.binning import BinMap
+from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees
 from summula.tree.prediction.predictor import Nodes
 
 if TYPE_CHECKING:
-    from summula.tree.prediction.explaining import Explanation, PartialDependence
+    from summula.tree.prediction.explaining import PartialDependence
 
 __all__ = ["InterpretableTrees"]
 
 Array = NDArray[Any]
 
 
-class InterpretableTrees(RowwiseEstimator):
+class InterpretableTrees(ExplainedTrees):
     """Base class of models whose scores are sums over binned trees."""
 
     _nodes: Nodes
     _bins: BinMap
     _start: Array
 
-    def explain(self, X: Any) -> Explanation:
-        """Compute the contribution of each column to the raw score of each row (exact Shapley values).
-
-        Parameters
-        ----------
-        X : {array-like, frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Explanation
-            `values` and `base_values` sum to the raw score; `plot()` plots them.
-        """
-        from summula.tree.prediction.explaining import explanation
-
-        return explanation(self, self._in_memory(X, "explain"), self._nodes, self._bins, self._start)
+    def _score_trees(self) -> ScoreTrees:
+        return ScoreTrees(self._nodes, self._bins, self._start)
 
     def partial_dependence(self, X: Any, column: int | str, *, points: int = 50, output: int = 0) -> PartialDependence:
         """Compute raw scores as functions of one numeric column, with the others unchanged.

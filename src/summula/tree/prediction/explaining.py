@@ -21,6 +21,7 @@ from summula.core.errors import DataError
 from summula.core.estimator.rows import RowwiseEstimator
 from summula.plotting.style import AXES
 from summula.tree.columns.binning import BinMap
+from summula.tree.prediction.grown_trees import ScoreTrees
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.shapley_kernels import add_shapley
 
@@ -91,12 +92,12 @@ def shapley_rows(nodes: Nodes, paths: Paths, scores: int, bins: BinMap, chunk: C
     return shapley_values(nodes, paths, scores, bins.with_bins(chunk.X))
 
 
-def explanation(model: RowwiseEstimator, source: Source, nodes: Nodes, bins: BinMap, start: Array) -> Explanation:
-    """Compute (1) for the rows of a source; tree t adds to score t modulo the number of scores."""
-    scores = len(start)
-    compute = functools.partial(shapley_rows, nodes, Paths.of(nodes, scores), scores, bins)
+def explanation(model: RowwiseEstimator, source: Source, trees: ScoreTrees) -> Explanation:
+    """Compute (1) for the rows of a source."""
+    nodes, scores = trees.nodes, len(trees.start)
+    compute = functools.partial(shapley_rows, nodes, Paths.of(nodes, scores), scores, trees.bins)
     values = model._map_rows(compute, source)
-    base = np.tile(expected_scores(nodes, start), (len(values), 1))
+    base = np.tile(expected_scores(nodes, trees.start), (len(values), 1))
     names = None if source.names is None else tuple(source.names)
     if scores == 1:
         values, base = values[:, :, 0], base[:, 0]
