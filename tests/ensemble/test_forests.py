@@ -52,10 +52,21 @@ def _shape(tree: Any) -> list[Any]:
 # ------------------------------------------------------------------------------------------------------------ trees
 
 
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        *("gini", "gini of two", "entropy", "entropy of two", "squared_error", "poisson"),
+        *("gini, missing", "gini of two, missing", "squared_error, missing"),  # (entropies tie but for rounding)
+    ],
+)
 def test_one_tree_without_draws_is_the_exact_tree(criterion: str) -> None:
     """Columns of up to 200 values have a bin for each: the splits are those of the exact tree, node by node."""
     X, z, y = _data(200)
+    if criterion.endswith(", missing"):
+        criterion = criterion.removesuffix(", missing")
+        X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    if criterion.endswith("of two"):
+        criterion, y = criterion.split()[0], (z > 0.2).astype(int)
     is_class = criterion in ("gini", "entropy")
     forest = RandomForestClassifier if is_class else RandomForestRegressor
     exact = DecisionTreeClassifier if is_class else DecisionTreeRegressor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,27 +10,33 @@ from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_fused_kernel, kernel, summing_kernel
 from summula.core.numerics.exponential32_kernels import exp32 as separate_exp32
-from summula.core.numerics.exponential_kernels import _exp as separate_exp64
+from summula.core.numerics.exponential_kernels import _exp2 as separate_exp2
 
 __all__ = ["absolute_differences", "exponentials", "gaussian", "powers", "warmup"]
 
 Array = NDArray[Any]
 
 exp32 = internal_fused_kernel(separate_exp32.py_func)
-exp64 = internal_fused_kernel(separate_exp64.py_func)  # half the time, and the series are as accurate
+exp2 = internal_fused_kernel(separate_exp2.py_func)  # half the time, and the series are as accurate
+
+_LOG2_E = math.log2(math.e)
+_LEAST64 = -865.0  # products with smaller powers of 2 could be subnormal, which is slow
+_NONE64 = -1023.0  # exp2 gives 0
 
 _ZERO32, _LEAST32 = np.float32(0.0), np.float32(-80.0)
 
 
 @kernel
 def _gaussian64(P: Array, a: Array, b: Array, gamma: float) -> None:
+    factor = -gamma * _LOG2_E
     for i in range(P.shape[0]):
         row, ai = P[i], a[i]
+        for j in range(P.shape[1]):  # (apart, the processor overlaps more exponentials)
+            t = factor * ((ai + b[j]) - 2.0 * row[j])
+            t = 0.0 if t > 0.0 else t
+            row[j] = t if t > _LEAST64 else _NONE64
         for j in range(P.shape[1]):
-            x = gamma * (2.0 * row[j] - ai - b[j])
-            x = 0.0 if x > 0.0 else x
-            value = exp64(x if x > -600.0 else -600.0)
-            row[j] = value if x > -600.0 else 0.0
+            row[j] = exp2(row[j])
 
 
 @kernel
@@ -45,7 +52,7 @@ def _gaussian32(P: Array, a: Array, b: Array, gamma: Any) -> None:
 
 
 def gaussian(P: Array, a: Array, b: Array, gamma: float) -> None:
-    """P_ij = exp(-gamma (a_i + b_j - 2 P_ij)), in place; 0 for exponents below -600, or -80 in single precision."""
+    """P_ij = exp(-gamma (a_i + b_j - 2 P_ij)), in place; 0 below 2^-865, or e^-80 in single precision."""
     if P.dtype == np.float32:
         _gaussian32(P, a, b, np.float32(gamma))
     else:
@@ -54,13 +61,13 @@ def gaussian(P: Array, a: Array, b: Array, gamma: float) -> None:
 
 @kernel
 def exponentials(D: Array, gamma: float) -> None:
-    """D_ij = exp(-gamma D_ij), in place, for D >= 0 in double precision."""
+    """D_ij = exp(-gamma D_ij), in place, for D >= 0 in double precision; 0 below 2^-865."""
+    factor = -gamma * _LOG2_E
     for i in range(D.shape[0]):
         row = D[i]
         for j in range(D.shape[1]):
-            x = -gamma * row[j]
-            x = -600.0 if x < -600.0 else x
-            row[j] = exp64(x)
+            t = factor * row[j]
+            row[j] = exp2(t if t > _LEAST64 else _NONE64)
 
 
 @summing_kernel

@@ -17,7 +17,7 @@ __all__ = ["bad_rows", "kernel_values"]
 Array = NDArray[Any]
 
 _SOME_ROWS = 512  # whose values are computed at once, against
-_SOME_FITTED = 1_024  # rows of the model
+_SOME_FITTED = 384  # rows of the model (rows of a multiple of 4 KB would compete for places in the cache)
 
 
 def kernel_values(

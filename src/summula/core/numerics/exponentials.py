@@ -1,15 +1,20 @@
 """Vectorised exponentials: e^x, and the sigmoid together with log(1 + e^-|x|).
 
 The C library computes one exponential at a time. The branch-free form below is vectorised by the compiler, which makes
-it about three times as fast. With k the integer nearest to x / log 2, |r| <= log(2) / 2 and Taylor's series
+it about three times as fast. With k the integer nearest to x / log 2, |r| <= log(2) / 2 and a polynomial of degree 9
+that interpolates (e^r - 1 - r) / r^2 at the Chebyshev points,
 
-    e^x = 2^k e^r,    r = x - k log 2,    e^r = sum_{n <= 13} r^n / n!                     (next term: 4e-18)    (1)
+    e^x = 2^k e^r,    r = x - k log 2,    e^r = 1 + r + r^2 p(r)                        (relative error: 2e-17)    (1)
+
+Where the exponent is a product anyway, the power of 2 saves the reduction: with k the integer nearest to t, |f| <= 1/2,
+
+    2^t = 2^k 2^f,    f = t - k,    2^f = 1 + f p(f), p of degree 10                    (relative error: 2e-17)    (2)
 
 and for 0 <= e <= 1, with f = e or, above sqrt(2) - 1, (1 + e) / 2 - 1, so that |s| <= 0.172,
 
-    log(1 + f) = 2 artanh(s) = 2 s sum_{n <= 10} s^2n / (2n + 1),    s = f / (2 + f)       (next term: 6e-19)    (2)
+    log(1 + f) = 2 artanh(s) = 2 s sum_{n <= 10} s^2n / (2n + 1),    s = f / (2 + f)       (next term: 6e-19)    (3)
 
-Both are accurate to a few units in the last place. Exponents are clipped to +-600: e^600 = 4e260 can still be summed
+All are accurate to a few units in the last place. Exponents are clipped to +-600: e^600 = 4e260 can still be summed
 over rows without overflow.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,34 +84,40 @@ class TreeSample:
     sample : Sample
     of_class : list of ndarray of shape (n_classes,), one per target, or None
         Factors of the weights of rows, by class.
-    n_rows : int
-        Number of rows, each counted once.
     limits : ExactParameters
     """
 
     data: ForestRows
     sample: Sample
     of_class: list[Array] | None
-    n_rows: int
     limits: ExactParameters
 
     @classmethod
     def of(cls, model: Any, data: ForestRows, tree: int) -> TreeSample:
         """Draw the rows of a tree of a forest."""
         bootstrap, n, d = data.bootstrap, data.bootstrap.n, len(data.is_categorical)
-        sample, n_rows, by_class = bootstrap.sample(tree), 0, [np.zeros(k) for k in data.outputs.n_classes]
-        balanced = getattr(model, "class_weight", None) == "balanced_subsample" and bootstrap.size is not None
-        for start in range(0, n, _SLAB):
-            part = cls(data, sample, None, 0, _NO_LIMITS).weights(start, min(start + _SLAB, n))
-            n_rows += int(np.count_nonzero(part))
-            for weights, y in zip(by_class, data.y if balanced else (), strict=balanced):
-                weights += np.bincount(y[start : start + _SLAB].astype(np.intp), part, len(weights))
+        sample, of_class = bootstrap.sample(tree), None
         total = float(n if bootstrap.weight is None else bootstrap.weight.sum())
         total = total if bootstrap.size is None else float(bootstrap.size)
-        of_class = [total / (np.count_nonzero(w) * np.maximum(w, 1.0)) for w in by_class] if balanced else None
+        if getattr(model, "class_weight", None) == "balanced_subsample" and bootstrap.size is not None:
+            by_class = [np.zeros(k) for k in data.outputs.n_classes]
+            for start, part in cls(data, sample, None, _NO_LIMITS)._slabs():
+                for weights, y in zip(by_class, data.y, strict=True):
+                    weights += np.bincount(y[start : start + _SLAB].astype(np.intp), part, len(weights))
+            of_class = [total / (np.count_nonzero(w) * np.maximum(w, 1.0)) for w in by_class]
         key = bootstrap.split_key(tree)
         limits = tree_limits(model, n, d, total, key, random_threshold=model._random_threshold)
-        return cls(data, sample, of_class, n_rows, limits)
+        return cls(data, sample, of_class, limits)
+
+    def _slabs(self) -> Iterator[tuple[int, Array]]:
+        """Yield the weights of some rows after the other, and the number of the first row of each."""
+        n = self.data.bootstrap.n
+        for start in range(0, n, _SLAB):
+            yield start, self.weights(start, min(start + _SLAB, n))
+
+    def n_rows(self) -> int:
+        """Count the rows, each once."""
+        return sum(int(np.count_nonzero(part)) for _, part in self._slabs())
 
     def weights(self, start: int, stop: int) -> Array:
         """Return the weights of the rows from `start` up to `stop`; 0 for those that the tree does not have."""

@@ -94,7 +94,7 @@ def _plan(model: Any, data: ForestRows, growing: list[_Growing], waiting: list[i
         if at == len(growing):
             number = waiting[0]
             sample = TreeSample.of(model, data, number)
-            tree = LevelTree.planted(data.table, sample.n_rows, data.outputs, sample.limits)  # type: ignore[arg-type]
+            tree = LevelTree.planted(data.table, sample.n_rows(), data.outputs, sample.limits)  # type: ignore[arg-type]
             growing.append(_Growing(number, sample, tree))
             del waiting[0]
         tree = growing[at].tree

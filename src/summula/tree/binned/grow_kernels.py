@@ -16,7 +16,7 @@ from summula.core.engine.random_kernels import random_bits
 from summula.tree.binned.records import MISSING
 from summula.tree.binned.scan_kernels import find_split
 from summula.tree.exact.records import ENTROPY
-from summula.tree.growing.node_sums import add_row, impurity, score_sides
+from summula.tree.growing.node_sums import add_rows, impurity, score_sides
 from summula.tree.growing.open_nodes import next_open
 
 __all__ = [
@@ -118,10 +118,8 @@ def measure(node: Any, total: Any, parameters: Any) -> None:
 @internal_kernel
 def _start_node(tree: Any, number: int, nodes: Any, sums: Any, parameters: Any) -> None:
     """Compute sums and impurity of a node from its rows."""
-    node, total, criterion = nodes[number], sums[number], parameters.criterion
-    total[:] = 0.0
-    for i in range(node.start, node.stop):
-        add_row(total, tree.y, i, tree.weight[i], criterion)
+    node, total = nodes[number], sums[number]
+    add_rows(total, tree.y, tree.weight, node.start, node.stop, parameters.criterion)
     measure(node, total, parameters)
 
 

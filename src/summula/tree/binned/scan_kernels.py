@@ -15,7 +15,7 @@ import numpy as np
 from summula.core.compilation.compile import inlined, internal_kernel
 from summula.core.engine.random_kernels import random_bits
 from summula.tree.binned.records import BINS, MISSING
-from summula.tree.exact.records import ENTROPY
+from summula.tree.exact.records import ENTROPY, GINI, SQUARED
 from summula.tree.growing.node_sums import score_sides
 
 __all__ = ["find_split", "find_split_of_cells"]
@@ -32,9 +32,9 @@ def _add_classes(column: Any, tree: Any, t: int, start: int, stop: int, width: i
     """Sum the rows of a node by bin and class of target t; the first one counts the rows."""
     cells, rows, y, w, last = scratch.cells, tree.rows, tree.y[t], tree.weight, np.uint64(width - 1)
     one = 1.0 if t == 0 else 0.0
-    for i in range(start, stop):
+    for i in range(np.uint64(start), np.uint64(stop)):  # (indices that may be negative cost as much as the sums)
         at = np.uint64(column[rows[i]]) * np.uint64(width)
-        cells[at + np.uint64(y[i])] += w[i]
+        cells[at + np.uint64(np.int64(y[i]))] += w[i]  # (AVX2 has no conversion to unsigned integers)
         cells[at + last] += one
 
 
@@ -42,7 +42,7 @@ def _add_classes(column: Any, tree: Any, t: int, start: int, stop: int, width: i
 def _add_numbers(column: Any, tree: Any, start: int, stop: int, width: int, scratch: Any) -> None:
     """Sum w y, w and 1 over the rows of a node, by bin."""
     cells, rows, y, w, n_more = scratch.cells, tree.rows, tree.y[0], tree.weight, np.uint64(width - 3)
-    for i in range(start, stop):
+    for i in range(np.uint64(start), np.uint64(stop)):
         at = np.uint64(column[rows[i]]) * np.uint64(width)
         cells[at] += w[i] * y[i]
         cells[at + n_more + np.uint64(1)] += w[i]
@@ -64,7 +64,7 @@ def _list_bins(column: Any, tree: Any, start: int, stop: int, width: int, scratc
         return found
     occupied, one, rows = scratch.occupied, np.uint64(1), tree.rows
     occupied[:] = np.uint64(0)
-    for i in range(start, stop):
+    for i in range(np.uint64(start), np.uint64(stop)):
         place = np.uint64(column[rows[i]])
         occupied[place >> np.uint64(6)] |= one << (place & np.uint64(63))
     for part in range(4):
@@ -89,10 +89,11 @@ def _bit_number(bit: Any) -> int:
 @internal_kernel
 def _clear(n_bins: int, width: int, scratch: Any) -> None:
     """Set the sums of the bins listed, and of missing values, to zero."""
-    for k in range(n_bins + 1):
-        at = (scratch.order[k] if k < n_bins else MISSING) * width
-        for s in range(width):
-            scratch.cells[at + s] = 0.0
+    cells, order = scratch.cells, scratch.order
+    for k in range(np.uint64(n_bins + 1)):
+        at = np.uint64(order[k] if k < np.uint64(n_bins) else MISSING) * np.uint64(width)
+        for s in range(np.uint64(width)):
+            cells[at + s] = 0.0
 
 
 # ------------------------------------------------------------------------------------------------------------ scoring
@@ -165,6 +166,44 @@ def _scan(n_bins: int, drawn: int, sign: int, node: Any, total: Any, parameters:
     return best
 
 
+@internal_kernel
+def _scan_two_sums(n_bins: int, drawn: int, node: Any, total: Any, parameters: Any, scratch: Any) -> int:
+    """Do the same by Gini's criterion for two classes, or the squared error of one target, in local variables.
+
+    There are no bounds. The sums of the left side are a and b, the weights of the classes, or a, that of w y.
+    """
+    cells, order, is_gini = scratch.cells, scratch.order, parameters.criterion == GINI
+    width = np.uint64(len(cells) // BINS)
+    last, n, best, best_score = width - np.uint64(1), node.stop - node.start, -1, node.score
+    missing = cells[np.uint64(MISSING) * width + last]
+    least, light = parameters.min_samples_leaf, parameters.min_weight_leaf
+    for missing_left in range(2 if missing > 0.0 else 1):
+        a, b, weight, n_left = 0.0, 0.0, 0.0, 0.0
+        stop = n_bins if missing > 0.0 and not missing_left else n_bins - 1
+        for k in range(-1 if missing_left else 0, stop if drawn < 0 else min(drawn + 1, stop)):
+            at = (np.uint64(MISSING) if k < 0 else np.uint64(order[k])) * width
+            a += cells[at]
+            if is_gini:
+                b += cells[at + np.uint64(1)]
+                weight += cells[at]
+            weight += cells[at + last - np.uint64(1)]
+            n_left += cells[at + last]
+            if n - n_left < least or total[2] - weight < light:
+                break
+            if k < 0 or n_left < least or weight < light or (drawn >= 0 and k != drawn):
+                continue
+            rest_a, rest_b, rest = total[0] - a, total[1] - b, total[2] - weight
+            if is_gini:
+                score = (a * a + b * b) / weight + ((rest_a * rest_a + rest_b * rest_b) / rest if rest > 0.0 else 0.0)
+            else:
+                score = a * a / weight + (rest_a * rest_a / rest if rest > 0.0 else 0.0)
+            if score > best_score:
+                best_score, best = score, k
+                node.missing_left = missing_left if missing > 0.0 else -1
+    node.score = best_score
+    return best
+
+
 @inlined
 def _other_value(left: Any, total: Any, criterion: int) -> float:
     k, last = 1 if criterion <= ENTROPY else 0, len(total) - 1
@@ -188,7 +227,12 @@ def _split_numbers(table: Any, f: int, n_bins: int, u: float, node: Any, total: 
         threshold, drawn = low + u * (high - low), 0
         while drawn < n_bins - 2 and table.centres[f, order[drawn + 1]] <= threshold:
             drawn += 1
-    at = _scan(n_bins, drawn, table.monotone[f], node, total, parameters, s)
+    bounded = table.monotone[f] != 0 or node.lower > -np.inf or node.upper < np.inf
+    has_two_sums = len(total) == 3 and parameters.n_outputs == 1
+    if has_two_sums and not bounded and parameters.criterion in (GINI, SQUARED):
+        at = _scan_two_sums(n_bins, drawn, node, total, parameters, s)
+    else:
+        at = _scan(n_bins, drawn, table.monotone[f], node, total, parameters, s)
     if at < 0:
         return
     node.feature, node.is_categorical = f, 0

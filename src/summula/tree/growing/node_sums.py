@@ -22,7 +22,7 @@ import numpy as np
 from summula.core.compilation.compile import internal_kernel
 from summula.tree.exact.records import ENTROPY, GINI, POISSON, SQUARED
 
-__all__ = ["add_row", "impurity", "score_sides"]
+__all__ = ["add_row", "add_rows", "impurity", "score_sides"]
 
 _ROUNDING = 1e-12  # of sums, beside the sum over the node
 
@@ -42,6 +42,30 @@ def add_row(sums: Any, y: Any, row: int, w: float, criterion: int) -> None:
             else:
                 sums[last - 1] += w * target * target
     sums[last] += w
+
+
+@internal_kernel
+def add_rows(sums: Any, y: Any, weight: Any, start: int, stop: int, criterion: int) -> None:
+    """Set the sums of a node to those of consecutive rows; of two classes, or one number, in local variables."""
+    sums[:] = 0.0
+    if len(y) > 1 or len(sums) != 3 or criterion > SQUARED:
+        for i in range(start, stop):
+            add_row(sums, y, i, weight[i], criterion)
+        return
+    first, second, total, targets = 0.0, 0.0, 0.0, y[0]
+    if criterion <= ENTROPY:
+        for i in range(np.uint64(start), np.uint64(stop)):
+            w, is_second = weight[i], targets[i] > 0.5
+            first += 0.0 if is_second else w
+            second += w if is_second else 0.0
+            total += w
+    else:
+        for i in range(np.uint64(start), np.uint64(stop)):
+            w, target = weight[i], targets[i]
+            first += w * target
+            second += w * target * target
+            total += w
+    sums[0], sums[1], sums[2] = first, second, total
 
 
 @internal_kernel
