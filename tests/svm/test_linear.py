@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import svm as liblinear
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import summula
 from summula.svm import SVC, LinearSVC, LinearSVR, PegasosSVC
+from summula.svm.linear import interior_point, newton
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 5))
@@ -89,6 +91,43 @@ def test_newton_on_files_gives_the_bits_of_the_array(tmp_path: Any) -> None:
     np.testing.assert_array_equal(streamed.coef_, expected.coef_)
     with pytest.raises(summula.DataError, match="SGDClassifier"):
         LinearSVC(loss="hinge").fit(summula.scan(tmp_path / "rows.parquet"), "y")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("model", "has_classes"),
+    [
+        (LinearSVC(), True),
+        (LinearSVC(penalty="l1"), True),
+        (LinearSVC(loss="hinge", tol=1e-8), True),
+        (LinearSVC(loss="hinge", tol=1e-8, penalize_intercept=False), True),
+        (LinearSVR(tol=1e-8), False),
+        (LinearSVR(epsilon=0.3, tol=1e-8, penalize_intercept=False), False),
+        (LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.3), False),
+    ],
+)
+def test_steps_of_small_tables_in_one_kernel_are_those_of_large_ones(
+    model: Any, has_classes: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 4)) * [1.0, 10.0, 0.1, 1.0]
+    y: Any = X @ [1.0, 0.1, 5.0, 0.0] + rng.standard_normal(90)
+    y = y > 0 if has_classes else y
+    weight = rng.integers(0, 3, 90) if weighted else None
+    small = clone(model).fit(X, y, sample_weight=weight)
+    for module in (newton, interior_point):
+        monkeypatch.setattr(module, "is_small", lambda Z: False)
+    large = clone(model).fit(X, y, sample_weight=weight)
+    assert small.n_iter_ == large.n_iter_
+    np.testing.assert_allclose(small.coef_, large.coef_, rtol=1e-6, atol=1e-9)
+    assert small.certificate_.gap <= 1e-4 * small.certificate_.primal
+    assert small.certificate_.verify(X, y, sample_weight=weight)
+
+
+def test_a_singular_small_problem_is_solved() -> None:
+    X = np.repeat(np.arange(6.0)[:, None], 2, axis=1)
+    model = LinearSVR(C=1e6, penalize_intercept=False).fit(X, 2.0 * X[:, 0] + 1.0)
+    np.testing.assert_allclose(model.predict(X), 2.0 * X[:, 0] + 1.0, atol=1e-3)
 
 
 def test_columns_of_very_different_scales_converge() -> None:

@@ -38,6 +38,7 @@ _KERNELS = (
     "summula.stats.bounds_kernels",
     "summula.svm.linear.coordinate_kernels",
     "summula.svm.linear.interior_point_kernels",
+    "summula.svm.linear.newton_kernels",
     "summula.svm.dual.smo_kernels",
     "summula.tree.binned.grower",
     "summula.tree.binned.level_grower",

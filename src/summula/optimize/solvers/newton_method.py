@@ -72,12 +72,13 @@ class Factor:
         diagonal = H.diagonal()
         scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         C = H / scale / scale[:, None]
-        try:
-            L = np.asarray(np.linalg.cholesky(C), np.float64)
-            if len(L) == 0 or L.diagonal().min() ** 2 > _RANK:
-                return cls(scale, L)
-        except np.linalg.LinAlgError:
-            pass
+        if not len(C):
+            return cls(scale, C)
+        # LAPACK expects columns: the transpose is factored and solved with where it lies.
+        L, failed = linalg.lapack.dpotrf(C.T, lower=True, overwrite_a=C.dtype == np.float64)
+        if not failed and L.diagonal().min() ** 2 > _RANK:
+            return cls(scale, L)
+        C = H / scale / scale[:, None]
         values, vectors = np.linalg.eigh((C + C.T) / 2)
         kept = values > _RANK * max(float(values[-1]), 0.0)
         return cls(scale, None, values[kept], vectors[:, kept])

@@ -30,14 +30,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from summula.core.data.chunks import Chunk
 from summula.core.engine.threads import one_blas_thread
 from summula.optimize.solvers.newton_method import Factor
 from summula.svm.linear.coordinates import CoordinateFit, judged_at
 from summula.svm.linear.problem import LinearProblem
-from summula.svm.linear.row_products import BLOCK_ROWS, RowProducts
+from summula.svm.linear.row_products import BLOCK_ROWS, RowProducts, is_small
 
 __all__ = ["MOST_COLUMNS", "by_interior_point"]
 
@@ -48,7 +47,6 @@ _BACK = 0.995  # share of the way to the boundary
 _IDLE = 5  # steps without progress after which the best point is returned
 _ROUNDING = 1e-6  # of the objective: a smaller gap that steps no longer reduce is rounding (unscaled columns)
 _EMPTY = 1e-16  # of the objective: nothing is left but rounding
-_FEW = 2**17  # rows times squared columns up to which a step is one call of a kernel
 _SETTLED = 1e-3  # share of C from a bound within which a multiplier counts as being there
 
 
@@ -175,7 +173,7 @@ class _Steps:
         self.point, self.count = _start(self.sides, len(self.penalised)), 0
         self.gap = float((self.point.multiplier * self.point.slack).sum())
         self.work = tuple(_Work.of(self.sides))
-        self._few = not sparse.issparse(rows.Z) and rows.Z.size * rows.Z.shape[1] <= _FEW
+        self._few = is_small(rows.Z)
         self.refresh()
 
     def refresh(self) -> None:

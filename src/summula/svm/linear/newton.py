@@ -26,6 +26,7 @@ from summula.core.numerics.solution import Solution
 from summula.core.numerics.sums import Sum
 from summula.optimize.solvers.newton_method import Local, newton
 from summula.svm.linear.problem import LinearProblem, losses, targets_and_weights
+from summula.svm.linear.row_products import is_small
 
 __all__ = ["WIDE", "SquaredSums", "minimise"]
 
@@ -51,6 +52,8 @@ class SquaredSums(Sum):
         problem, v, curved = params
         Z = rows_with_constant(chunk, problem.column)
         y, weight = targets_and_weights(problem, chunk)
+        if is_small(Z):
+            return cls._of_few(problem, v, curved, Z, y, weight)
         f = np.asarray(Z @ v if chunk.is_sparse else product(Z, v.astype(Z.dtype)), np.float64)
         here = losses(problem, y, f)
         slope = weight * here.slope
@@ -70,6 +73,15 @@ class SquaredSums(Sum):
         block = scratch_block("active rows", len(active), Z.shape[1], Z.dtype)
         np.multiply(some, scale[active].astype(Z.dtype)[:, None], out=block)
         return cls(value, gradient, np.asarray(block.T @ block, np.float64))
+
+    @classmethod
+    def _of_few(cls, problem: LinearProblem, v: Array, curved: bool, Z: Array, y: Array, weight: Array) -> Self:
+        from summula.svm.linear.newton_kernels import squared_sums
+
+        slope, curvature = np.zeros(len(v)), np.zeros((len(v), len(v)) if curved else (0, 0))
+        epsilon = -1.0 if problem.positive >= 0 else problem.epsilon
+        value = squared_sums(Z, y, weight, v, epsilon, slope, curvature)
+        return cls(value, slope, curvature if curved else None)
 
 
 def rows_with_constant(chunk: Chunk, column: float) -> Any:

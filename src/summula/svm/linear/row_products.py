@@ -13,11 +13,17 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import aligned, empty_block, product, scratch_block
 from summula.core.engine.engine import local_engine
 
-__all__ = ["BLOCK_ROWS", "RowProducts", "rows_in_memory"]
+__all__ = ["BLOCK_ROWS", "RowProducts", "is_small", "rows_in_memory"]
 
 Array = NDArray[Any]
 
 BLOCK_ROWS = 2_048
+_SMALL = 2**17  # rows times squared columns, up to which a kernel's own loops are faster than calls of BLAS
+
+
+def is_small(Z: Any) -> bool:
+    """Whether rows are dense, in double precision, and so few that a kernel does all with them that a step needs."""
+    return isinstance(Z, np.ndarray) and Z.dtype == np.float64 and Z.size * Z.shape[1] <= _SMALL
 
 
 class RowProducts:
