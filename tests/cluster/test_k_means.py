@@ -14,7 +14,7 @@ from sklearn import cluster as peer
 from sklearn.exceptions import ConvergenceWarning
 
 import summula
-from summula.cluster import KMeans
+from summula.cluster import KMeans, passes
 from tests.reference.k_means import least_inertia_1d, lloyd, squared_distances
 
 
@@ -127,6 +127,24 @@ def _stream(X: Any) -> Any:
     import pyarrow as pa
 
     return summula.scan(pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])}).to_reader(max_chunksize=700))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(300, 3, 5), (200, 90, 4), (400, 2, 30)])
+def test_few_rows_without_filters_give_the_same_bits(
+    shape: tuple[int, int, int], dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, d, k = shape
+    # Rounded rows are repeated, and at equal distances of several centres.
+    X = np.random.default_rng(0).normal(size=(n, d)).round(1).astype(dtype)
+    direct = KMeans(k, random_state=0).fit(X)
+    monkeypatch.setattr(passes, "_FEW", 0)
+    filtered = KMeans(k, random_state=0).fit(X)
+    assert direct.n_iter_ == filtered.n_iter_
+    assert direct.inertia_ == filtered.inertia_
+    np.testing.assert_array_equal(direct.labels_, filtered.labels_)
+    np.testing.assert_array_equal(direct.cluster_centers_, filtered.cluster_centers_)
+    np.testing.assert_array_equal(direct.predict(X), filtered.labels_)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e7])

@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from summula.cluster.centre_model import CentreModel
 from summula.cluster.certificate import KMeansCertificate, Scatter, spectral_bound
 from summula.cluster.lloyd import Clustering, Stopping, labels_of, lloyd
+from summula.cluster.passes import are_few
 from summula.cluster.seeding import k_means_parallel, k_means_plus_plus, random_rows
 from summula.cluster.selection import elbow
 from summula.core.compilation.background import expect_kernels
@@ -191,7 +192,7 @@ default="k-means++"
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            compile_kernels(run)
+            compile_kernels(run, self.n_clusters)
             rows_in_order(run, passes=self.max_iter)
             spread = spread_of(run)
             check_centres(self, run)
@@ -272,9 +273,13 @@ default="k-means++"
         self.certificate_ = KMeansCertificate.of(found.centres, found.inertia, bound, dtype)
 
 
-def compile_kernels(run: Run) -> None:
-    """Compile the largest kernel first, unless it is; meanwhile a second process compiles the others."""
-    if run.source.is_sparse or run.is_remote:
+def compile_kernels(run: Run, n_clusters: int) -> None:
+    """Compile the largest kernel first, unless it is; meanwhile a second process compiles the others.
+
+    Few rows do not need it.
+    """
+    source = run.source
+    if source.is_sparse or run.is_remote or are_few(source.n_rows, n_clusters, source.n_features):
         return
     from summula.cluster.k_means_kernels import assign_rows, compile_assignment
 

@@ -31,6 +31,7 @@ from summula.core.compilation.compile import (
 __all__ = [
     "TILE",
     "add_rows",
+    "assign_few_rows",
     "assign_rows",
     "compile_assignment",
     "open_rows",
@@ -64,6 +65,27 @@ def squared_distances(X: Any, C: Any, out: Any) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- assignment
+
+
+@non_allocating_kernel
+def assign_few_rows(X: Any, C: Any, order: Any, labels: Any, own: Any) -> int:
+    """Assign rows to their nearest centres by all distances (1), without a filter; returns how many moved.
+
+    order : the numbers of the centres outside of the kernels: of several nearest centres the first counts
+    labels, own : receive the centres of the rows, and D to them
+    """
+    moved = 0
+    for i in range(len(X)):
+        a, D = 0, square_distance(X[i], C[0])
+        for j in range(1, len(C)):
+            E = square_distance(X[i], C[j])
+            if E < D or (E == D and order[j] < order[a]):
+                a, D = j, E
+        own[i] = D
+        if labels[i] != a:
+            labels[i] = a
+            moved += 1
+    return moved
 
 
 @internal_summing_kernel
@@ -368,6 +390,7 @@ def warmup() -> None:
     for dtype in (np.float64, np.float32):
         X, block = np.zeros((1, 1), dtype), np.zeros((1, 2), np.float32)
         squared_distances(X, C, np.zeros((1, 2)))
+        assign_few_rows(X, C, np.arange(2), labels, own)
         open_rows(X, C, np.zeros(1), (own, single[:1], single), (labels, bounds, single), (own, rows, block, own))
         compile_assignment(dtype)
         add_rows(X, C, weights, labels, single, np.zeros((2, 1)), np.zeros(2))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.cluster.passes import Centres, ClusterSums, LloydPass, RowState, assign, chunk_rows
+from summula.cluster.passes import Centres, ClusterSums, LloydPass, RowState, are_few, assign, chunk_rows
 from summula.core.data.chunks import Chunk
 from summula.core.data.sources import MemorySource
 from summula.core.errors import DataError
@@ -144,7 +144,7 @@ def _outside(centres: Centres, state: RowState | None) -> Array | None:
     if state is None:
         return None
     labels, order = state.labels.copy(), centres.order.astype(np.int32)
-    if (order[1:] > order[:-1]).all():
+    if centres.are_in_order or (order[1:] > order[:-1]).all():
         return labels
     for start in range(0, len(labels), _STRETCH):  # (NumPy widens the labels it takes by to eight bytes)
         some = labels[start : start + _STRETCH]
@@ -158,6 +158,8 @@ def _state(run: Run, start: Array, bounds: str) -> tuple[RowState | None, tuple[
         return None, None
     source, k = run.source, len(start)
     if not isinstance(source, MemorySource) or source.is_sparse or bounds == "none":
+        return RowState.blank(source.n_rows, 0), None
+    if are_few(source.n_rows, k, source.n_features):
         return RowState.blank(source.n_rows, 0), None
     groups = centre_groups(start, k if bounds == "centres" else min(k // _GROUP, _MOST_GROUPS))
     return RowState.blank(source.n_rows, len(groups[1]) - 1), groups

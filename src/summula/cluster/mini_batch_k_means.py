@@ -175,7 +175,7 @@ default="k-means++"
         self
         """
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
-            compile_kernels(run)
+            compile_kernels(run, self.n_clusters)
             rows_in_order(run, scattered=True)
             spread = spread_of(run)
             check_centres(self, run)

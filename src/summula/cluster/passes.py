@@ -31,11 +31,22 @@ from summula.core.data.chunks import Chunk
 from summula.core.data.layout.blocks import empty_block, scratch_block
 from summula.core.numerics.sums import Sum
 
-__all__ = ["Centres", "ClusterSums", "LloydPass", "RowState", "assign", "chunk_rows", "chunk_weights", "writeable"]
+__all__ = [
+    "Centres",
+    "ClusterSums",
+    "LloydPass",
+    "RowState",
+    "are_few",
+    "assign",
+    "chunk_rows",
+    "chunk_weights",
+    "writeable",
+]
 
 Array = NDArray[Any]
 
 _NONE, _NO_STEPS = np.empty(0), np.empty(0, np.float32)
+_FEW = 2**18  # rows times centres times columns, up to which all distances take no longer than filters
 _NARROW = 64  # columns up to which scores are computed in the kernel that compares them
 _SCORES = 2**19  # otherwise, products of rows and centres at a time: a block that stays in the cache
 
@@ -92,8 +103,15 @@ class Centres:
         np.fill_diagonal(D, np.inf)
         return np.asarray(np.sqrt(D.min(axis=1)) * (0.5 - 2.0**-40))
 
+    @property
+    def are_in_order(self) -> bool:
+        """Whether the order is the user's: always that of one group."""
+        return len(self.ends) == 2
+
     def in_order(self, values: Array) -> Array:
-        """Values of the centres, in the user's order."""
+        """Values of the centres, in the user's order; not to be written to."""
+        if self.are_in_order:
+            return values
         out = np.empty_like(values)
         out[self.order] = values
         return out
@@ -139,7 +157,9 @@ class RowState:
         return cls(np.full(n_rows, -1, np.int32), lower, upper)
 
     def advance(self, before: Centres, after: Centres) -> None:
-        """Note how far the centres have moved."""
+        """Note how far the centres have moved, where there are bounds."""
+        if not self.lower.shape[1]:
+            return
         moves = np.sqrt(np.einsum("kj,kj->k", after.values - before.values, after.values - before.values))
         moves = (moves * (1 + 2.0**-20)).astype(np.float32)
         self.moves = np.maximum.reduceat(moves, before.ends[:-1]), moves
@@ -225,6 +245,11 @@ def chunk_rows(chunk: Chunk) -> Any:
     return chunk.write(scratch_block("k-means rows", len(chunk), chunk.n_features, chunk.dtype))
 
 
+def are_few(rows: int, centres: int, columns: int) -> bool:
+    """Whether rows are compared with all centres, which needs neither scores nor bounds."""
+    return rows * centres * columns <= _FEW
+
+
 def assign(X: Any, centres: Centres, state: RowState, own: Array) -> int:
     """Write the label (1) of every row, D to its centre, and lower bounds; returns how many labels changed.
 
@@ -240,9 +265,11 @@ def assign(X: Any, centres: Centres, state: RowState, own: Array) -> int:
     """
     if hasattr(X, "indptr"):
         return _assign_sparse(X, centres, state.labels, own)
-    from summula.cluster.k_means_kernels import open_rows
+    from summula.cluster.k_means_kernels import assign_few_rows, open_rows
 
     n, d = X.shape
+    if not state.lower.shape[1] and are_few(n, len(centres.values), d):
+        return int(assign_few_rows(X, centres.values, centres.order, state.labels, own))
     bounds: tuple[Array, Array, Array] = (_NONE, _NO_STEPS, _NO_STEPS)
     if state.moves is not None and state.lower.shape[1]:
         bounds = (centres.apart, *state.moves)
