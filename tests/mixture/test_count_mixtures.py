@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -98,6 +99,9 @@ def test_the_certificate_is_recomputed() -> None:
     assert tight.certificate_.residual < 1e-6 < loose.certificate_.residual
     assert tight.certificate_.verify(HEADS)
     assert not tight.certificate_.verify(HEADS[:-1])
+    cut_short = dataclasses.replace(tight.certificate_, residual=np.inf)
+    assert "not shown to be stationary" in str(cut_short)
+    assert cut_short.verify(HEADS)
     assert not loose.set_params(fit_weights=False).fit(HEADS).certificate_.verify([[4]] * 5)
 
 

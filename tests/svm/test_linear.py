@@ -137,6 +137,37 @@ def test_columns_of_very_different_scales_converge() -> None:
     assert model.n_iter_ < 60
 
 
+@pytest.mark.parametrize("weight", [1e6, 1e10, 1e38, 1e300])
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [(LinearSVR(), Y), (LinearSVR(epsilon=0.1, penalize_intercept=False), Y), (LinearSVC(loss="hinge"), y)],
+)
+def test_one_row_of_nearly_all_weight_is_fitted_and_the_others_as_well_as_can_be(
+    model: Any, target: Any, weight: float
+) -> None:
+    """Beyond some weight the row is a constraint: a larger one changes nothing."""
+    w = np.ones(300)
+    w[7] = weight
+    model.fit(X, target, sample_weight=w)
+    found = model.certificate_.verify(X, target, sample_weight=w)
+    assert found.confirms
+    assert found.gap <= 1e-4 * found.primal
+    limit = type(model)(**{**model.get_params(), "tol": 1e-7}).fit(X, target, np.where(w > 1, 3e4, w))
+    np.testing.assert_allclose(model.coef_, limit.coef_, atol=2e-3)
+    if isinstance(model, LinearSVR):
+        assert abs(model.predict(X[7:8])[0] - Y[7]) <= model.epsilon + 1e-8
+    else:
+        assert model.decision_function(X[7:8])[0] * y[7] >= 1 - 1e-5
+
+
+def test_heavy_rows_in_conflict_share_what_they_lose() -> None:
+    Z, target, w = X.copy(), Y.copy(), np.ones(300)
+    Z[4], w[3:5] = Z[3], (1e20, 3e20)
+    model = LinearSVR().fit(Z, target, sample_weight=w)
+    assert model.certificate_.verify(Z, target, sample_weight=w)
+    assert model.certificate_.primal == pytest.approx(1e20 * abs(target[3] - target[4]), rel=1e-3)
+
+
 def test_wide_sparse_rows_are_descended_by_coordinates() -> None:
     draws = np.random.default_rng(4)
     S = sparse.random_array((400, 3_000), density=0.01, rng=draws, format="csr")

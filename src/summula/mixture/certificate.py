@@ -75,6 +75,8 @@ class MixtureCertificate(Certificate):
         return BinomialEM(k, self.theta.trials, fit_weights=self.fit_weights)
 
     def __str__(self) -> str:
+        if np.isinf(self.residual):
+            return f"log-likelihood per row at least {-self.primal:.10g}; not shown to be stationary"
         return (
             f"stationary: log-likelihood per row {-self.primal:.10g}; one more EM step moves the parameters by "
             f"{self.residual:.1e}"

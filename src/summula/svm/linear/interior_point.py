@@ -48,6 +48,8 @@ _IDLE = 5  # steps without progress after which the best point is returned
 _ROUNDING = 1e-6  # of the objective: a smaller gap that steps no longer reduce is rounding (unscaled columns)
 _EMPTY = 1e-16  # of the objective: nothing is left but rounding
 _SETTLED = 1e-3  # share of C from a bound within which a multiplier counts as being there
+_HEAVY = 16.0  # weights beyond so many times that of all rows (n times the median) are lowered to it
+_RAISE = 1e4  # by which that is raised where a multiplier makes use of it
 
 
 class _Sides(NamedTuple):
@@ -136,7 +138,29 @@ def _minimised(
     max_steps: int,
     on_step: Callable[[Callable[[], CoordinateFit]], bool],
 ) -> CoordinateFit:
-    solver = _Steps(RowProducts(chunk, problem.column, kept), problem, y[kept], weight[kept])
+    """Solve with weights no larger than `most`: multipliers below that are those of the true weights, too.
+
+    Steps from multipliers between 0 and 1e10 for some rows, and 1 for others, would end far from the optimum.
+    """
+    y, weight = y[kept], weight[kept]
+    rows, most = RowProducts(chunk, problem.column, kept), _HEAVY * len(kept) * float(np.median(weight))
+    while True:
+        solver = _Steps(rows, problem, y, weight, np.minimum(weight, most))
+        fit = _iterated(solver, kept, tolerance, max_steps, on_step)
+        heavy = weight > most
+        used = np.abs(_over_sides(solver.sides.sign * solver.point.multiplier[0]))
+        if fit.converged or (used[heavy] < most / 2).all():
+            return fit
+        most *= _RAISE
+
+
+def _iterated(
+    solver: _Steps,
+    kept: NDArray[np.intp],
+    tolerance: float,
+    max_steps: int,
+    on_step: Callable[[Callable[[], CoordinateFit]], bool],
+) -> CoordinateFit:
     best, best_gap, idle = solver.point, np.inf, 0
 
     def judged() -> CoordinateFit:
@@ -164,8 +188,8 @@ def _minimised(
 class _Steps:
     """Predictor and corrector steps, and the gap where they are."""
 
-    def __init__(self, rows: RowProducts, problem: LinearProblem, y: Array, c: Array) -> None:
-        self.rows, self.problem, self.y, self.c = rows, problem, y, c
+    def __init__(self, rows: RowProducts, problem: LinearProblem, y: Array, weight: Array, c: Array) -> None:
+        self.rows, self.problem, self.y, self.weight, self.c = rows, problem, y, weight, c
         self.sides = _Sides.of(problem, y, c)
         self.penalised = np.ones(rows.Z.shape[1])
         if problem.is_free:
@@ -237,7 +261,7 @@ class _Steps:
         settled = np.where(share < _SETTLED, 0.0, np.where(share > 1 - _SETTLED, self.c, here))
         for u in (settled, here):
             theta = _over_sides(self.sides.sign * u)
-            fit = judged_at(self.rows, self.y, self.c, self.problem, point.v, theta, tolerance)
+            fit = judged_at(self.rows, self.y, self.weight, self.problem, point.v, theta, tolerance)
             if fit.converged:
                 break
         # A certificate has to name few rows only: as long as most multipliers are between their bounds, go on.

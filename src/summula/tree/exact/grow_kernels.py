@@ -29,7 +29,7 @@ _EPSILON = 2.0**-52
 
 @internal_kernel
 def _median_impurity(data: Any, t: int, start: int, stop: int, weight: float, sums: Any) -> float:
-    """Return the mean of |y - median| over rows in the order of target t; sums[t] gets the median times the weight."""
+    """Return the mean of |y - median| over rows in the order of target t; sums[t] gets the median."""
     y, w, at, below = data.y[t], data.weight, start, 0.0
     order = data.orders[len(data.values) + t]
     while at < stop - 1 and 2 * (below + w[order[at]]) < weight:
@@ -41,7 +41,7 @@ def _median_impurity(data: Any, t: int, start: int, stop: int, weight: float, su
     total = 0.0
     for i in range(start, stop):
         total += w[order[i]] * abs(y[order[i]] - median)
-    sums[t] = median * weight
+    sums[t] = median
     return total / weight
 
 

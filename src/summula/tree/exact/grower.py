@@ -163,7 +163,9 @@ class ExactGrower:
         is_leaf = np.flatnonzero(nodes["left_child"] == 0)
         leaves = is_leaf[np.argsort(nodes["start"][is_leaf])]
         self.leaf_rows = LeafRows(leaves, np.append(nodes["start"][leaves], orders.shape[1]), orders[d])
-        return _read(nodes, sums, flags, shift, outputs)
+        values = sums[: len(nodes), : outputs.n_values]
+        values = values.copy() if criterion == ABSOLUTE else values / nodes["weight"][:, None]
+        return _read(nodes, _bounded(values, nodes) + shift, flags, outputs)
 
     def _used_rows(self, w: Array, y: Array | None) -> Array:
         """Return the rows of positive weight in the order of each column, and in that of each target or as they are."""
@@ -237,14 +239,13 @@ def _sorted_columns(X: Array, is_categorical: Array) -> tuple[Array, Array]:
     return values, orders
 
 
-def _read(nodes: Array, sums: Array, flags: Array, shift: Array, outputs: Outputs) -> ExactTree:
+def _read(nodes: Array, values: Array, flags: Array, outputs: Outputs) -> ExactTree:
     """Return the tree of the nodes grown."""
     weight, split, child = nodes["weight"], nodes["split"], nodes["left_child"]
     is_inner = child > 0
     is_set = is_inner & (split["is_categorical"] > 0)
     category = np.full(len(nodes), -1, np.int32)
     category[is_set] = np.arange(is_set.sum())
-    values = _bounded(sums[: len(nodes), : outputs.n_values] / weight[:, None], nodes) + shift
     table = Nodes(
         column=np.where(is_inner, split["feature"], -1).astype(np.int32),
         threshold=np.where(is_inner & ~is_set, split["threshold"], 0.0),
