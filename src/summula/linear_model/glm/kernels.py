@@ -51,12 +51,23 @@ def add_products(indptr: Array, indices: Array, data: Array, V: Array, eta: Arra
 
 @kernel
 def add_transposed(indptr: Array, indices: Array, data: Array, S: Array, out: Array) -> None:
-    """out += X'S."""
+    """out += X'S, four outputs at a time."""
+    outputs = S.shape[1]
+    fours = outputs // 4 * 4
     for i in range(len(indptr) - 1):
-        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            j, x = np.uint64(indices[k]), data[k]
-            for t in range(S.shape[1]):
-                out[j, t] += x * S[i, t]
+        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for t in range(0, fours, 4):
+            a, b, c, d = S[i, t], S[i, t + 1], S[i, t + 2], S[i, t + 3]
+            for k in range(first, last):
+                j, x = np.uint64(indices[k]), data[k]
+                out[j, t] += x * a
+                out[j, t + 1] += x * b
+                out[j, t + 2] += x * c
+                out[j, t + 3] += x * d
+        for t in range(fours, outputs):
+            a = S[i, t]
+            for k in range(first, last):
+                out[np.uint64(indices[k]), t] += data[k] * a
 
 
 @kernel
