@@ -109,7 +109,7 @@ def test_columns_that_are_missing_or_new_at_prediction(species: Trained, tmp_pat
     lacking = write(fresh.drop_columns(["island"]), tmp_path / "lacking.csv")
     said = failure(3, "predict", species.folder, lacking, "-o", tmp_path / "p.csv")
     assert "The data have no column 'island'" in said
-    assert "the model was trained on it" in said
+    assert "the model was trained on 'island'" in said
     more = write(fresh.append_column("wind", pa.array(range(172))).drop_columns(["species"]), tmp_path / "more.csv")
     result = RUNNER.invoke(app, ["predict", str(species.folder), str(more), "-o", str(tmp_path / "p.csv")])
     assert result.exit_code == 0
@@ -250,7 +250,7 @@ def test_tables_without_rows_or_columns_of_the_model(command: str, species: Trai
     lacking = write(csv.read_csv(species.fresh).drop_columns(["island", "sex"]), tmp_path / "lacking.csv")
     said = failure(3, command, species.folder, lacking, *out)
     assert "The data have no column 'island'" in said
-    assert "the model was trained on it, and on 1 more that are missing" in said
+    assert "the model was trained on 'island' and 1 more that are missing" in said
 
 
 def test_certify_needs_answers(species: Trained, tmp_path: Path) -> None:

@@ -117,3 +117,55 @@ def test_a_target_of_booleans_is_predicted_as_booleans(ending: str, tmp_path: Pa
     assert document("certify", tmp_path / "out", path)["rows"] == 40
     streamed = summula.train(path, "y", models=["logistic"], time=600, stream=True, progress=False)
     assert streamed.model.classes_.tolist() == [False, True]
+
+
+def test_spaces_are_no_class(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE.replace(",b\n", ",   \n") + "9,9,b\n" * 20)
+    said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
+    assert "(2 classes of text)" in said
+    assert "20 rows without a value of 'y' are left out" in said
+
+
+def test_classes_that_differ_only_in_case_or_spaces_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE.replace(",b\n", ",A \n"))
+    said = run("train", path, "-t", "y", "-o", tmp_path / "out", "--models", "baseline").stderr
+    assert "'y' has the classes 'A ' and 'a', which differ only in case or spaces" in said
+
+
+def test_a_file_that_is_not_there_is_compared_without_its_ending(tmp_path: Path) -> None:
+    (tmp_path / "uni.csv").write_text(TABLE)
+    assert "check the path" in failure(3, "inspect", tmp_path / "nofile.csv")
+    assert "did you mean" in failure(3, "inspect", tmp_path / "unit.csv")
+
+
+def test_more_clusters_than_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    said = failure(3, "cluster", path, "--k", "500", "-o", tmp_path / "c.csv", "--report", tmp_path / "c.html")
+    assert "--k 500 is more than the 60 rows of the table; give fewer" in said
+
+
+def _in_time(tmp_path: Path, classes: str) -> Path:
+    path = tmp_path / "t.csv"
+    rows = [f"{i},{i % 7},2024-01-{1 + i // 10:02d},{one}" for i, one in enumerate(classes)]
+    path.write_text("x,z,day,y\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_a_class_that_only_the_latest_rows_have(tmp_path: Path) -> None:
+    """Folds that would be fitted on one class are left out; held-out rows of a new class are named."""
+    path = _in_time(tmp_path, "a" * 60 + "ab" * 50 + "ccca" * 10)
+    options = ("--time-column", "day", "--models", "tree", "-o", tmp_path / "out")
+    said = run("train", path, "-t", "y", *options).stderr
+    assert "30 of 40 held-out rows (split by 'day') have a class of 'y' that no training row has, such as 'c'" in said
+    path = _in_time(tmp_path, "a" * 60 + "ab" * 50 + "c" * 40)
+    said = failure(3, "train", path, "-t", "y", *options)
+    assert "All 40 held-out rows have classes of 'y' that no training row has, such as 'c', so nothing" in said
+
+
+def test_times_before_which_there_is_one_class(tmp_path: Path) -> None:
+    path = _in_time(tmp_path, "a" * 158 + "b" * 42)
+    said = failure(3, "train", path, "-t", "y", "--time-column", "day", "-o", tmp_path / "out", "--models", "tree")
+    assert "Split by 'day', no part of the training rows to fit on has two classes of 'y'" in said

@@ -307,7 +307,7 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     ],
     "TableModel": [
         lambda: _table(linear_model.LogisticRegression(), "three", costs=_COSTS, metric="cost"),
-        lambda: _table(linear_model.Ridge(), "y", low=-1.0, high=2.0),
+        lambda: _table(linear_model.Ridge(), "y", low=-1.0, high=2.0, clip_low=-0.5, clip_high=1.5),
         lambda: _table(ensemble.HistGradientBoostingClassifier(**_BOOST), "words", TableEncoder(categories="codes")),
         lambda: _table(_averaged_table(), "words", _pair()),
     ],

@@ -6,14 +6,14 @@ import numpy as np
 from scipy.stats import norm
 
 
-def capital(x, m, u, prior=0.25):
+def capital(x, m, u, prior=0.25, count=0):
     """Capital in units of the target after bets (3), with the normal profile itself and no goal."""
     n = len(x)
     for t in range(1, n + 1):
         past = x[: t - 1]
         means = np.cumsum(past) / np.arange(1, t)
         before = np.concatenate([[0.0], means])[:-1] if t > 1 else means
-        sigma2 = (prior + np.sum((past - before) * (past - means))) / t
+        sigma2 = (prior + np.sum((past - before) * (past - means))) / (count + t)
         sigma = min(np.sqrt(sigma2), np.sqrt(m * (1 - m)))
         stake = min(u / (1 - m), norm.pdf(norm.ppf(u)) / (sigma * np.sqrt(n - t + 1)), (1 - u) / m)
         u += stake * (m - x[t - 1])

@@ -26,10 +26,10 @@ from tests.stats.loss_laws import LAWS, Law, too_often
 laws = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 
 
-def capital(x: np.ndarray, m: float, u: float = 0.05, flip: bool = False) -> float:
+def capital(x: np.ndarray, m: float, u: float = 0.05, flip: bool = False, prior: float = 0.25, count: int = 0) -> float:
     """After all rows, without a goal."""
     pace, root = np.empty_like(x), np.empty_like(x)
-    bounds_kernels.paces(x, 0.25, pace, root)
+    bounds_kernels.paces(x, prior, count, pace, root)
     return bounds_kernels.advance(x, flip, m, u, 2.0, pace, root, *_profile())
 
 
@@ -43,6 +43,8 @@ def test_capital_follows_the_equations() -> None:
             # Chords over cells of a sixteenth lie below the profile by less than 0.1 %.
             assert capital(x, m, u) == pytest.approx(betting.capital(x, m, u), rel=2e-2, abs=1e-3)
             assert capital(x, m, u, flip=True) == pytest.approx(betting.capital(1 - x, m, u), rel=2e-2, abs=1e-3)
+            known = betting.capital(x, m, u, prior=0.9, count=40)
+            assert capital(x, m, u, prior=0.9, count=40) == pytest.approx(known, rel=2e-2, abs=1e-3)
 
 
 def test_shared_capital_follows_the_equations() -> None:
@@ -69,11 +71,13 @@ def test_the_chords_are_concave_and_below_the_profile() -> None:
 losses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 1.0]), min_size=1, max_size=60)
 
 
-@given(losses, st.floats(0.001, 0.999), st.floats(0.001, 0.999), st.floats(1e-9, 0.9))
+@given(losses, st.floats(0.001, 0.999), st.floats(0.001, 0.999), st.floats(1e-9, 0.9), st.integers(0, 100_000))
 @settings(max_examples=300)
-def test_capital_never_decreases_with_the_mean_that_is_tested(x: list[float], a: float, b: float, u: float) -> None:
+def test_capital_never_decreases_with_the_mean_that_is_tested(
+    x: list[float], a: float, b: float, u: float, count: int
+) -> None:
     values, (a, b) = np.array(x), sorted((a, b))
-    low, high = capital(values, a, u), capital(values, b, u)
+    low, high = capital(values, a, u, count=count), capital(values, b, u, count=count)
     assert -1e-12 <= low <= high + 1e-9
     assert high <= 1 + 1e-9
 
@@ -174,6 +178,29 @@ def test_wrong_about_as_often_as_it_says(law: Law, n: int) -> None:
 
 
 @laws
+@pytest.mark.parametrize("n", [40, 400])
+def test_earlier_losses_never_make_it_wrong_more_often(law: Law, n: int) -> None:
+    """Not even earlier losses whose variance is far too small, or too large, by which too much or little is staked."""
+    times = 2_000
+    x = law.draw(times, n)
+    for earlier in (law.draw(1, 300)[0], np.full(300, law.mean), np.arange(300) % 2):
+        for delta in (0.05, 0.2):
+            wrong = betting_rejects(x, law.mean, delta, earlier)
+            assert not too_often(wrong.sum(), times, delta)
+            wrong = betting_rejects(1 - x, 1 - law.mean, delta, 1 - earlier)
+            assert not too_often(wrong.sum(), times, delta)
+
+
+def test_earlier_losses_decide_where_few_rows_do_not() -> None:
+    """Differences of losses with a mean of -0.8 standard deviations, scaled to [0, 1]: 53 rows are mostly enough."""
+    rng = np.random.default_rng(0)
+    x, earlier = (np.clip(rng.normal(0.45, 0.06, size), 0, 1) for size in ((200, 53), 210))
+    assert betting_rejects(x, 0.5).mean() < 0.6
+    assert betting_rejects(x, 0.5, earlier=earlier).mean() > 0.7
+    assert np.mean(betting_bounds(x, earlier=earlier).upper < betting_bounds(x).upper) > 0.95
+
+
+@laws
 def test_never_wrong_at_any_time_more_often_than_it_says(law: Law) -> None:
     x = law.draw(500, 10_000)
     for delta in (0.05, 0.2):
@@ -219,6 +246,8 @@ def test_losses_outside_the_range_are_named() -> None:
         anytime_bounds([[0.1, 0.2, 0.3], [0.1, 0.2, np.nan]])
     with pytest.raises(DataError, match=r"The losses have shape \(0,\); expected"):
         betting_bounds([])
+    with pytest.raises(DataError, match="The earlier losses must be finite numbers in one dimension"):
+        betting_bounds([0.5], earlier=[0.1, np.nan])
     with pytest.raises(ParameterError, match="delta must be"):
         betting_bounds([0.5], 0)
     with pytest.raises(ParameterError, match="The mean m must be a number between 0 and 1"):

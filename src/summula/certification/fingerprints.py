@@ -15,6 +15,8 @@ passed, and cannot be chosen. (Without c equal rows would be adjacent, and the o
 
 from __future__ import annotations
 
+import copyreg
+import functools
 import hashlib
 import pickle
 from typing import Any
@@ -44,6 +46,7 @@ SAMPLE_SIZE = 65_536  # maximum number of training row hashes stored by a model:
 Hashes = NDArray[np.uint64]
 
 _ROWS = 1 << 16
+_NEW_OBJECT = copyreg.__newobj__  # type: ignore[attr-defined]  # a pickled part of every plain object
 # Attributes set by scikit-learn that are not part of the fitted state.
 _NOT_FITTED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
@@ -75,12 +78,10 @@ def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
         sha.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif id(value) in inside:  # a reference cycle
         sha.update(f"up {inside[::-1].index(id(value))}".encode())
+    elif value is _NEW_OBJECT:
+        sha.update(_new_object())
     elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        sha.update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}".encode())
-        if code := getattr(value, "__code__", None):
-            constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
-            cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-            _feed(sha, [code.co_code, constants, code.co_names, cells, value.__defaults__], (*inside, id(value)))
+        _feed_callable(sha, value, inside)
     else:
         parts = _parts(value)
         sha.update(f"{len(parts)}".encode())
@@ -90,6 +91,33 @@ def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
                 sha.update(_PLAIN[type(part)] + repr(part).encode())
             else:
                 _feed(sha, part, inside)
+
+
+def _feed_callable(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
+    """Add a class or function to a hash: its name, and its code."""
+    sha.update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}".encode())
+    if code := getattr(value, "__code__", None):
+        constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
+        cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        _feed(sha, [code.co_code, constants, code.co_names, cells, value.__defaults__], (*inside, id(value)))
+
+
+class _Recorder:
+    """Takes what would be added to a hash."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    def update(self, more: bytes) -> None:
+        self.taken += more
+
+
+@functools.cache
+def _new_object() -> bytes:
+    """Return what `_NEW_OBJECT` adds to a hash, computed once: models of wide tables have many plain objects."""
+    recorder = _Recorder()
+    _feed_callable(recorder, _NEW_OBJECT, ())
+    return recorder.taken
 
 
 def _kind_name(kind: type) -> bytes:

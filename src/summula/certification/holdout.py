@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,23 @@ from summula.stats.bounds_betting import betting_bounds
 __all__ = ["certify", "certify_best", "compare"]
 
 Array = NDArray[np.float64]
+
+
+class KnownDifferences(NamedTuple):
+    """What is known of differences of losses before held-out rows are looked at.
+
+    Attributes
+    ----------
+    low, high : float
+        Smallest and largest possible difference.
+    earlier : ndarray or None
+        Differences that are independent of the held-out rows, such as those of cross-validation.
+    """
+
+    low: float
+    high: float
+    earlier: Array | None = None
+
 
 _MIN_FRESH = 10  # minimum number of rows that must remain after training rows are dropped
 
@@ -226,27 +243,38 @@ def compare(
 
 
 def comparison_of(
-    first: Any, second: Any, rows: Measured, loss: Loss, delta: float, hashes: tuple[str, str] | None = None
+    first: Any,
+    second: Any,
+    rows: Measured,
+    loss: Loss,
+    delta: float,
+    hashes: tuple[str, str] | None = None,
+    known: KnownDifferences | None = None,
 ) -> Comparison:
     """Return the comparison of two models for measured rows that are known to be held out."""
     a, b = rows.losses.T
     hashes = (model_hash(first), model_hash(second)) if hashes is None else hashes
     data = data_hash(rows.hashes)
     width = loss.high - loss.low
-    # Differences are between -width and width. The order is symmetric in the models.
+    low, high, earlier = KnownDifferences(-width, width) if known is None else known
+
+    def scaled(difference: Array) -> Array:
+        return np.clip((difference - low) / (high - low), 0.0, 1.0)
+
+    # The order is symmetric in the models.
     order = betting_order(rows.hashes, *sorted(hashes), data)
-    lower, upper = betting_bounds(np.clip(((a - b) / width + 1) / 2, 0.0, 1.0)[order], delta)
+    found = betting_bounds(scaled(a - b)[order], delta, None if earlier is None else scaled(earlier))
     estimate = float(np.mean(a - b))
     comparison = Comparison(
         estimate=estimate,
-        lower=min((2 * float(lower) - 1) * width, estimate),
-        upper=max((2 * float(upper) - 1) * width, estimate),
+        lower=min(low + float(found.lower) * (high - low), estimate),
+        upper=max(low + float(found.upper) * (high - low), estimate),
         p_value=float(mcnemar(np.sum(a > b), np.sum(b > a)).p_value) if loss.binary else None,
         n=len(a),
         delta=delta,
         method="betting on differences",
         loss=loss.name,
-        range=(-width, width),
+        range=(low, high),
         models=(type(first).__name__, type(second).__name__),
         model_hashes=hashes,
         data_hash=data,

@@ -14,7 +14,7 @@ import typer
 
 from summula.cli.console import Console
 from summula.cli.exit_codes import BUG, code_of, sentence_of
-from summula.cli.starting import uncollected
+from summula.cli.starting import rarely_collected, uncollected
 from summula.core.data.printable import printable
 
 __all__ = ["app", "main"]
@@ -157,10 +157,11 @@ def train(
     """
 
     def work(console: Console) -> None:
-        from summula.cli.exit_codes import INTERRUPTED
-        from summula.cli.training import train_table
-        from summula.core.data.readers.opening import Reading
-        from summula.training.request import Request
+        with uncollected():
+            from summula.cli.exit_codes import INTERRUPTED
+            from summula.cli.training import train_table
+            from summula.core.data.readers.opening import Reading
+            from summula.training.request import Request
 
         request = Request(
             target=target,
@@ -180,7 +181,9 @@ def train(
             debug=debug,
             command=_command(),
         )
-        if train_table(table, Reading(encoding, header, query), request, out, console).interrupted:
+        with rarely_collected():
+            result = train_table(table, Reading(encoding, header, query), request, out, console)
+        if result.interrupted:
             raise typer.Exit(INTERRUPTED)
 
     _run(work, as_json, quiet, debug)

@@ -66,6 +66,8 @@ def cluster_file(request: ClusterRequest, console: Console) -> None:
             raise DataError(no_such_column(name, table.columns))
     with located_in(table):
         rows = read_table(table, [name for name in table.columns if name not in request.drop])
+        if request.k is not None and request.k > rows.num_rows:
+            raise ParameterError(f"--k {request.k} is more than the {rows.num_rows} rows of the table; give fewer.")
         found = _clustered(request, rows)
     write_batches([found.model.labels_], ("cluster",), request.out)
     write_whole(request.report, render(_content(request, found)))

@@ -23,7 +23,7 @@ from summula.core.errors import DataError, OutputError, ParameterError
 from summula.preprocessing import TableModel
 from summula.preprocessing.table_drift import Drift
 from summula.stats.bounds import check_delta
-from summula.training.comparison.metrics import certified_loss
+from summula.training.comparison.certified import certified_loss
 from summula.training.data.row_numbers import located_in, numbered
 from summula.training.data.tables import open_table, read_table
 from summula.training.data.target import spelled_target, target_values
@@ -65,9 +65,9 @@ def _used_columns(model: TableModel, table: Scan) -> list[str]:
     wanted = [str(name) for name in model.feature_names_in_]
     lacking = [name for name in wanted if name not in table.columns]
     if lacking:
-        more = f", and on {len(lacking) - 1} more that are missing" if len(lacking) > 1 else ""
+        more = f" and {len(lacking) - 1} more that are missing" if len(lacking) > 1 else ""
         said = no_such_column(lacking[0], table.columns).rstrip(".")
-        raise DataError(f"{said} (the model was trained on it{more}).")
+        raise DataError(f"{said} (the model was trained on {lacking[0]!r}{more}).")
     return wanted
 
 

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["uncollected"]
+__all__ = ["rarely_collected", "uncollected"]
 
 
 @contextmanager
@@ -22,3 +22,14 @@ def uncollected() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
+
+
+@contextmanager
+def rarely_collected() -> Iterator[None]:
+    """Search for garbage rarely in a with-block: tables of many columns make many objects, nearly all of which stay."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -39,7 +39,8 @@ def column_sums(blocks: Blocks, weight: Array | str | None = None) -> dict[str, 
     def of_piece(piece: Piece) -> dict[str, ColumnSums]:
         columns = piece.columns()
         w = None if weight is None else weight_of(columns, weight, piece.start, piece.stop)
-        return {name: ColumnSums.of(values, name, piece.start, w) for name, values in columns.items()}
+        with np.errstate(over="ignore", invalid="ignore"):
+            return {name: ColumnSums.of(values, name, piece.start, w) for name, values in columns.items()}
 
     total: dict[str, ColumnSums] = local_engine().map_reduce(of_piece, blocks.pieces(), merged)
     return total

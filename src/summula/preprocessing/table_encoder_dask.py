@@ -88,7 +88,8 @@ def _sums_of(parts: list[Any], cuts: list[tuple[int, int]], start: int, weight: 
     if isinstance(weight, str):
         rows = len(next(iter(columns.values())))
         weight = weight_of(columns, weight, start, start + rows)
-    return {name: ColumnSums.of(values, name, start, weight) for name, values in columns.items()}
+    with np.errstate(over="ignore", invalid="ignore"):
+        return {name: ColumnSums.of(values, name, start, weight) for name, values in columns.items()}
 
 
 def _joined(pieces: list[Any]) -> Any:

@@ -292,8 +292,9 @@ def plan_column(name: str, sums: ColumnSums, max_levels: int, drop: bool) -> Col
     if drop and sums.distinct == 1 and not missing:
         return ColumnPlan(name, "dropped", "all values are the same")
     if sums.kind == "date" or (sums.kind == "text" and sums.dates):
-        plan = ColumnPlan(name, "date", mean=sums.mean, scale=sums.spread or 1.0, missing=missing, timed=not sums.whole)
-        return replace(plan, low=sums.low, high=sums.high)
+        mean, scale, timed = sums.mean, sums.spread or 1.0, not sums.whole
+        low, high = sums.low, sums.high
+        return ColumnPlan(name, "date", mean=mean, scale=scale, missing=missing, timed=timed, low=low, high=high)
     if sums.kind == "number":
         if drop and _numbers_rows(name, sums):
             return ColumnPlan(name, "dropped", "it numbers the rows: an identifier")
@@ -320,8 +321,8 @@ def _extent(numbers: Any) -> dict[str, Any]:
 def _plan_of_numbers(name: str, numbers: Any, missing: bool) -> ColumnPlan:
     boolean = numbers.whole and numbers.low >= 0 and numbers.high <= 1
     kind, scale = "boolean" if boolean else "number", numbers.spread or 1.0
-    plan = ColumnPlan(name, kind, mean=numbers.mean, scale=scale, missing=missing)
-    return replace(plan, low=numbers.low, high=numbers.high)
+    mean, low, high = numbers.mean, numbers.low, numbers.high
+    return ColumnPlan(name, kind, mean=mean, scale=scale, missing=missing, low=low, high=high)
 
 
 def _among_numbers(texts: Iterable[str]) -> str | None:

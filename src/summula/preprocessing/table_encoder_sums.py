@@ -189,14 +189,14 @@ def _taken(values: Any, used: Array) -> Any:
 
 def _moments(values: Array, weight: Array | None) -> tuple[float, float, float, float]:
     """Return mean, sum of squares about it, minimum and maximum."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if weight is None:
-            mean = float(values.mean())
-            square = float(((values - mean) ** 2).sum())
-        else:
-            mean = float((weight * values).sum() / weight.sum())
-            square = float((weight * (values - mean) ** 2).sum())
-        return mean, square, float(values.min()), float(values.max())
+    add, least, most = np.add.reduce, np.minimum.reduce, np.maximum.reduce  # (the methods take twice as long for few)
+    if weight is None:
+        mean = float(add(values) / len(values))
+        square = float(add((values - mean) ** 2))
+    else:
+        mean = float(add(weight * values) / add(weight))
+        square = float(add(weight * (values - mean) ** 2))
+    return mean, square, float(least(values)), float(most(values))
 
 
 def _added(a: dict[str, float], b: dict[str, float]) -> dict[str, float] | None:

@@ -1,6 +1,6 @@
 """A model of a whole table: encoder, model and target name in one estimator.
 
-    prediction = model(encoder(row)),    for numbers clipped to the range of the training target                 (1)
+    prediction = model(encoder(row)),    for numbers clipped to the range of the training target, or a narrower one (1)
 
 With costs, the predicted class minimises the expected cost under the model's probabilities p:
 
@@ -91,6 +91,8 @@ _COSTS = schema.Items(schema.Items(schema.Real())) | schema.Array("float64", "n_
     costs=_COSTS | None,
     metric=schema.Text(),
     threshold=schema.Real(0.0, 1.0) | None,
+    clip_low=schema.Real() | None,
+    clip_high=schema.Real() | None,
     training_hashes_=schema.Maybe(schema.Array("uint64", "n_training_rows")),
 )
 class TableModel(ProbabilityWriter, BaseEstimator):
@@ -105,7 +107,7 @@ class TableModel(ProbabilityWriter, BaseEstimator):
     target : str
         Name of the column to predict.
     low, high : float, optional
-        Range to which predicted numbers are clipped.
+        Range of the training target, to which predicted numbers are clipped.
     costs : list of list of float, optional
         C[k][j] of (2), costs[predicted class, true class] in the order of `classes_`, as in `summula.train` and
         `summula.certify`. (Files hold the transpose, as they did in the first version of the format.)
@@ -113,6 +115,8 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         Metric by which the model was selected.
     threshold : float, optional
         For two classes, the probability from which the second is predicted; by default 0.5.
+    clip_low, clip_high : float, optional
+        A narrower range to which predicted numbers are clipped.
 
     Attributes
     ----------
@@ -132,6 +136,10 @@ class TableModel(ProbabilityWriter, BaseEstimator):
     ['Adelie', 'Adelie']
     """
 
+    # Only set where they are given, so that hashes of models that were certified without them stay valid.
+    clip_low: float | None = None
+    clip_high: float | None = None
+
     def __init__(
         self,
         encoder: Any,
@@ -143,6 +151,8 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         costs: Any = None,
         metric: str = "",
         threshold: float | None = None,
+        clip_low: float | None = None,
+        clip_high: float | None = None,
     ) -> None:
         self.encoder = encoder
         self.model = model
@@ -152,6 +162,10 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         self.costs = costs
         self.metric = metric
         self.threshold = threshold
+        if clip_low is not None:
+            self.clip_low = clip_low
+        if clip_high is not None:
+            self.clip_high = clip_high
 
     def fit(self, X: Any, y: Any = None) -> TableModel:
         """Fit encoder and model.
@@ -326,7 +340,20 @@ class TableModel(ProbabilityWriter, BaseEstimator):
         if chances is not None:
             return np.asarray(np.asarray(self.classes_)[chances.argmax(axis=1)])
         predicted = np.asarray(self.model.predict(rows))
-        return predicted if self.low is None else np.clip(predicted, self.low, self.high)
+        return self.clipped(predicted)
+
+    def clipped(self, predicted: Array) -> Array:
+        """Predicted numbers, clipped to `prediction_range`; classes as they are."""
+        return predicted if self.prediction_range is None else np.clip(predicted, *self.prediction_range)
+
+    @property
+    def prediction_range(self) -> tuple[float, float] | None:
+        """Smallest and largest number that can be predicted; None if predictions are not clipped."""
+        if self.low is None or self.high is None:
+            return None
+        low = self.low if self.clip_low is None else max(self.low, self.clip_low)
+        high = self.high if self.clip_high is None else min(self.high, self.clip_high)
+        return low, high
 
     def __sklearn_is_fitted__(self) -> bool:
         try:

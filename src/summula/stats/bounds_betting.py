@@ -24,7 +24,14 @@ the capital must stay in [0, 1 / delta]. Hence the stakes are, with any sigma_t 
 estimate with a prior observation of variance 1/4, and of the largest value that a mean of m allows),
 
     s_t(u, m) = min{ u / (1 - m),   I(u) / (sigma_t sqrt(R)),   (1 - u) / m },     sigma_t <= sqrt(m (1 - m))  (3)
-    sigma_t^2 = (1/4 + sum_{i<t} (x_i - mean_i)^2) / t                                                         (4)
+    sigma_t^2 = (1/4 + S_0 + sum_{i<t} (x_i - mean_i)^2) / (n_0 + t)                                           (4)
+
+Here n_0 and S_0 are the number of values that were known before, and their sum of squared deviations; both are zero
+unless there are any. Such values, for example losses in cross-validation, decide how much is staked and nothing else.
+Proof that this is allowed: if they are independent of x, then given them each x_t still has conditional mean mu,
+sigma_t is known before x_t, and the stakes (3) keep the capital in [0, 1 / delta] whatever sigma_t is. So (1) is a
+supermartingale given them, the bound is wrong with a probability of at most delta given them, and hence on average.
+A wrong variance costs power, never validity.
 
 The rejected m form an interval that ends at 1, so bisection finds where it begins. Proof: s_t is concave in u, and 0 at
 u = 0 and u = 1; it is below u / (1 - m), so its slope is at most 1 / (1 - m), and likewise at least -1 / m.
@@ -49,7 +56,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,7 +82,7 @@ _SMALLEST_DELTA = 1e-300  # below this, rounding errors of subnormal numbers mat
 _START = 2.0**-64  # initial capital, so that 1 / delta times it is finite for every delta
 
 
-def betting_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
+def betting_bounds(x: ArrayLike, delta: float = 0.05, earlier: ArrayLike | None = None) -> Bounds:
     """Compute confidence bounds on the mean for a sample size fixed in advance, by the bets (3).
 
     Parameters
@@ -84,6 +91,9 @@ def betting_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
         Losses in [0, 1], in an order that does not depend on their values.
     delta : float
         Error probability of each one-sided bound.
+    earlier : array-like of shape (n_0,), optional
+        Losses on the same scale that are independent of x, such as those of cross-validation. The first stakes are
+        chosen by their variance, which makes the bounds tighter for few rows; their mean is not used.
 
     Returns
     -------
@@ -97,8 +107,11 @@ def betting_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
     >>> lower, upper = betting_bounds(x)
     >>> bool(lower < 0.05 < upper), bool(upper - lower < 0.002)
     (True, True)
+    >>> few, before = x[:40], x[40:200]
+    >>> bool(betting_bounds(few, earlier=before).upper < betting_bounds(few).upper)
+    True
     """
-    return _for_each(x, check_delta(delta), _fixed)
+    return _for_each(x, check_delta(delta), functools.partial(_fixed, earlier=_earlier(earlier)))
 
 
 def anytime_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
@@ -127,10 +140,10 @@ def anytime_bounds(x: ArrayLike, delta: float = 0.05) -> Bounds:
     return _for_each(x, check_delta(delta), _anytime)
 
 
-def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
+def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05, earlier: ArrayLike | None = None) -> Any:
     """Test whether the bets on x reject a true mean of at least m, in one pass over x.
 
-    `betting_bounds(x, delta).upper` is the smallest rejected m, or the sample mean if that is larger.
+    `betting_bounds(x, delta, earlier).upper` is the smallest rejected m, or the sample mean if that is larger.
 
     Parameters
     ----------
@@ -139,12 +152,14 @@ def betting_rejects(x: ArrayLike, m: float, delta: float = 0.05) -> Any:
     m : float
         Mean to test, strictly between 0 and 1.
     delta : float
+    earlier : array-like of shape (n_0,), optional
+        As in `betting_bounds`.
 
     Returns
     -------
     bool or ndarray of bool
     """
-    return _test_each(x, m, check_delta(delta), _fixed)
+    return _test_each(x, m, check_delta(delta), functools.partial(_fixed, earlier=_earlier(earlier)))
 
 
 @inherit_docs(betting_rejects)
@@ -175,14 +190,28 @@ def _profile() -> tuple[Array, int]:
     return np.ascontiguousarray(lines), bits - 1
 
 
-def _fixed(x: Array, delta: float) -> Test:
+class _Earlier(NamedTuple):
+    """Number of the values known before, and their sum of squared deviations: n_0 and S_0 of (4)."""
+
+    number: int
+    square: float
+
+
+def _earlier(values: ArrayLike | None) -> _Earlier:
+    known = np.zeros(0) if values is None else np.asarray(values, np.float64)
+    if known.ndim != 1 or not np.isfinite(known).all():
+        raise DataError("The earlier losses must be finite numbers in one dimension.")
+    return _Earlier(len(known), float(((known - known.mean()) ** 2).sum()) if len(known) else 0.0)
+
+
+def _fixed(x: Array, delta: float, earlier: _Earlier) -> Test:
     from summula.stats.bounds_kernels import advance, paces
 
     if delta < _SMALLEST_DELTA:
         return _chernoff(x, delta)
     lines, first = _profile()
     pace, root = np.empty_like(x), np.empty_like(x)
-    paces(x, _PRIOR, pace, root)
+    paces(x, _PRIOR + earlier.square, earlier.number, pace, root)
 
     def rejects(m: float, flip: bool) -> bool:
         u = _GOAL * delta

@@ -17,12 +17,12 @@ _SHIFT = 48  # bits to shift a float64 to the right to keep its exponent and the
 
 
 @kernel
-def paces(x: Array, prior: float, pace: Array, root: Array) -> None:
-    """Write 1 / sigma_t of (4) and 1 / sqrt(n - t + 1)."""
+def paces(x: Array, prior: float, count: int, pace: Array, root: Array) -> None:
+    """Write 1 / sigma_t of (4), with prior = 1/4 + S_0 and count = n_0, and 1 / sqrt(n - t + 1)."""
     n = len(x)
     mean, square = 0.0, 0.0
     for t in range(n):
-        pace[t] = 1.0 / math.sqrt((square + prior) / (t + 1.0))
+        pace[t] = 1.0 / math.sqrt((square + prior) / (count + t + 1.0))
         root[t] = 1.0 / math.sqrt(n - t)
         change = x[t] - mean
         mean += change / (t + 1.0)
@@ -87,7 +87,7 @@ def watch(x: Array, limit: float, shares: Array, capital: Array, seen: int, goal
 def warmup() -> None:
     """Compile the kernels."""
     one = np.full(2, 0.5)
-    paces(one, 0.25, one.copy(), one.copy())
+    paces(one, 0.25, 0, one.copy(), one.copy())
     advance(one, False, 0.5, 0.05, 0.95, one, one, np.ones((1, 2)), 0)
     multiply(one, False, 0.5, one, one.copy(), 20.0)
     watch(one, 0.5, one, one.copy(), 0, 20.0)

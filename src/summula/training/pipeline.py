@@ -35,10 +35,11 @@ from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.stats.bounds import check_delta
 from summula.training.comparison.candidates import ENSEMBLE, Candidate, candidates_for
-from summula.training.comparison.ensembles import add_ensemble
+from summula.training.comparison.certified import judged_on_holdout, risk_of
+from summula.training.comparison.ensembles import add_ensemble, out_of_fold
 from summula.training.comparison.leaderboard import Leaderboard
 from summula.training.comparison.linear_fits import LinearFit, linear_fit
-from summula.training.comparison.metrics import Judge, judged_on_holdout, metric_for, risk_of
+from summula.training.comparison.metrics import Judge, LeftOut, metric_for
 from summula.training.comparison.rows import Fold, Rows
 from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
 from summula.training.data.costs import costs_of
@@ -160,7 +161,9 @@ class _Training:
         rows = self._rows(encoders, candidates, y, split, open_folders)
         board, fitted = self._compared(candidates, rows, split, judge, encoders)
         best = board.best
-        model = table_model(encoders[best.codes], fitted, request.target, judge, y[split.training])
+        left_out = None if request.time_column else out_of_fold(best, board.rounds)  # (later rows may go beyond)
+        predicted = [one.output for one in left_out or ()]
+        model = table_model(encoders[best.codes], fitted, request.target, judge, y[split.training], predicted)
         model.threshold = best.threshold if judge.chooses_threshold else None
         model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
         certificate, beats = self._certificate(board, model, rows, encoders, split)
@@ -226,26 +229,46 @@ class _Training:
             raise DataError(
                 f"All training rows have the same {request.target!r}; add rows with other values, or use another seed."
             )
-        if classes is not None:
-            self._check_classes(target.y, split)
-        return split
+        return split if classes is None else self._with_classes(target.y, split)
 
-    def _check_classes(self, y: Array, split: Split) -> None:
-        """Raise when a fold would be fitted on one class; remark on classes of a single row."""
+    def _with_classes(self, y: Array, split: Split) -> Split:
+        """The rounds that are fitted on several classes; remark on classes that cannot be learned or evaluated."""
         labels, counts = np.unique(y[split.training], return_counts=True)
-        rarest = labels[counts.argmin()]
-        for fit_on, _ in split.rounds:
-            if len(np.unique(y[np.isin(split.folds, fit_on)])) < 2:
-                rows = "a single row" if counts.min() == 1 else f"{counts.min()} rows"
-                raise DataError(
-                    f"The class {_label(rarest)} of {self.request.target!r} has {rows} among the training rows, too "
-                    "few for fitting and evaluation: add rows of this class, or choose another target."
-                )
+        rarest, name = labels[counts.argmin()], self.request.target
+        rounds = [one for one in split.rounds if len(np.unique(y[np.isin(split.folds, one[0])])) > 1]
+        key = self.request.groups or self.request.time_column
+        if not rounds and key is not None:
+            raise DataError(
+                f"Split by {key!r}, no part of the training rows to fit on has two classes of {name!r}, so models "
+                f"cannot be compared: split without {key!r}, or add rows."
+            )
+        if len(rounds) < len(split.rounds) and key is None:
+            rows = "a single row" if counts.min() == 1 else f"{counts.min()} rows"
+            raise DataError(
+                f"The class {_label(rarest)} of {name!r} has {rows} among the training rows, too few for fitting and "
+                "evaluation: add rows of this class, or choose another target."
+            )
+        held = y[split.held_out]
+        unseen = held[~np.isin(held, labels)]
+        if len(unseen) == len(held):
+            cure = "add rows" if key is None else f"split without {key!r}, or add rows"
+            raise DataError(
+                f"All {len(held):,} held-out rows have classes of {name!r} that no training row has, such as "
+                f"{_label(unseen[0])}, so nothing can be evaluated: {cure}."
+            )
+        if len(unseen):
+            where = "" if key is None else f" (split by {key!r})"
+            have, they = ("has", "it counts as an error") if len(unseen) == 1 else ("have", "they count as errors")
+            self.remark(
+                f"{WARNING}{len(unseen):,} of {len(held):,} held-out rows{where} {have} a class of {name!r} that no "
+                f"training row has, such as {_label(unseen[0])}; {they}."
+            )
         if len(labels) > 2 and counts.min() == 1:
             self.remark(
                 f"The class {_label(rarest)} of {self.request.target!r} has a single training row, and cannot be "
                 "evaluated: add rows of this class, or leave it out."
             )
+        return split._replace(rounds=rounds)
 
     def _sums(self, split: Split) -> dict[str, Any]:
         blocks = table_blocks(self.table.table, self.features)
@@ -340,15 +363,21 @@ class _Training:
         places = np.flatnonzero(split.held_out)
         with quietly(), numbered(places.__getitem__):
             found = judged_on_holdout(
-                model, baseline_of(board, model, encoders[False]), X, y, self.request.delta, split.groups
+                model,
+                baseline_of(board, model, encoders[False]),
+                X,
+                y,
+                self.request.delta,
+                split.groups,
+                _with_baseline(board),
             )
         certificate, comparison = found
         if self.request.time_column is not None:
             certificate = replace(certificate, sampling="latest rows")
         if comparison is None:
             return certificate, False
-        if comparison.p_value is not None:
-            return certificate, bool(comparison.estimate < 0 and comparison.p_value <= self.request.delta)
+        if comparison.p_value is not None:  # two-sided; a model that is better by chance is one side
+            return certificate, bool(comparison.estimate < 0 and comparison.p_value / 2 <= self.request.delta)
         return certificate, bool(comparison.upper < 0)
 
     def _judge_on_holdout(
@@ -386,6 +415,13 @@ class _Training:
         for name, one in sums.items():
             if text := _key_remark(name, one):
                 self.remark(text)
+
+
+def _with_baseline(board: Leaderboard) -> list[tuple[LeftOut, LeftOut]]:
+    """Out-of-fold predictions of the best candidate and of the baseline, fold by fold."""
+    baseline = next((one for one in board.entries if one.name == "baseline"), board.best)
+    own, other = (out_of_fold(one, board.rounds) for one in (board.best, baseline))
+    return [] if own is None or other is None else list(zip(own, other, strict=True))
 
 
 _GROUP_NAME = re.compile(

@@ -20,6 +20,7 @@ Array = NDArray[Any]
 Encoders = dict[bool | None, Any]  # by `Entry.codes`
 
 _TREE_LEVELS = 250
+_MARGIN = 0.1  # share of the range of predictions by which it is widened
 
 
 def encoders_of(sums: Any, names: list[str]) -> Encoders:
@@ -42,9 +43,21 @@ def average_of(encoders: Encoders, entry: Entry, models: Sequence[Any]) -> Any:
     return kind(list(models), [weight for _, weight in entry.members], starts, stops)
 
 
-def table_model(encoder: Any, fitted: Any, target: str, judge: Judge, y: Array) -> TableModel:
-    """Encoder and fitted model in one; numbers are clipped to the range of the training target."""
+def table_model(
+    encoder: Any, fitted: Any, target: str, judge: Judge, y: Array, predicted: Sequence[Array] = ()
+) -> TableModel:
+    """Encoder and fitted model in one; numbers are clipped to the range of the training target.
+
+    With `predicted`, the predictions for rows that were left out of fits, numbers are clipped to the range of these as
+    well, widened by a tenth on both sides. It is rarely left by rows of the same population, and the narrower it is,
+    the fewer held-out rows show that the model is better than a constant.
+    """
     numbers = judge.classes is None
+    clip_low, clip_high = None, None
+    if numbers and len(predicted):
+        least, most = min(float(one.min()) for one in predicted), max(float(one.max()) for one in predicted)
+        margin = _MARGIN * (most - least)
+        clip_low, clip_high = max(least - margin, float(y.min())), min(most + margin, float(y.max()))
     return TableModel(
         encoder,
         fitted,
@@ -53,6 +66,8 @@ def table_model(encoder: Any, fitted: Any, target: str, judge: Judge, y: Array) 
         high=float(y.max()) if numbers else None,
         costs=None if judge.costs is None else judge.costs.tolist(),
         metric=judge.metric.name,
+        clip_low=clip_low,
+        clip_high=clip_high,
     )
 
 
@@ -64,10 +79,15 @@ class _Constant:
         if hasattr(table.model, "classes_"):
             self.classes_ = table.model.classes_
         width = len(table.encoder.get_feature_names_out())
-        self._value = table._predicted(np.zeros((1, width)))
+        self._predicted = table._predicted(np.zeros((1, width)))
+
+    @property
+    def value(self) -> Any:
+        """The prediction."""
+        return self._predicted[0]
 
     def predict(self, X: Any) -> Array:
-        return np.repeat(self._value, len(X))
+        return np.repeat(self._predicted, len(X))
 
 
 def baseline_of(board: Leaderboard, model: TableModel, encoder: TableEncoder) -> _Constant | None:
@@ -83,10 +103,9 @@ class Clipped:
     """A fitted model whose numbers are clipped as those of the table model are."""
 
     def __init__(self, model: Any, table: TableModel) -> None:
-        self.model, self.low, self.high = model, table.low, table.high
+        self.model, self._table = model, table
         if hasattr(model, "classes_"):
             self.classes_, self.predict_proba = model.classes_, getattr(model, "predict_proba", None)
 
     def predict(self, X: Array) -> Array:
-        predicted = np.asarray(self.model.predict(X))
-        return predicted if self.low is None else np.clip(predicted, self.low, self.high)
+        return self._table.clipped(np.asarray(self.model.predict(X)))

@@ -22,7 +22,7 @@ from summula.training.comparison.candidates import ENSEMBLE, Candidate
 from summula.training.comparison.leaderboard import Entry, Leaderboard
 from summula.training.comparison.metrics import METRICS, Judge, Judgement, LeftOut
 
-__all__ = ["add_ensemble", "averaged", "greedy_weights"]
+__all__ = ["add_ensemble", "averaged", "greedy_weights", "out_of_fold"]
 
 Array = NDArray[Any]
 
@@ -80,6 +80,16 @@ def _predictions(entry: Entry, rounds: int) -> list[LeftOut] | None:
     found = [one.left_out for one in entry.judged[:rounds]]
     kept = [one for one in found if one is not None]
     return kept if len(kept) == rounds else None
+
+
+def out_of_fold(entry: Entry, rounds: int) -> list[LeftOut] | None:
+    """Predictions of a candidate or an ensemble in each fold; None where they were not kept."""
+    if not entry.members:
+        return _predictions(entry, rounds)
+    own = [_predictions(one, rounds) for one, _ in entry.members]
+    kept = [one for one in own if one is not None]
+    weights = np.array([weight for _, weight in entry.members])
+    return [averaged(weights, fold) for fold in zip(*kept, strict=True)] if len(kept) == len(own) else None
 
 
 def greedy_weights(loss: Callable[[Array, Array], Array], folds: Sequence[Sequence[LeftOut]]) -> Array:

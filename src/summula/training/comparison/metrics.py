@@ -1,4 +1,4 @@
-"""Metrics for the comparison of candidates, and the bounded loss that is certified.
+"""Metrics for the comparison of candidates.
 
     accuracy, balanced_accuracy, f1      of predicted classes
     auc, average_precision, log_loss     of predicted probabilities
@@ -6,9 +6,6 @@
     absolute, squared, poisson           |y - f|, (y - f)^2, Poisson deviance
 
 A comparison works with risks, where smaller is better: the metric itself, or 1 - metric where larger values are better.
-The certificate is about the mean of a bounded loss per row: errors, or costs where they are given, for classes; for
-numbers the absolute error (or the squared one, where that is the metric). Predictions of numbers are clipped to the
-range [a, b] of the training target, and a loss counts as at most that of b - a.
 """
 
 from __future__ import annotations
@@ -20,25 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.certification.fingerprints import model_hash
-from summula.certification.holdout import certificate_of, comparison_of
-from summula.certification.rows import loss_named, measure
 from summula.core.errors import ParameterError
-from summula.stats.bounds import check_delta
 
 __all__ = [
     "METRICS",
-    "CappedLoss",
-    "HoldoutJudgement",
     "Interval",
     "Judge",
     "Judgement",
     "LeftOut",
     "Metric",
-    "certified_loss",
-    "judged_on_holdout",
+    "codes_of",
     "metric_for",
-    "risk_of",
 ]
 
 Array = NDArray[Any]
@@ -350,78 +339,3 @@ def _bootstrap(risk: Callable[[Array, Array], float], y: Array, output: Array) -
     count = _RESAMPLES if n <= _MANY_ROWS else _RESAMPLES // 5
     drawn = (rng.integers(0, n, n) for _ in range(count))
     return np.array([risk(y[rows], output[rows]) for rows in drawn])
-
-
-# --------------------------------------------------------------------------------------------------------- certificate
-
-
-def risk_of(metric: str, y: Array, predicted: Array, classes: Array | None = None, costs: Array | None = None) -> float:
-    """The mean of the certified loss of predictions: errors or costs of classes, absolute or squared errors of numbers.
-
-    Parameters
-    ----------
-    metric : str
-    y, predicted : ndarray
-    classes, costs : ndarray, optional
-        Sorted classes, and costs[predicted class, true class].
-    """
-    if costs is not None and classes is not None:
-        return float(np.mean(costs[codes_of(classes, predicted), codes_of(classes, y)]))
-    if METRICS[metric].kind == "classes":
-        return float(np.mean(predicted != y))
-    away = np.abs(np.asarray(predicted, np.float64) - y)
-    return float(np.mean(away**2 if metric == "squared" else away))
-
-
-class CappedLoss:
-    """The absolute or squared error, at most `cap`."""
-
-    def __init__(self, metric: str, cap: float) -> None:
-        self.metric, self.cap = metric, cap
-        self.__qualname__ = f"{metric} error, at most {cap:g}"
-
-    def __call__(self, y: Any, predicted: Any) -> Array:
-        away = np.abs(np.asarray(predicted, np.float64) - np.asarray(y, np.float64))
-        return np.asarray(np.minimum(away**2 if self.metric == "squared" else away, self.cap))
-
-
-def certified_loss(model: Any) -> dict[str, Any]:
-    """The loss that is certified of a table model, as arguments of `certify`."""
-    if model.low is None:
-        return {"loss": "zero_one", "range": None, "costs": model.costs}
-    width = model.high - model.low
-    squared = model.metric == "squared"
-    cap = width**2 if squared else width
-    return {"loss": CappedLoss("squared" if squared else "absolute", cap), "range": (0.0, cap), "costs": None}
-
-
-class HoldoutJudgement(NamedTuple):
-    """A certificate from held-out rows, and a comparison with the baseline; None where there is none."""
-
-    certificate: Any
-    comparison: Any
-
-
-def judged_on_holdout(
-    model: Any, baseline: Any, X: Any, y: Any, delta: float, groups: Array | None = None
-) -> HoldoutJudgement:
-    """Certify a table model on rows that are known to be held out, and compare it with a baseline.
-
-    Parameters
-    ----------
-    model : TableModel
-    baseline : object with `predict` and the fitted `model`, or None
-    X, y
-        The held-out rows, as `certify` takes them.
-    delta : float
-    groups : ndarray, optional
-        The groups of the rows.
-    """
-    loss, delta = loss_named(**certified_loss(model)), check_delta(delta)
-    rows = measure([model] if baseline is None else [model, baseline], X, y, loss)
-    own = rows._replace(losses=rows.losses[:, :1])
-    certificate = certificate_of(model, own, loss, delta, groups)
-    if baseline is None:
-        return HoldoutJudgement(certificate, None)
-    hashes = certificate.model_hash, model_hash(baseline.model)
-    return HoldoutJudgement(certificate, comparison_of(model, baseline, rows, loss, delta, hashes))

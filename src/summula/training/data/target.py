@@ -56,8 +56,10 @@ def target_values(column: Any) -> tuple[Array, Array]:
     there = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
     if str(column.type).endswith("string"):
         coded = column.dictionary_encode()  # so that equal texts are one object
-        words = np.array([*coded.dictionary.to_pylist(), None], object)
-        return words[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], there
+        texts = coded.dictionary.to_pylist()
+        words = np.array([*(word if word.strip() else None for word in texts), None], object)
+        values = words[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        return values, np.array([value is not None for value in values], bool)  # (spaces alone are no value)
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "M":
         raise DataError("The target holds dates; turn it into a number of days first.")
@@ -118,10 +120,27 @@ def spelled_target(values: Array, known: Array, wanted: str | None) -> SpelledTa
 
 
 def read_target(column: Any, wanted: str | None, target: str) -> tuple[Array, Array, str]:
-    """The target as an array of numbers or text, which rows have one, and a remark where text is read as numbers."""
+    """The target as an array of numbers or text, which rows have one, and a remark on text that needs one."""
     values, known = target_values(column)
     spelled = spelled_target(values, known, wanted)
-    return (values, known, "") if spelled is None else (spelled.values, spelled.known, spelled.remark(target))
+    if spelled is None:
+        return values, known, _variants_remark(values[known], target)
+    return spelled.values, spelled.known, spelled.remark(target)
+
+
+def _variants_remark(values: Array, target: str) -> str:
+    """A remark on classes that differ only in upper and lower case or in spaces; empty where there are none."""
+    if values.dtype.kind != "O":
+        return ""
+    seen: dict[str, str] = {}
+    for word in distinct_texts(values)[0]:
+        other = seen.setdefault(" ".join(word.casefold().split()), word)
+        if other != word:
+            return (
+                f"{target!r} has the classes {other!r} and {word!r}, which differ only in case or spaces and are taken "
+                "as different: write them alike if they mean the same."
+            )
+    return ""
 
 
 def as_labels(values: Array) -> Array:

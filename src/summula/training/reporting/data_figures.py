@@ -151,10 +151,10 @@ def _lacking(column: Any) -> Array:
 
 
 def _table(result: TrainingResult) -> Table:
-    rows = profile(result._sums, result.model.encoder.max_levels)
+    most, names = 500, list(result._sums)
+    rows = profile({name: result._sums[name] for name in names[:most]}, result.model.encoder.max_levels)
     for row in rows:
         if row["column"] in result.leaks:
             row["remark"] = f"looks like target leakage: {result.leaks[row['column']]}"
-    most = 500
-    note = "Of the rows learned from." + (f" The first {most} of {len(rows):,} columns." if len(rows) > most else "")
-    return Table("All columns", list(rows[0]), [list(row.values()) for row in rows[:most]], note)
+    note = "Of the rows learned from." + (f" The first {most} of {len(names):,} columns." if len(names) > most else "")
+    return Table("All columns", list(rows[0]), [list(row.values()) for row in rows], note)

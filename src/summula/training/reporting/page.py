@@ -64,10 +64,10 @@ def _range_note(result: TrainingResult) -> str:
     certificate = result.certificate
     bounds = f"Mean loss: observed {certificate.estimate:.4g}, true value from {certificate.lower:.4g} to"
     said = f"{bounds} {certificate.upper:.4g} ({certificate.loss}; {certificate.method})."
-    if result.model.low is None:
+    if result.model.prediction_range is None:
         return said
-    span = f"{result.model.low:.4g} to {result.model.high:.4g}"
-    return f"{said} Predictions are clipped to the range of the training target, {span}."
+    low, high = result.model.prediction_range
+    return f"{said} Predictions are clipped to {low:.4g} to {high:.4g}."
 
 
 def _leaderboard(result: TrainingResult) -> list[Item]:

@@ -123,10 +123,17 @@ def _no_file(path: str) -> DataError:
     if "://" in path:
         return DataError(f"scan reads no addresses such as {without_password(path)}; download it, and give the file.")
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    near = difflib.get_close_matches(os.path.basename(path), names, n=1)
+    near = _similar(os.path.basename(path), names)
     where = "" if os.path.isdir(folder) else f" (there is no folder {folder})"
     hint = f"did you mean {os.path.join(os.path.dirname(path), near[0])}?" if near else "check the path."
     return DataError(f"There is no file {path}{where}; {hint}")
+
+
+def _similar(name: str, names: list[str]) -> list[str]:
+    """The most similar of some file names, if one is similar even without its ending."""
+    near = difflib.get_close_matches(name, names, n=1)
+    stems = [one.partition(".")[0] for one in (name, *near)]
+    return near if difflib.get_close_matches(stems[0], stems[1:]) else []
 
 
 def open_table(path: str, reading: Reading = Reading()) -> Table:  # noqa: B008  (a tuple)
