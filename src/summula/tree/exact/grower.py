@@ -138,7 +138,8 @@ class ExactGrower:
         parameters : ExactParameters
         """
         if not grow.signatures:
-            expect_kernels(f"summula.tree.exact.grower:compile_search:{parameters.criterion}:{outputs.n_outputs}")
+            kinds = f"{outputs.n_outputs}:{sum(outputs.n_classes)}"
+            expect_kernels(f"summula.tree.exact.grower:compile_search:{parameters.criterion}:{kinds}")
             compile_grow()
         criterion, (d, n) = CRITERIA[parameters.criterion], self._values.shape
         w = np.ones(n) if weight is None else np.ascontiguousarray(weight, np.float64)
@@ -155,7 +156,7 @@ class ExactGrower:
         state = parameter_record(parameters, d, outputs)
         state["open_node"] = open_node.address()
         state["find_split"] = find_split.address()
-        state["scan"] = scan_address(criterion, outputs.n_outputs)
+        state["scan"] = scan_address(criterion, outputs)
         state["find_categories"] = find_categories.address() if has_categories else 0
         while not grow(data, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
             self._check()
@@ -281,9 +282,10 @@ def compile_grow() -> None:
     )
 
 
-def compile_search(criterion: str, n_outputs: str) -> None:
+def compile_search(criterion: str, n_outputs: str, n_classes: str) -> None:
     """Compile what finds splits by a criterion, in the order opposite to that of a fit."""
-    scan_address(CRITERIA[criterion], int(n_outputs))
+    outputs = Outputs.one(int(n_classes)) if n_outputs == "1" else Outputs(int(n_outputs))
+    scan_address(CRITERIA[criterion], outputs)
     find_split.address()
 
 
@@ -291,7 +293,8 @@ def warmup() -> None:
     """Compile for every kind of criterion."""
     X, y = np.zeros((3, 1)), np.zeros(3)
     for criterion, outputs in (
-        ("gini", Outputs.one(1)),
+        ("gini", Outputs.one(2)),
+        ("gini", Outputs.one(3)),
         ("squared_error", Outputs()),
         ("absolute_error", Outputs()),
         ("squared_error", Outputs(2)),

@@ -19,8 +19,9 @@ import numpy as np
 from summula.core.compilation.compile import inlined, internal_kernel
 from summula.core.compilation.late_binding import KernelSignature
 from summula.core.engine.random_kernels import random_bits
-from summula.tree.exact.records import ENTROPY, EXAMPLE_PLACE, POISSON, SQUARED, example_inputs
+from summula.tree.exact.records import ENTROPY, EXAMPLE_PLACE, GINI, POISSON, SQUARED, example_inputs
 from summula.tree.growing.node_sums import add_row, score_sides
+from summula.tree.growing.outputs import Outputs
 
 __all__ = ["find_threshold", "scan_address"]
 
@@ -134,6 +135,44 @@ def _scan_classes(
             else:
                 score = left_terms / wl + right_terms / wr
             if score > split.score and _is_allowed(place, left[1] / wl, (total[1] - left[1]) / wr):
+                _record(split, score, value, high, drawn, missing_left)
+
+
+@_SCAN.kernel
+def _scan_two_classes(
+    column: Any, place: Any, data: Any, total: Any, parameters: Any, drawn: float, split: Any, scratch: Any
+) -> None:
+    """Do the same by (1) for two classes: their weights are local variables, where others wait for memory."""
+    (order, x), start, stop, y, w = column, place[0], place[1], data.y[0], data.weight
+    n, least, light = stop - start, parameters.min_samples_leaf, parameters.min_weight_leaf
+    end = _first_missing(order, x, start, stop)
+    for missing_left in range(2 if end < stop else 1):
+        a, b, wl, first = 0.0, 0.0, 0.0, end if missing_left else stop
+        for i in range(np.uint64(first), np.uint64(stop)):
+            weight, is_second = w[order[i]], y[order[i]] > 0.5
+            a += 0.0 if is_second else weight
+            b += weight if is_second else 0.0
+            wl += weight
+        n_left, high = stop - first, x[order[start]]
+        for i in range(np.uint64(start), np.uint64(end - 1 if missing_left or end == stop else end)):
+            row, value = order[i], high
+            weight, is_second = w[row], y[row] > 0.5
+            a += 0.0 if is_second else weight
+            b += weight if is_second else 0.0
+            wl += weight
+            n_left += 1
+            after = i + np.uint64(1)
+            high = x[order[after]] if after < np.uint64(end) else np.nan
+            if high <= value:
+                continue
+            wr = total[2] - wl
+            if n - n_left < least or wr < light:
+                break
+            if n_left < least or wl < light or _is_left_out(drawn, value, high):
+                continue
+            rest_a, rest_b = total[0] - a, total[1] - b
+            score = (a * a + b * b) / wl + (rest_a * rest_a + rest_b * rest_b) / wr
+            if score > split.score and _is_allowed(place, b / wl, rest_b / wr):
                 _record(split, score, value, high, drawn, missing_left)
 
 
@@ -323,10 +362,12 @@ def find_threshold(column: Any, place: Any, data: Any, total: Any, parameters: A
     return True
 
 
-def scan_address(criterion: int, n_outputs: int) -> int:
+def scan_address(criterion: int, outputs: Outputs) -> int:
     """Return the address of the kernel that finds the best threshold by a criterion."""
     if criterion > POISSON:
         return _scan_absolute.address()
-    if n_outputs > 1:
+    if outputs.n_outputs > 1:
         return _scan_outputs.address()
+    if criterion == GINI and outputs.n_classes == (2,):
+        return _scan_two_classes.address()
     return (_scan_classes if criterion < SQUARED else _scan_numbers).address()
