@@ -12,15 +12,22 @@ __all__ = ["curvature_of_score", "loss_of_score", "slope_of_score"]
 
 
 @internal_kernel
+def _positive(x: float) -> float:
+    """Return max(x, 0), and NaN of NaN. (Numba compiles the built-in once for every place where it is called.)"""
+    return 0.0 if x < 0.0 else x
+
+
+@internal_kernel
 def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
     """Return the loss of a score; y is -1 or 1 for margin losses, any number for the others."""
     z, size = y * p, abs(p - y)
     if loss == 0:
-        return max(bend - z, 0.0)
+        return _positive(bend - z)
     if loss == 1 or (loss == 3 and z >= -1.0):
-        return max(1.0 - z, 0.0) ** 2
+        short = _positive(1.0 - z)
+        return short * short
     if loss == 2:
-        return np.log1p(np.exp(-abs(z))) + max(-z, 0.0)
+        return np.log1p(np.exp(-abs(z))) + _positive(-z)
     if loss == 3:
         return -4.0 * z
     if loss == 4 or (loss == 5 and size <= bend):
@@ -31,7 +38,7 @@ def loss_of_score(loss: int, bend: float, y: float, p: float) -> Any:
         return np.exp(-z)
     if loss == 9:
         return (1.0 - bend) * size if p > y else bend * size
-    over = max(size - bend, 0.0)
+    over = _positive(size - bend)
     return over if loss == 6 else over * over
 
 

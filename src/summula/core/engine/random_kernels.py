@@ -14,22 +14,22 @@ __all__ = ["choice", "integer", "mix64", "normal", "permutation", "random_bits",
 _GOLDEN = np.uint64(random.GOLDEN)
 _POSITIVE = np.uint64(2**63 - 1)
 
-mix64 = kernel(random.mix64)
+mix64 = internal_kernel(random.mix64)
 
 
-@kernel
+@internal_kernel
 def random_bits(key: int, row: int) -> Any:
     """Return the 64 random bits of a row."""
     return mix64((np.uint64(row) + np.uint64(1)) * _GOLDEN + np.uint64(key))
 
 
-@kernel
+@internal_kernel
 def uniform(key: int, row: int) -> float:
     """Return a number drawn uniformly from [0, 1)."""
     return np.float64(random_bits(key, row) >> np.uint64(11)) * 2.0**-53
 
 
-@kernel
+@internal_kernel
 def normal(key: int, row: int) -> float:
     """Return a standard normal number."""
     bits = random_bits(key, row)
@@ -38,7 +38,7 @@ def normal(key: int, row: int) -> float:
     return radius * np.cos(2.0 * np.pi * angle)  # type: ignore[no-any-return]
 
 
-@kernel
+@internal_kernel
 def integer(key: int, row: int, high: int) -> int:
     """Return an integer drawn uniformly from [0, high); `high` is below 2^32."""
     return np.int64(((random_bits(key, row) >> np.uint64(32)) * np.uint64(high)) >> np.uint64(32))  # type: ignore[return-value]
@@ -76,7 +76,7 @@ def permutation(key: int, out: Any) -> None:
         _sift_down(keys, out, 0, stop)
 
 
-@kernel
+@internal_kernel
 def shuffle(seed: int, first: int, second: int, values: Any) -> None:
     """Shuffle values in place (Fisher and Yates) with the stream (first, second) of a seed."""
     key = mix64(np.uint64(seed) + _GOLDEN)

@@ -15,6 +15,7 @@ devices keep a step as cheap as the stored values of its rows:
     sum of s v        = S v + a, where S is the sum of s so far and a <- a - S delta when v <- v + delta           (4)
 
 A buffer of rows is dense (`indices` None: d values per row) or CSR. The branches on None are decided by the compiler.
+(There are no calls of `min` and `max`, which Numba compiles once for every place where they are called.)
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def _square(data: Array) -> float:
 
 
 @internal_summing_kernel
-def _add(data: Array, indices: Array | None, step: float, before: float, v: Array, a: Array, judged: int) -> float:
-    """v += step x, and (4); returns by how much |v|^2 has grown, where that is asked for."""
+def _add(data: Array, indices: Array | None, step: float, before: float, v: Array, a: Any, judged: int) -> float:
+    """v += step x, and (4) where there are averages; returns by how much |v|^2 has grown, where that is asked for."""
     grown = 0.0
     if indices is None:
         if judged:
@@ -101,7 +102,7 @@ def _add(data: Array, indices: Array | None, step: float, before: float, v: Arra
         else:
             for k in range(len(data)):
                 v[k] += step * data[k]
-        if len(a) > 0:
+        if a is not None:
             for k in range(len(data)):
                 a[k] -= step * before * data[k]
         return grown
@@ -111,7 +112,7 @@ def _add(data: Array, indices: Array | None, step: float, before: float, v: Arra
         new = old + step * data[k]
         v[j] = new
         grown += (new - old) * (new + old)
-    if len(a) > 0:
+    if a is not None:
         for k in range(len(data)):
             a[np.uint64(indices[k])] -= step * before * data[k]
     return grown
@@ -119,24 +120,25 @@ def _add(data: Array, indices: Array | None, step: float, before: float, v: Arra
 
 @internal_kernel
 def _pay(
-    count: int, indices: Array | None, due: float, scale: float, before: float, v: Array, a: Array, q: Array
+    count: int, indices: Array | None, due: float, scale: float, before: float, v: Array, a: Any, q: Array
 ) -> float:
     """Equation (2) for the columns of a row; returns by how much |v|^2 has grown."""
-    averages = len(a) > 0
     grown = 0.0
     for k in range(count):
         j = np.uint64(k) if indices is None else np.uint64(indices[k])
         old = v[j]
         if old > 0.0:
-            new = max(0.0, old - (due + q[j]) / scale)
+            new = old - (due + q[j]) / scale
+            new = new if new > 0.0 else 0.0
         elif old < 0.0:
-            new = min(0.0, old + (due - q[j]) / scale)
+            new = old + (due - q[j]) / scale
+            new = new if new < 0.0 else 0.0
         else:
             continue
         q[j] += scale * (new - old)
         v[j] = new
         grown += (new - old) * (new + old)
-        if averages:
+        if a is not None:
             a[j] -= before * (new - old)
     return grown
 
@@ -155,7 +157,8 @@ def _learning_rate(rule: Rule, t: float, eta: float) -> Any:
 def _passive_aggressive(rule: Rule, value: float, slope: float, norm: float) -> Any:
     """A step that makes the loss of the row zero, or is as long as eta0 allows."""
     if rule.schedule == 3:
-        step = min(rule.eta0, value / norm) if norm > 0.0 else 0.0
+        step = value / norm if norm > 0.0 else 0.0
+        step = step if step < rule.eta0 else rule.eta0
     else:
         step = value / (norm + 0.5 / rule.eta0)
     return -np.sign(slope) * step
@@ -172,10 +175,11 @@ def _prefetch_later(data: Array, indices: Any, starts: Any, width: int, row: int
 
 
 @internal_kernel
-def _fold_scale(scale: float, scales: float, v: Array, a: Array) -> Any:
+def _fold_scale(scale: float, scales: float, v: Array, a: Any) -> Any:
     """Multiply v by its scale, which is 1 from then on, and bring (4) up to date; returns |v|^2."""
-    for k in range(len(a)):
-        a[k] += scales * v[k]
+    if a is not None:
+        for k in range(len(a)):
+            a[k] += scales * v[k]
     for k in range(len(v)):
         v[k] *= scale
     return _square(v)
@@ -217,7 +221,12 @@ def descend(
     `weight` means none. With several `epochs`, `order` is scratch. Returns the number of epochs.
     """
     scratch = (order, np.empty(rule.batch))
-    return int(descend_rows(data, indices, starts, width, y, weight, scratch, rule, state, epochs))
+    weights, optional = (state.v, state.numbers), (_given(state.a), _given(state.q))
+    return int(descend_rows(data, indices, starts, width, y, weight, scratch, rule, weights, *optional, epochs))
+
+
+def _given(values: Array) -> Array | None:
+    return values if len(values) else None
 
 
 @non_allocating_kernel
@@ -230,12 +239,17 @@ def descend_rows(
     weight: Array,
     order_and_steps: tuple[Array, Array],
     rule: Rule,
-    state: State,
+    weights_and_numbers: tuple[Array, Array],
+    a: Any,
+    q: Any,
     epochs: Epochs,
 ) -> int:
-    """As `descend`; beside the order of rows there is scratch for the steps of a batch."""
+    """As `descend`; beside the order of rows there is scratch for the steps of a batch.
+
+    a is None without averages, q without an L1 penalty: the compiler leaves out what these need.
+    """
     order, steps = order_and_steps
-    v, a, q, numbers = state
+    v, numbers = weights_and_numbers
     weighted = len(weight) > 0
     n, done, clean = len(order), 0, False
     while True:
@@ -249,7 +263,7 @@ def descend_rows(
         due, scales, intercepts, averaged = numbers[7], numbers[8], numbers[9], numbers[10]
         square = _square(v)
         for at in range(0, n, rule.batch):
-            size = min(rule.batch, n - at)
+            size = rule.batch if rule.batch < n - at else n - at
             part = 1.0 / size if size > 1 else 1.0
             eta = _learning_rate(rule, t, eta)
             for r in range(size):
@@ -259,7 +273,7 @@ def descend_rows(
                 if indices is None:
                     p = scale * _dot(data[i * width : (i + 1) * width], v) + b
                 else:
-                    if rule.l1 > 0.0:
+                    if q is not None:
                         columns = indices[starts[i] : starts[i + 1]]
                         square += _pay(len(columns), columns, due, scale, scales, v, a, q)
                     p = scale * _sparse_dot(data, indices, starts[i], starts[i + 1], v) + b
@@ -276,14 +290,16 @@ def descend_rows(
                     first, last = (i * width, (i + 1) * width) if indices is None else (starts[i], starts[i + 1])
                     step = _passive_aggressive(rule, value, slope, _square(data[first:last]))
                 else:
-                    step = -eta * min(max(slope, -_STEEPEST), _STEEPEST)
+                    slope = -_STEEPEST if slope < -_STEEPEST else slope
+                    step = -eta * (_STEEPEST if slope > _STEEPEST else slope)
                 steps[r] = share * step * part
                 if steps[r] != 0.0:
                     updates += 1.0
             if rule.judged and rule.l2 > 0.0 and rule.schedule < 3:
                 penalties += size * 0.5 * rule.l2 * scale * scale * square
             if rule.l2 > 0.0:
-                scale *= max(0.0, 1.0 - eta * rule.l2)
+                shrinkage = 1.0 - eta * rule.l2
+                scale *= shrinkage if shrinkage > 0.0 else 0.0
                 if scale < _SMALLEST_SCALE:
                     square = _fold_scale(scale, scales, v, a)
                     scale, scales = 1.0, 0.0
@@ -293,18 +309,18 @@ def descend_rows(
                 i = order[at + r]
                 if indices is None:
                     square += _add(data[i * width : (i + 1) * width], None, steps[r] / scale, scales, v, a, rule.judged)
-                elif rule.judged or len(a) > 0:
+                elif rule.judged or a is not None:
                     x, columns = data[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
                     square += _add(x, columns, steps[r] / scale, scales, v, a, rule.judged)
                 else:
                     _sparse_add(data, indices, starts[i], starts[i + 1], steps[r] / scale, v)
                 if rule.intercept:
                     b += steps[r]
-            if rule.average > 0.0 and t >= rule.average:
+            if a is not None and t >= rule.average:
                 scales += scale
                 intercepts += b
                 averaged += 1.0
-            if rule.l1 > 0.0:
+            if q is not None:
                 due += eta * rule.l1
                 for r in range(size):
                     i = order[at + r]
@@ -314,7 +330,7 @@ def descend_rows(
                     elif r == 0:  # one row touches every column
                         square += _pay(width, None, due, scale, scales, v, a, q)
             t += 1.0
-        if rule.l1 > 0.0 and rule.schedule < 3:
+        if q is not None and rule.schedule < 3:
             # Columns that were not looked at owe a part of it; so all pay, and what the penalty is in the end counts.
             _pay(len(v), None, due, scale, scales, v, a, q)
             for k in range(len(v)):
@@ -323,7 +339,7 @@ def descend_rows(
             epochs.trace[done, 0], epochs.trace[done, 1] = losses + penalties, updates
             clean = updates == 0.0 and epochs.clean > 0
             losses = penalties = updates = 0.0
-            if rule.l1 > 0.0:
+            if q is not None:
                 _pay(len(v), None, due, scale, scales, v, a, q)
             _fold_scale(scale, scales, v, a)
             scale, scales = 1.0, 0.0
@@ -347,7 +363,7 @@ def settle(state: State) -> None:
     """Let every column pay what is due by (2), and bring the sum of (4) up to date."""
     v, a, q, numbers = state
     if len(q):
-        _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, a, q)
+        _pay(len(v), None, numbers[DUE], numbers[SCALE], numbers[SCALES], v, _given(a), q)
     if len(a):
         a += numbers[SCALES] * v
         numbers[SCALES] = 0.0
@@ -355,14 +371,13 @@ def settle(state: State) -> None:
 
 def warmup() -> None:
     """Compile the kernels for the usual types."""
-    rule = Rule(0, 1.0, 1.0, 1.0, 1.0, 1, 0.1, 0.1, 0, 0.1, 0.5, 0.1, 1.0, 0.0, 1, 1)
+    rule = Rule(0, 1.0, 1.0, 1.0, 1.0, 1, 0.1, 0.0, 0, 0.1, 0.5, 0.1, 1.0, 0.0, 1, 1)
     one, order = np.ones(1), np.zeros(1, np.int64)
     for dtype in (np.float64, np.float32):
-        state = State.at(np.zeros(1), 0.0, 1.0, 0.1, averages=True, l1=True)
+        state = State.at(np.zeros(1), 0.0, 1.0, 0.1, averages=False, l1=False)
         x, at = np.ones(1, dtype), np.zeros(1, np.int32)
         descend(x, None, None, 1, one, one, order, rule, state)
         descend(x, at, np.array([0, 1]), 1, one, one, order, rule, state)
         ends = np.array([0, 1], np.int32)
         add_squares(ends, x, np.zeros(1))
         add_products(ends, at, x, np.ones((1, 1)), np.zeros((1, 1)))
-    settle(state)

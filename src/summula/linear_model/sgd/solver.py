@@ -212,7 +212,7 @@ def descend_epochs(
         column.take_epochs(visits, settings, first_epoch + column.n_epochs, min(at_once, left))
         if after_epoch is not None:
             after_epoch()
-        if run.step("epochs"):
+        if run.step("epochs") or column.done:
             return
     for epoch in range(columns[0].n_epochs, settings.max_epochs):
         seen = 0
