@@ -40,6 +40,7 @@ __all__ = ["FAULTS", "Reader", "Tensor", "Writer", "refusal"]
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 _DEPTH_LIMIT = 32  # of nested lists, dicts and objects
+_UNCHANGED = (type(None), bool, str)  # kinds of values that are the same in JSON
 _NUMERIC = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64"),
@@ -169,7 +170,10 @@ class Writer:
         fields = _fields(type(value))
         if fields is None:
             return {"estimator": self.estimator(value, path, depth)}
-        content = {field: self.tree(getattr(value, field), _join(path, field), depth + 1) for field in fields}
+        content = {field: getattr(value, field) for field in fields}
+        for field, one in content.items():
+            if type(one) not in _UNCHANGED:  # (most are: encoders of wide tables have many plain fields)
+                content[field] = self.tree(one, _join(path, field), depth + 1)
         return {"value": {"class": name, "fields": content}}
 
     def _array(self, array: Tensor, path: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ decorator also registers the class (`classes.py`). Fields are defined in `fields
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -194,8 +195,10 @@ def state(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
 def register(cls: type[Any], schema: Schema) -> None:
     """Store the declarations of a class, in addition to those of its bases."""
     _DECLARED[cls] = schema
+    schema_of.cache_clear()
 
 
+@functools.cache
 def schema_of(cls: type[Any]) -> Schema:
     """Return the schema of a class, including its bases; declarations in subclasses override those in bases."""
     found = [_DECLARED[base] for base in cls.__mro__ if base in _DECLARED]
