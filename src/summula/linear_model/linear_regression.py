@@ -110,12 +110,8 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
             Target values; omitted if the formula names the target.
-        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
-            Sample weights; a weight of 3 is equivalent to repeating the row three times.
         """
         design, X, y, sample_weight = self._learn_formula(X, y, sample_weight)
         with self._fitting(X, y, sample_weight) as run:

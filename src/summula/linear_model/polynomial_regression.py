@@ -136,10 +136,6 @@ class PolynomialRegression(LeastSquaresModel):
         ----------
         X : {array-like, frame} of shape (n_samples, n_features)
             Training data.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
-            Target values.
-        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
-            Sample weights; a weight of 3 is equivalent to repeating the row three times.
         """
         with self._fitting(X, y, sample_weight) as run:
             self._centre, self._scale = self._frame_of_reference(run)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.callback import with_callbacks
 
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
@@ -102,23 +101,6 @@ class Ridge(LeastSquaresModel):
         self.positive = positive
         self.random_state = random_state
         self.max_time = max_time
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
-            Target values.
-        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
-            Sample weights; a weight of 3 is equivalent to repeating the row three times.
-        """
-        with self._fitting(X, y, sample_weight) as run:
-            self._solved(run, X, y, sample_weight)
-        return self
 
     def _problem(self, n_targets: int) -> Problem:
         return Problem(self.fit_intercept, self._penalties(n_targets), self.positive)

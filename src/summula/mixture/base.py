@@ -178,14 +178,9 @@ class Mixture(ProbabilityWriter, Density):
     def _log_density(self, chunk: Chunk) -> Array:
         return np.asarray(special.logsumexp(self._log_joint(chunk), axis=1))
 
-    @inherit_docs(DENSE_ROWS)
+    @inherit_docs(DENSE_ROWS, Density.score_samples)
     def predict(self, X: Any) -> Any:
-        """Return the most probable component of each row, the first of several.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,); batches for a scan, a Dask array for a Dask collection
-        """
+        """Return the most probable component of each row, the first of several."""
         check_is_fitted(self)
         return self._by_row(X, self._log_joint, _most_probable)
 

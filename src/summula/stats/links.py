@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from summula.core.errors import ParameterError
+from summula.core.estimator.parameters import object_named
 from summula.core.model_files import schema
 
 __all__ = [
@@ -260,23 +260,7 @@ _LINKS: dict[str, Link] = {
 def link_named(value: Any) -> Link:
     """Return the link specified by a parameter: a name or a Link object.
 
-    Parameters
-    ----------
-    value : str or Link
-
-    Returns
-    -------
-    Link
-
-    Examples
-    --------
-    >>> from summula.stats.links import link_named
     >>> link_named("logit").inverse(0.0)
     np.float64(0.5)
     """
-    if isinstance(value, Link):
-        return value
-    if isinstance(value, str) and value in _LINKS:
-        return _LINKS[value]
-    names = ", ".join(repr(name) for name in _LINKS)
-    raise ParameterError(f"The 'link' parameter must be one of {names} or a Link object. Got {value!r} instead.")
+    return object_named("link", value, Link, _LINKS)  # type: ignore[type-abstract]

@@ -113,10 +113,8 @@ class DecisionTree(CategoricalColumns, ExplainedTrees, TreeEstimator):
     """
 
     _allows_nan = True
-    _streaming_alternative = "HistGradientBoostingClassifier or HistGradientBoostingRegressor"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
 
-    n_features_in_: int
     max_features_: int
     _bins: BinMap
     _nodes: Nodes

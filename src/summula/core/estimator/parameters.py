@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,10 +19,13 @@ __all__ = [
     "integer",
     "mapping",
     "none",
+    "object_named",
     "one_of",
     "random_state",
     "real",
 ]
+
+Kind = TypeVar("Kind")
 
 
 class Allowed(NamedTuple):
@@ -86,6 +89,18 @@ random_state = Allowed(
     ),
     f"{_SEEDS.words}, a numpy Generator, a numpy RandomState or None",
 )
+
+
+def object_named(parameter: str, value: Any, kind: type[Kind], known: Mapping[str, Kind]) -> Kind:
+    """Return the object that a parameter gives, as itself or by its name."""
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, str) and value in known:
+        return known[value]
+    names, what = ", ".join(repr(name) for name in known), kind.__name__
+    raise ParameterError(
+        f"The {parameter!r} parameter must be one of {names} or a {what} object. Got {value!r} instead."
+    )
 
 
 def check_parameters(estimator: Any, allowed: Mapping[str, tuple[Allowed, ...]]) -> None:

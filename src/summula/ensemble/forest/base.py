@@ -140,7 +140,6 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
     _tree_class: ClassVar[Any]
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = FOREST_PARAMETERS
 
-    n_features_in_: int
     oob_score_: float
     _bins: BinMap
     _trees: PackedTrees

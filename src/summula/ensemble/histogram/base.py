@@ -223,7 +223,6 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
     _seed: int
     n_iter_: int
     n_trees_per_iteration_: int
-    n_features_in_: int
     train_score_: Array
     validation_score_: Array
     learning_curve_: dict[str, Array]

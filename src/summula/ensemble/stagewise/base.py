@@ -209,7 +209,6 @@ class GradientBoosting(StagedPredictions, RowwiseEstimator):
     _streaming_alternative = "HistGradientBoostingClassifier or HistGradientBoostingRegressor"
     _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = SHARED_PARAMETERS
 
-    n_features_in_: int
     n_estimators_: int
     n_trees_per_iteration_: int
     train_score_: Array

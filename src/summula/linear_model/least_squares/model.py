@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin
+from sklearn.callback import with_callbacks
 
 from summula.core.data.frames import frame_library, is_frame, pop_columns
 from summula.core.data.numbers import array_of
@@ -104,6 +105,23 @@ class LeastSquaresModel(MultiOutputMixin, LinearPredictor, AdditiveEstimator):
     def _problem(self, n_targets: int) -> Problem:
         """Return the least-squares problem defined by the parameters."""
         return Problem(self.fit_intercept, np.zeros(n_targets), getattr(self, "positive", False))
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
+            Target values.
+        sample_weight : array-like of shape (n_samples,), float, or name of a column of the frame X, optional
+            Sample weights; a weight of 3 is equivalent to repeating the row three times.
+        """
+        with self._fitting(X, y, sample_weight) as run:
+            self._solved(run, X, y, sample_weight)
+        return self
 
     def _solved(self, run: Run, X: Any, y: Any, sample_weight: Any) -> None:
         """Solve the problem on the rows of a run and set the fitted attributes."""

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from summula.core.errors import ParameterError
+from summula.core.estimator.parameters import object_named
 from summula.stats.families.continuous import Gamma, InverseGaussian, Normal, Tweedie
 from summula.stats.families.discrete import Bernoulli, Binomial, Multinomial, NegativeBinomial, Poisson
 from summula.stats.families.exponential_family import Family, UnsupportedTarget
@@ -87,9 +87,4 @@ def family_named(value: Any) -> Family:
     >>> family_named("poisson").default_link
     'log'
     """
-    if isinstance(value, Family):
-        return value
-    if isinstance(value, str) and value in _FAMILIES:
-        return _FAMILIES[value]
-    names = ", ".join(repr(name) for name in _FAMILIES)
-    raise ParameterError(f"The 'family' parameter must be one of {names} or a Family object. Got {value!r} instead.")
+    return object_named("family", value, Family, _FAMILIES)  # type: ignore[type-abstract]

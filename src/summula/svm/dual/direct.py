@@ -29,17 +29,10 @@ from summula.core.data.layout.blocks import aligned
 from summula.core.engine.threads import one_blas_thread
 from summula.kernels.kernel import Kernel
 from summula.kernels.standard import Linear
+from summula.svm.dual import solver
 from summula.svm.dual.certificate import MachineTask
 from summula.svm.dual.kernel_matrix import CachedKernel, KernelMatrix
-from summula.svm.dual.solver import (
-    DualPoint,
-    DualProblem,
-    LinearWeights,
-    intercept_of,
-    linear_objectives,
-    objectives,
-    violation_of,
-)
+from summula.svm.dual.solver import DualPoint, DualProblem, LinearWeights
 from summula.svm.linear.coordinates import CoordinateFit
 from summula.svm.linear.interior_point import MOST_COLUMNS, by_interior_point
 from summula.svm.linear.problem import LinearProblem, losses
@@ -103,13 +96,13 @@ def solve_by_factor(
     whole = np.bincount(problem.row, beta, K.n)
     used = np.flatnonzero(whole)
     f = K.products(used, whole[used], np.arange(K.n))[problem.row] + problem.q
-    primal, dual = objectives(problem, beta, f, b)
-    before = objectives(problem, so_far.beta, so_far.f, intercept_of(problem, so_far.beta, so_far.f))
+    primal, dual = solver.objectives(problem, beta, f, b)
+    before = solver.objectives(problem, so_far.beta, so_far.f, solver.intercept_of(problem, so_far.beta, so_far.f))
     if not primal - dual <= before[0] - before[1]:
         return so_far
     converged = primal - dual <= _GAP * abs(primal)
     status = "converged" if converged else "slow"
-    return DualPoint(beta, f, violation_of(problem, beta, f), so_far.steps, converged, status, intercept=b)
+    return DualPoint(beta, f, solver.violation_of(problem, beta, f), so_far.steps, converged, status, intercept=b)
 
 
 def solve_directly(
@@ -123,8 +116,8 @@ def solve_directly(
     """Solve the problem of these rows through (1); returns the point of smaller gap, this one or the one so far."""
     coef, b, beta = _interior_point(task, X, problem, min(1e-3 * tolerance, _GAP), on_step)
     scores = np.asarray(X @ coef)
-    primal, dual = linear_objectives(problem, X, beta, coef, b)
-    before = objectives(problem, so_far.beta, so_far.f, intercept_of(problem, so_far.beta, so_far.f))
+    primal, dual = solver.linear_objectives(problem, X, beta, coef, b)
+    before = solver.objectives(problem, so_far.beta, so_far.f, solver.intercept_of(problem, so_far.beta, so_far.f))
     if not primal - dual <= before[0] - before[1]:
         return so_far
     converged = primal - dual <= _GAP * abs(primal)
@@ -132,7 +125,7 @@ def solve_directly(
     return DualPoint(
         beta,
         f,
-        violation_of(problem, beta, f),
+        solver.violation_of(problem, beta, f),
         so_far.steps,
         converged,
         "converged" if converged else "stalled",

@@ -23,16 +23,9 @@ from numpy.typing import NDArray
 from summula.core.compilation.compile import compile_for
 from summula.core.engine.threads import inside_pool, thread_count
 from summula.core.engine.worker_group import LINE, WorkerGroup, group_size
+from summula.tree.growing import growing_kernels
 from summula.tree.growing.criterion import NEWTON, Criterion
-from summula.tree.growing.growing_kernels import (
-    DONE,
-    GrowContext,
-    GrowKernels,
-    HistogramPool,
-    ThreadScratch,
-    make_grow,
-    read_tree,
-)
+from summula.tree.growing.growing_kernels import GrowContext, GrowKernels, HistogramPool, ThreadScratch
 from summula.tree.growing.histogram_kernels import BINS, BLOCK, Packing, TreeInputs
 from summula.tree.growing.leaf_kernels import LeafRows
 from summula.tree.growing.nodes import BinnedRows, Gradients, Tree, TreeParameters
@@ -147,7 +140,7 @@ class Grower:
     def compile(self) -> None:
         """Compile the kernel that grows trees, without those that it calls by address."""
         context = self._context._replace(scratch=self._scratch[1])
-        compile_for(make_grow(self.criterion), context, np.zeros((2, LINE), np.int64), 0)
+        compile_for(growing_kernels.make_grow(self.criterion), context, np.zeros((2, LINE), np.int64), 0)
 
     # ------------------------------------------------------------------------------------------------------- one tree
 
@@ -168,7 +161,7 @@ class Grower:
         start, members = perf_counter(), self._members if self._timer.uses_group() else 1
         while True:
             self._worker_group(members).run()
-            if state["next_leaf"] == DONE:
+            if state["next_leaf"] == growing_kernels.DONE:
                 break
             self._enlarge()
         self._timer.record(perf_counter() - start)
@@ -184,7 +177,7 @@ class Grower:
         """Return the worker group of this size that grows trees in the memory allocated now."""
         if members not in self._worker_groups:
             context = self._context._replace(scratch=self._scratch[members])
-            task = functools.partial(make_grow(self.criterion), context)
+            task = functools.partial(growing_kernels.make_grow(self.criterion), context)
             persistent = self.threads == 1 and not self.is_long
             self._worker_groups[members] = WorkerGroup(task, members, persistent=persistent, supervised=self.is_long)
             if self._is_cancelled:
@@ -196,7 +189,7 @@ class Grower:
         nodes = int(context.state[0]["n_nodes"])
         integers, floats = np.zeros((7, nodes), np.int64), np.empty((3, nodes))
         leaves, starts = np.empty(nodes // 2 + 1, np.int64), np.empty(nodes // 2 + 2, np.int64)
-        read_tree(context.nodes, context.goes_left, integers, floats, leaves, starts)
+        growing_kernels.read_tree(context.nodes, context.goes_left, integers, floats, leaves, starts)
         tree = Tree.of(integers[:6], floats, context.goes_left)
         return Grown(tree, context.nodes, LeafRows(leaves, starts, context.rows), self.threads)
 
