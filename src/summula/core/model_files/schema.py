@@ -20,7 +20,6 @@ decorator also registers the class (`classes.py`). Fields are defined in `fields
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -88,6 +87,7 @@ _SCIKIT_LEARN: dict[str, Field] = {
 }
 
 _DECLARED: dict[type[Any], Schema] = {}
+_MERGED: dict[type[Any], Schema] = {}  # with the declarations of bases, once they are asked for
 
 
 @dataclass(frozen=True)
@@ -195,12 +195,17 @@ def state(*rules: Rule, **fields: Field) -> Callable[[Class], Class]:
 def register(cls: type[Any], schema: Schema) -> None:
     """Store the declarations of a class, in addition to those of its bases."""
     _DECLARED[cls] = schema
-    schema_of.cache_clear()
+    _MERGED.clear()
 
 
-@functools.cache
 def schema_of(cls: type[Any]) -> Schema:
     """Return the schema of a class, including its bases; declarations in subclasses override those in bases."""
+    if cls not in _MERGED:
+        _MERGED[cls] = _merged(cls)
+    return _MERGED[cls]
+
+
+def _merged(cls: type[Any]) -> Schema:
     found = [_DECLARED[base] for base in cls.__mro__ if base in _DECLARED]
     if not found:
         raise TypeError(f"{cls.__name__} declares no saved state (see summula.core.model_files.schema)")
