@@ -99,15 +99,19 @@ class _Step(NamedTuple):
 class _Work(NamedTuple):
     """What the kernels of one step hand over to each other: see `interior_point_kernels.py`."""
 
-    D: Array  # (sides, n)
+    inverse_D: Array  # (sides, n)
     rest: Array  # (2, sides, n)
     g: Array  # (sides, n)
-    out: Array  # (2, n)
+    weight: Array  # (n,)
+    theta: Array
+    L: Array  # (p, p)
+    scale: Array  # (p,)
 
     @classmethod
-    def of(cls, sides: _Sides) -> _Work:
-        shape = sides.h.shape
-        return cls(np.empty(shape), np.empty((2, *shape)), np.empty(shape), np.empty((2, shape[1])))
+    def of(cls, sides: _Sides, columns: int) -> _Work:
+        shape, n = sides.h.shape, len(sides.c)
+        of_rows = np.empty(shape), np.empty((2, *shape)), np.empty(shape), np.empty(n), np.empty(n)
+        return cls(*of_rows, np.empty((columns, columns)), np.empty(columns))
 
 
 def by_interior_point(
@@ -196,7 +200,7 @@ class _Steps:
             self.penalised[-1] = 0.0
         self.point, self.count = _start(self.sides, len(self.penalised)), 0
         self.gap = float((self.point.multiplier * self.point.slack).sum())
-        self.work = tuple(_Work.of(self.sides))
+        self.work = tuple(_Work.of(self.sides, len(self.penalised)))
         self._few = is_small(rows.Z)
         self.refresh()
 
@@ -223,14 +227,14 @@ class _Steps:
     def _step(self, after: Array) -> _Step:
         from summula.svm.linear.interior_point_kernels import correct, move, predict
 
-        (sign, h, _), (D, rest, g, out), values = self.sides, self.work, self.point.values
-        predict(values, sign, h, self.scores, D, rest, g, out)
-        H = self.rows.gram(out[0])
+        (sign, h, _), (D, rest, g, weight, theta, _, _), values = self.sides, self.work, self.point.values
+        predict(values, sign, h, self.scores, D, rest, g, weight, theta)
+        H = self.rows.gram(weight)
         H.flat[:: len(H) + 1] += self.penalised
         factor = Factor.of(H)
-        dv = factor.solve(self.slope + self.rows.combined(out[1]))
-        correct(values, sign, h, self.scores, D, rest, g, self.rows.scores(dv), out)
-        dv = factor.solve(self.slope + self.rows.combined(out[1]))
+        dv = factor.solve(self.slope + self.rows.combined(theta))
+        correct(values, sign, h, self.scores, D, rest, g, self.rows.scores(dv), theta)
+        dv = factor.solve(self.slope + self.rows.combined(theta))
         more = self.rows.scores(dv)
         return _Step(dv, more, *move(values, sign, D, rest, g, more, _BACK, after))
 
@@ -238,20 +242,9 @@ class _Steps:
         """The same in one call of a kernel; None where (3) is singular."""
         from summula.svm.linear.interior_point_kernels import step_few_rows
 
-        dv, more, sides = np.empty_like(self.slope), np.empty_like(self.scores), self.sides[:2]
-        length, gap = step_few_rows(
-            self.rows.Z,
-            self.penalised,
-            self.slope,
-            self.point.values,
-            sides,
-            self.scores,
-            self.work,
-            _BACK,
-            dv,
-            more,
-            after,
-        )
+        dv, more, values = np.empty_like(self.slope), np.empty_like(self.scores), self.point.values
+        given = (self.rows.Z, self.penalised, self.slope, values, self.sides[:2], self.scores)
+        length, gap = step_few_rows(*given, self.work, _BACK, (dv, more, after))
         return _Step(dv, more, length, gap) if length else None
 
     def judged(self, point: _Point, tolerance: float) -> CoordinateFit:

@@ -1,7 +1,8 @@
 """Compiled loops over the rows of `interior_point.py`: what a step needs besides products with the rows.
 
 `values` are s, xi, u and t along the first axis, for each side of the loss and each row; `sign` and h are those of the
-sides. D, `rest` (mu - u s and mu - t xi, divided by u and t) and g are written by one kernel and read by the next.
+sides. The inverse of D, `rest` (mu - u s and mu - t xi, divided by u and t) and g are written by one kernel and read by
+the next.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import internal_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
 
 __all__ = ["correct", "move", "predict", "step_few_rows", "warmup"]
 
@@ -21,17 +22,21 @@ _RANK = 1e-11  # pivot of the scaled matrix below which it counts as singular
 
 
 @internal_kernel
-def predict(values: Array, sign: Array, h: Array, scores: Array, D: Array, rest: Array, g: Array, out: Array) -> None:
-    """Prepare a predictor, mu = 0: out[0] are the weights of the Gram matrix, out[1] those of its right side."""
-    out[:] = 0.0
+def predict(
+    values: Array, sign: Array, h: Array, scores: Array, D: Array, rest: Array, g: Array, weight: Array, theta: Array
+) -> None:
+    """Prepare a predictor, mu = 0: the weights of the Gram matrix, and those of its right side."""
+    for i in range(len(scores)):
+        weight[i] = theta[i] = 0.0
     for side in range(len(h)):
         for i in range(len(scores)):
             s, xi = values[0, side, i], values[1, side, i]
-            D[side, i] = s / values[2, side, i] + xi / values[3, side, i]
+            inverse = 1.0 / (s / values[2, side, i] + xi / values[3, side, i])
+            missing = h[side, i] - sign[side, i] * scores[i]
             rest[0, side, i], rest[1, side, i] = -s, -xi
-            g[side, i] = h[side, i] - sign[side, i] * scores[i]
-            out[0, i] += 1.0 / D[side, i]
-            out[1, i] += sign[side, i] * g[side, i] / D[side, i]
+            D[side, i], g[side, i] = inverse, missing
+            weight[i] += inverse
+            theta[i] += sign[side, i] * missing * inverse
 
 
 @internal_kernel
@@ -47,19 +52,23 @@ def _longest(values: Array, sign: Array, D: Array, rest: Array, g: Array, more: 
     most = 1.0
     for side in range(len(g)):
         for i in range(len(more)):
-            du = (g[side, i] - sign[side, i] * more[i]) / D[side, i]
+            du = (g[side, i] - sign[side, i] * more[i]) * D[side, i]
             g[side, i] = du
             ds, dxi = _change(values, rest, du, side, i)
-            most = max(most, -ds / values[0, side, i], -dxi / values[1, side, i])
-            most = max(most, -du / values[2, side, i], du / values[3, side, i])
+            share = -ds / values[0, side, i]
+            most = share if share > most else most
+            share = -dxi / values[1, side, i]
+            most = share if share > most else most
+            share = -du / values[2, side, i] if du < 0.0 else du / values[3, side, i]
+            most = share if share > most else most
     return 1.0 / most
 
 
 @internal_kernel
 def correct(
-    values: Array, sign: Array, h: Array, scores: Array, D: Array, rest: Array, g: Array, more: Array, out: Array
+    values: Array, sign: Array, h: Array, scores: Array, D: Array, rest: Array, g: Array, more: Array, theta: Array
 ) -> None:
-    """Turn a predictor, which adds `more` to the scores, into the right side out[1] of the corrector."""
+    """Turn a predictor, which adds `more` to the scores, into the right side of the corrector."""
     length = _longest(values, sign, D, rest, g, more)
     before = after = 0.0
     for side in range(len(g)):
@@ -69,18 +78,19 @@ def correct(
             ds, dxi = _change(values, rest, du, side, i)
             before += u * s + t * xi
             after += (u + length * du) * (s + length * ds) + (t - length * du) * (xi + length * dxi)
-    mu = before / (2 * g.size) * (after / before) ** 3
-    out[1] = 0.0
+    share = after / before
+    mu = before / (2 * len(g) * len(more)) * share * share * share
+    for i in range(len(more)):
+        theta[i] = 0.0
     for side in range(len(g)):
         for i in range(len(more)):
-            s, xi, u, t = values[0, side, i], values[1, side, i], values[2, side, i], values[3, side, i]
-            du = g[side, i]
+            s, xi, du = values[0, side, i], values[1, side, i], g[side, i]
             ds, dxi = _change(values, rest, du, side, i)
-            rest[0, side, i] = (mu - du * ds) / u - s
-            rest[1, side, i] = (mu + du * dxi) / t - xi
-            missing = h[side, i] + s - xi - sign[side, i] * scores[i]
-            g[side, i] = missing + rest[0, side, i] - rest[1, side, i]
-            out[1, i] += sign[side, i] * g[side, i] / D[side, i]
+            first = (mu - du * ds) / values[2, side, i] - s
+            second = (mu + du * dxi) / values[3, side, i] - xi
+            missing = h[side, i] + s - xi - sign[side, i] * scores[i] + first - second
+            rest[0, side, i], rest[1, side, i], g[side, i] = first, second, missing
+            theta[i] += sign[side, i] * missing * D[side, i]
 
 
 @internal_kernel
@@ -105,7 +115,9 @@ def move(
 def _factor(Z: Array, weight: Array, penalised: Array, L: Array, scale: Array) -> bool:
     """Cholesky's factor of the matrix of (3), scaled to a unit diagonal; False where it is singular."""
     p = len(scale)
-    L[:] = 0.0
+    for a in range(p):
+        for b in range(p):
+            L[a, b] = 0.0
     for i in range(len(Z)):
         for a in range(p):
             share = weight[i] * Z[i, a]
@@ -156,7 +168,7 @@ def _solve(Z: Array, theta: Array, slope: Array, L: Array, scale: Array, x: Arra
         more[i] = total
 
 
-@kernel
+@non_allocating_kernel
 def step_few_rows(
     Z: Array,
     penalised: Array,
@@ -164,34 +176,33 @@ def step_few_rows(
     values: Array,
     sides: tuple[Array, Array],
     scores: Array,
-    work: tuple[Array, Array, Array, Array],
+    work: tuple[Array, ...],
     back: float,
-    x: Array,
-    more: Array,
-    after: Array,
+    step: tuple[Array, Array, Array],
 ) -> tuple[float, float]:
-    """One step of `interior_point.py` on dense rows: x and what it adds to the scores; length 0 if (3) is singular.
+    """One step of `interior_point.py` on dense rows; a length of 0 where (3) is singular.
 
-    The same as `predict`, `correct` and `move` with the products between them, in one call.
+    The same as `predict`, `correct` and `move` with the products between them, in one call. `step` receives the step of
+    v, what it adds to the scores, and the values after it.
     """
-    (sign, h), (D, rest, g, out) = sides, work
-    L, scale = np.empty((len(x), len(x))), np.empty(len(x))
-    predict(values, sign, h, scores, D, rest, g, out)
-    if not _factor(Z, out[0], penalised, L, scale):
+    (sign, h), (D, rest, g, weight, theta, L, scale), (x, more, after) = sides, work, step
+    predict(values, sign, h, scores, D, rest, g, weight, theta)
+    if not _factor(Z, weight, penalised, L, scale):
         return 0.0, 0.0
-    _solve(Z, out[1], slope, L, scale, x, more)
-    correct(values, sign, h, scores, D, rest, g, more, out)
-    _solve(Z, out[1], slope, L, scale, x, more)
+    _solve(Z, theta, slope, L, scale, x, more)
+    correct(values, sign, h, scores, D, rest, g, more, theta)
+    _solve(Z, theta, slope, L, scale, x, more)
     length, gap = move(values, sign, D, rest, g, more, back, after)
     return length, gap
 
 
 def warmup() -> None:
     """Compile for the usual types."""
-    values, rest, out = np.ones((4, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1))
-    one, row = np.ones((1, 1)), np.ones(1)
-    predict(values, one, one, row, one.copy(), rest, one.copy(), out)
-    correct(values, one, one, row, one.copy(), rest, one.copy(), row, out)
-    move(values, one, one, rest, one.copy(), row, 0.5, values.copy())
-    work = (one.copy(), rest, one.copy(), out)
-    step_few_rows(one, row, row, values, (one, one), row, work, 0.5, row.copy(), row.copy(), values.copy())
+    values, rest, one, row = np.ones((4, 1, 1)), np.ones((2, 1, 1)), np.ones((1, 1)), np.ones(1)
+    D, g, weight, theta = one.copy(), one.copy(), row.copy(), row.copy()
+    predict(values, one, one, row, D, rest, g, weight, theta)
+    correct(values, one, one, row, D, rest, g, row, theta)
+    move(values, one, D, rest, g, row, 0.5, values.copy())
+    work = (D, rest, g, weight, theta, one.copy(), row.copy())
+    step = (row.copy(), row.copy(), values.copy())
+    step_few_rows(one, row, row, values, (one, one), row, work, 0.5, step)
