@@ -98,7 +98,7 @@ class DecisionTree(CategoricalColumns, ExplainedTrees, TreeEstimator):
     ccp_alpha : float, default=0
         Penalty per leaf; the tree is pruned to its best subtree.
     max_time : float, optional
-        Seconds after which a fit is given up.
+        Time limit in seconds, after which the fit fails.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
 """Machinery of AdaBoost.
 
-Reading order: `learners` (what is fitted to weighted rows in each round), `votes` (what the fitted ones say of rows),
+Reading order: `learners` (what is fitted to weighted rows in each round), `votes` (predictions of the fitted ones),
 `certificate` (training error, its bound, margins).
 """

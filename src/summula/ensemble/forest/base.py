@@ -115,7 +115,7 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
     verbose : int, default=0
         Ignored.
     warm_start : bool, default=False
-        Whether a further fit adds trees to those there are.
+        Whether another call of `fit` adds trees to the existing ones.
     ccp_alpha : float, default=0
         Penalty per leaf; each tree is pruned to its best subtree.
     max_samples : int, float or None, default=None
@@ -123,7 +123,7 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
     max_bins : int, default=255
         Maximum number of bins per column.
     max_time : float, optional
-        Seconds after which a fit stops with the trees it has.
+        Time limit in seconds, after which the trees so far are kept.
 
     Attributes
     ----------
@@ -147,24 +147,24 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
     _n_rows: int
     _draws_by_weight: bool
 
-    # ---------------------------------------------------------------------------------- what subclasses say of targets
+    # -------------------------------------------------------------------------------------------------------- targets
 
     @property
     def _leaf_values(self) -> Array:
         return self._trees.values
 
     def _check_continues(self, before: Any, run: Run) -> None:
-        """Raise an error if a warm start is given other targets than the previous fit."""
+        """Raise an error if the targets of a warm start differ from those of the previous fit."""
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
-        """Name the predictions of rows out of bag, and their score."""
+        """Set the out-of-bag predictions and their score."""
         raise NotImplementedError
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit adds trees to those there are."""
+        """Whether a fit adds trees to existing ones."""
         return bool(self.warm_start) and hasattr(self, "_trees")
 
     @property
@@ -193,7 +193,7 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
         return self
 
     def _check_together(self, source: Source) -> None:
-        """Raise an error for parameters that do not go together, or with the data."""
+        """Raise an error for parameters that are incompatible with each other or with the data."""
         if not self.bootstrap and self.max_samples is not None:
             raise ParameterError(
                 "`max_samples` cannot be set if `bootstrap=False`: either switch to `bootstrap=True` or set "
@@ -415,7 +415,7 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
     def infinite_forest_interval(self, X: Any, *, confidence: float = 0.95) -> Bounds:
         """Compute, for each row, an interval for the prediction of a forest of infinitely many trees.
 
-        It says how far the prediction may still move when trees are added; it is no interval for the target.
+        It bounds how far the prediction may still move when trees are added; it is not an interval for the target.
 
         Parameters
         ----------

@@ -220,14 +220,14 @@ class GradientBoosting(StagedPredictions, RowwiseEstimator):
     _steps: Array
     _seed: int
 
-    # ---------------------------------------------------------------------------------- what subclasses say of targets
+    # -------------------------------------------------------------------------------------------------------- targets
 
     def _make_loss(self) -> StageLoss:
         """Return the loss of the parameters and the targets."""
         raise NotImplementedError
 
     def _coded(self, y: Array) -> Array:
-        """Return targets as the loss takes them."""
+        """Return the targets in the form that the loss expects."""
         return y
 
     def _default_start(self) -> Any:
@@ -235,13 +235,13 @@ class GradientBoosting(StagedPredictions, RowwiseEstimator):
         raise NotImplementedError
 
     def _check_rows(self, y: Array, weight: Array | None) -> None:
-        """Raise an error for targets that cannot be had."""
+        """Raise an error for targets or weights that are invalid for the loss."""
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit adds stages to those there are."""
+        """Whether a fit adds stages to existing ones."""
         return bool(self.warm_start) and hasattr(self, "n_estimators_")
 
     @property

@@ -48,7 +48,7 @@ _IDLE = 5  # steps without progress after which the best point is returned
 _ROUNDING = 1e-6  # of the objective: a smaller gap that steps no longer reduce is rounding (unscaled columns)
 _EMPTY = 1e-16  # of the objective: nothing is left but rounding
 _SETTLED = 1e-3  # share of C from a bound within which a multiplier counts as being there
-_HEAVY = 16.0  # weights beyond so many times that of all rows (n times the median) are lowered to it
+_HEAVY = 16.0  # multiple of the total weight of typical rows (n times the median) that larger weights are lowered to
 _RAISE = 1e4  # by which that is raised where a multiplier makes use of it
 
 

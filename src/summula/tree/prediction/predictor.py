@@ -1,4 +1,4 @@
-"""All trees of a model as one table of nodes, and what they say of rows.
+"""All trees of a model as one table of nodes, and their scores of rows.
 
 A row x goes from node to node,
 

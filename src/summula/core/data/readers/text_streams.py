@@ -2,7 +2,7 @@
 
 Compression is known by the first bytes, whatever a file is called. An encoding is known by its byte order mark, or by
 what the bytes can be: UTF-8 where they are valid, UTF-16 where every second one is zero, else Windows-1252 (Latin-1
-with a few more characters) unless too many of them are control characters, in which case it is no text.
+with a few more characters) unless too many of them are control characters, in which case it is not text.
 """
 
 from __future__ import annotations
