@@ -67,7 +67,7 @@ def _range_note(result: TrainingResult) -> str:
     if result.model.prediction_range is None:
         return said
     low, high = result.model.prediction_range
-    return f"{said} Predictions are clipped to {low:.4g} to {high:.4g}."
+    return f"{said} Predictions are clipped to the range {low:.4g} to {high:.4g}."
 
 
 def _leaderboard(result: TrainingResult) -> list[Item]:
