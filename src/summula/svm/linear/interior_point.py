@@ -99,9 +99,9 @@ class _Step(NamedTuple):
 class _Work(NamedTuple):
     """What the kernels of one step hand over to each other: see `interior_point_kernels.py`."""
 
-    inverse_D: Array  # (sides, n)
-    rest: Array  # (2, sides, n)
-    g: Array  # (sides, n)
+    inverse_D: Array  # (sides * n,)
+    rest: tuple[Array, Array]
+    g: Array
     weight: Array  # (n,)
     theta: Array
     L: Array  # (p, p)
@@ -109,9 +109,14 @@ class _Work(NamedTuple):
 
     @classmethod
     def of(cls, sides: _Sides, columns: int) -> _Work:
-        shape, n = sides.h.shape, len(sides.c)
-        of_rows = np.empty(shape), np.empty((2, *shape)), np.empty(shape), np.empty(n), np.empty(n)
-        return cls(*of_rows, np.empty((columns, columns)), np.empty(columns))
+        D, first, second, g = (np.empty(sides.h.size) for _ in range(4))
+        n = len(sides.c)
+        return cls(D, (first, second), g, np.empty(n), np.empty(n), np.empty((columns, columns)), np.empty(columns))
+
+
+def _vectors(values: Array) -> tuple[Array, ...]:
+    """Values of all sides and rows, as kernels take them: one vector for each place along the first axis."""
+    return tuple(values.reshape(len(values), -1))
 
 
 def by_interior_point(
@@ -200,7 +205,8 @@ class _Steps:
             self.penalised[-1] = 0.0
         self.point, self.count = _start(self.sides, len(self.penalised)), 0
         self.gap = float((self.point.multiplier * self.point.slack).sum())
-        self.work = tuple(_Work.of(self.sides, len(self.penalised)))
+        self.flat = (self.sides.sign.reshape(-1), self.sides.h.reshape(-1))
+        self.work: Any = tuple(_Work.of(self.sides, len(self.penalised)))
         self._few = is_small(rows.Z)
         self.refresh()
 
@@ -227,7 +233,7 @@ class _Steps:
     def _step(self, after: Array) -> _Step:
         from summula.svm.linear.interior_point_kernels import correct, move, predict
 
-        (sign, h, _), (D, rest, g, weight, theta, _, _), values = self.sides, self.work, self.point.values
+        (sign, h), (D, rest, g, weight, theta, _, _), values = self.flat, self.work, _vectors(self.point.values)
         predict(values, sign, h, self.scores, D, rest, g, weight, theta)
         H = self.rows.gram(weight)
         H.flat[:: len(H) + 1] += self.penalised
@@ -236,15 +242,15 @@ class _Steps:
         correct(values, sign, h, self.scores, D, rest, g, self.rows.scores(dv), theta)
         dv = factor.solve(self.slope + self.rows.combined(theta))
         more = self.rows.scores(dv)
-        return _Step(dv, more, *move(values, sign, D, rest, g, more, _BACK, after))
+        return _Step(dv, more, *move(values, sign, D, rest, g, more, _BACK, _vectors(after)))
 
     def _step_few_rows(self, after: Array) -> _Step | None:
         """The same in one call of a kernel; None where (3) is singular."""
         from summula.svm.linear.interior_point_kernels import step_few_rows
 
-        dv, more, values = np.empty_like(self.slope), np.empty_like(self.scores), self.point.values
-        given = (self.rows.Z, self.penalised, self.slope, values, self.sides[:2], self.scores)
-        length, gap = step_few_rows(*given, self.work, _BACK, (dv, more, after))
+        dv, more, values = np.empty_like(self.slope), np.empty_like(self.scores), _vectors(self.point.values)
+        given = (self.rows.Z, self.penalised, self.slope, values, self.flat, self.scores)
+        length, gap = step_few_rows(*given, self.work, _BACK, (dv, more, _vectors(after)))
         return _Step(dv, more, length, gap) if length else None
 
     def judged(self, point: _Point, tolerance: float) -> CoordinateFit:
