@@ -51,7 +51,8 @@ class DecisionTreeClassifier(DecisionTree, TreeClassifier):
 
     Examples
     --------
-    >>>     >>> from summula.tree import DecisionTreeClassifier
+    >>> import numpy as np
+    >>> from summula.tree import DecisionTreeClassifier
     >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
     >>> model = DecisionTreeClassifier().fit(X, ["low", "low", "high", "high"])
     >>> print(model.rules())
