@@ -138,5 +138,6 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
         small, large = (
             peak(command, tmp_path / "out", tmp_path / f"{name}.parquet", *more) for name in ("small", "large")
         )
-        # certify keeps a loss and a hash per row, and sorts them: some 50 bytes.
-        assert large - small < (45e6 if command == "predict" else 60 * rows)
+        # certify keeps a loss and a hash per row, and sorts them: some 50 bytes. Peaks vary by 15 MB from run to run, with
+        # the blocks that threads hold at the same time; a table kept in memory would add at least 120 MB.
+        assert large - small < (45e6 if command == "predict" else 80e6)
