@@ -370,7 +370,7 @@ def settle(state: State) -> None:
 
 
 def warmup() -> None:
-    """Compile the kernels for the usual types."""
+    """Compile the kernels for the usual types, without averages and L1 penalties: these are variants of their own."""
     rule = Rule(0, 1.0, 1.0, 1.0, 1.0, 1, 0.1, 0.0, 0, 0.1, 0.5, 0.1, 1.0, 0.0, 1, 1)
     one, order = np.ones(1), np.zeros(1, np.int64)
     for dtype in (np.float64, np.float32):
