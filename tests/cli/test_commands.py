@@ -150,6 +150,13 @@ def test_inspect_tells_kinds_and_leaks(tmp_path: Path) -> None:
     assert "looks like target leakage" in run("inspect", path, "-t", "answer").stdout
 
 
+def test_inspect_counts_odd_values_among_numbers_as_missing(tmp_path: Path) -> None:
+    table = pa.table({"x": ["unknown", *map(str, range(98)), None], "y": range(100)})
+    x = document("inspect", write(table, tmp_path / "t.csv"))["columns"][0]
+    assert x["kind"] == "number"
+    assert x["missing"] == pytest.approx(0.02)
+
+
 def test_inspect_finds_a_number_in_disguise(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=100)

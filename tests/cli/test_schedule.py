@@ -257,3 +257,30 @@ def test_compiling_is_repeated_and_not_counted(monkeypatch: pytest.MonkeyPatch) 
     board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
     assert {entry.name: len(entry.judged) for entry in board.entries} == dict.fromkeys(costs, 3)
     assert budget.compiling == pytest.approx(90.0, abs=1.0)
+
+
+def test_compiling_of_predictions_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of predictions are compiled when the first fold is judged."""
+    clock, compiled, left = Clock(), SimpleNamespace(seconds=0.0), {"boosting": 50.0}
+
+    class CompilingFold(FakeFold):
+        def judge(self, candidate: Candidate, model: Any) -> Judgement:
+            seconds = left.pop(candidate.name, 0.0)
+            compiled.seconds += seconds
+            self.clock.now += seconds
+            return super().judge(candidate, model)
+
+    @contextmanager
+    def times() -> Iterator[Any]:
+        compiled.seconds = 0.0
+        yield compiled
+
+    monkeypatch.setattr(schedule, "time", clock)
+    monkeypatch.setattr(schedule, "compile_times", times)
+    costs = {"baseline": 0.1, "logistic": 0.2, "boosting": 0.3}
+    folds = [CompilingFold(clock, costs, RISKS) for _ in range(3)]
+    budget = Budget(20.0, WHOLE)
+    board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
+    assert {entry.name: len(entry.judged) for entry in board.entries} == dict.fromkeys(costs, 3)
+    assert budget.compiling == pytest.approx(50.0)
+    assert max(max(entry.spent) for entry in board.entries) < 1.0

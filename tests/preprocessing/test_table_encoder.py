@@ -218,6 +218,16 @@ def test_a_failed_fit_leaves_the_encoder_as_it_was() -> None:
     assert vars(encoder) == vars(TableEncoder())
 
 
+def test_each_reason_for_dropping_columns_is_named() -> None:
+    same = {f"same{j}": [1.0] * 30 for j in range(5)}
+    table = pa.table({"key": [f"k{i}" for i in range(30)], **same, "none": pa.nulls(30, pa.float64())})
+    said = (
+        r"\('key': .*; 'same0', 'same1', 'same2' and 2 more: all values are the same; 'none': all values are missing\)"
+    )
+    with pytest.raises(DataError, match=said):
+        TableEncoder().fit(table)
+
+
 def test_columns_that_are_all_missing_now_may_be_of_any_type() -> None:
     encoder = TableEncoder().fit(pa.table(columns()))
     empty = pa.table({name: pa.nulls(2, pa.float64()) for name in columns()})

@@ -55,32 +55,31 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files."
 Delta = Annotated[float, typer.Option(help="Probability that a bound is wrong (1 - confidence level).")]
 
 
-class TaskName(StrEnum):
-    """Types of a target."""
-
-    classes = "classes"
-    numbers = "numbers"
-
-
-class MetricName(StrEnum):
-    """Metrics for the comparison of candidates."""
-
-    accuracy = "accuracy"
-    balanced_accuracy = "balanced_accuracy"
-    f1 = "f1"
-    auc = "auc"
-    average_precision = "average_precision"
-    log_loss = "log_loss"
-    expected_cost = "expected_cost"
-    absolute = "absolute"
-    squared = "squared"
-    poisson = "poisson"
-
-
 class ClassWeight(StrEnum):
     """Class weights."""
 
     balanced = "balanced"
+
+
+def _known_name(kind: str, given: str | None) -> str | None:
+    """A metric or task as given, if it is one by any of its names."""
+    from summula.core.errors import ParameterError
+    from summula.training.names import metric_name, task_name
+
+    try:
+        if given is not None:
+            (task_name if kind == "task" else metric_name)(given)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from None
+    return given
+
+
+def _metric(given: str | None) -> str | None:
+    return _known_name("metric", given)
+
+
+def _task(given: str | None) -> str | None:
+    return _known_name("task", given)
 
 
 def _run(work: Callable[[Console], None], as_json: bool, quiet: bool, debug: bool) -> None:
@@ -118,8 +117,14 @@ def train(
         str | None, typer.Option(help="Candidate models, separated by commas; by default all that suit the target.")
     ] = None,
     metric: Annotated[
-        MetricName | None,
-        typer.Option(help="Metric to compare by; default: accuracy for classes, absolute error for numbers."),
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=_metric,
+            help="Metric to compare by. Classes: accuracy (default), balanced_accuracy, f1, auc, average_precision, "
+            "log_loss, expected_cost (default with --costs). Numbers: absolute (default), squared, poisson. Names "
+            "such as rmse, mae or roc_auc are understood.",
+        ),
     ] = None,
     costs: Annotated[
         str | None,
@@ -127,7 +132,14 @@ def train(
     ] = None,
     delta: Delta = 0.05,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the hold-out and the folds.")] = 0,
-    task: Annotated[TaskName | None, typer.Option(help="Classification or regression, if not as detected.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="classes|numbers",
+            callback=_task,
+            help="What the target holds, if not as detected: classes (classification) or numbers (regression).",
+        ),
+    ] = None,
     holdout: Annotated[float, typer.Option(min=0.01, max=0.9, help="Fraction of the rows held out.")] = 0.2,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     group: Annotated[
@@ -167,11 +179,11 @@ def train(
             target=target,
             time=time,
             models=None if models is None else _names(models),
-            metric=None if metric is None else metric.value,
+            metric=metric,
             costs=costs,
             delta=delta,
             seed=seed,
-            task=None if task is None else task.value,
+            task=task,
             holdout=holdout,
             groups=group,
             time_column=time_column,

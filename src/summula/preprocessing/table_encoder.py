@@ -30,6 +30,8 @@ from summula.preprocessing.table_encoder_sums import ColumnSums
 
 __all__ = ["TableEncoder", "apply_encoded", "column_sums", "encoded_blocks", "merged", "weight_of"]
 
+_NAMED = 3  # columns that an error names for each reason
+
 Array = NDArray[Any]
 
 
@@ -219,7 +221,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = [plan_column(name, one, self.max_levels, self.drop) for name, one in sums.items()]
         if not any(column.names(self.categories == "codes") for column in columns):
             rows = next(iter(sums.values())).rows
-            why = "n_samples=1" if rows == 1 else f"{columns[0].name!r}: {columns[0].why or 'a category of one level'}"
+            why = "n_samples=1" if rows == 1 else _reasons(columns)
             raise DataError(f"All columns were dropped ({why}); at least one column must vary between rows.")
         self.columns_ = columns
         if named is not None:
@@ -375,3 +377,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _reasons(columns: list[ColumnPlan]) -> str:
+    """Why columns were dropped: the columns of each reason, a few of them by name."""
+    names: dict[str, list[str]] = {}
+    for column in columns:
+        names.setdefault(column.why or "a category of one level", []).append(column.name)
+    return "; ".join(f"{_listed(those)}: {why}" for why, those in names.items())
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"

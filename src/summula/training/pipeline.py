@@ -58,6 +58,7 @@ from summula.training.data.target import (
     inferred_task,
     read_target,
 )
+from summula.training.names import metric_name, ranks_alike, task_name
 from summula.training.near_perfect import near_perfect_remark
 from summula.training.request import Request
 from summula.training.result import WARNING, Labelled, TrainingResult
@@ -100,6 +101,10 @@ def check_request(request: Request, table: TableSource) -> TableSource:
         raise ParameterError(f"holdout={request.holdout} is not a share of the rows; give one such as 0.2.")
     if request.models is not None and not request.models:
         raise ParameterError("The list of models is empty; name at least one, or leave it out for all.")
+    if request.metric is not None:
+        metric_name(request.metric)
+    if request.task is not None:
+        task_name(request.task)
     check_target(table.columns, request.target)
     for name in (*request.drop, request.groups, request.time_column):
         if name is not None and name not in table.columns:
@@ -146,6 +151,8 @@ class _Training:
         request = self.request
         target = self._target()
         metric = metric_for(target.task.kind, request.metric, request.costs is not None)
+        if request.metric is not None and ranks_alike(request.metric):
+            self.remark(f"Candidates are compared by {metric.name} errors, which rank them as {request.metric} does.")
         split = self._split(target)
         y = target.y
         sums = self._sums(split)
@@ -200,11 +207,12 @@ class _Training:
 
     def _target(self) -> Target:
         request = self.request
-        values, known, remark = read_target(self.table.column(request.target), request.task, request.target)
+        kind = None if request.task is None else task_name(request.task)
+        values, known, remark = read_target(self.table.column(request.target), kind, request.target)
         if remark:
             self.remark(remark)
         with numbered(np.flatnonzero(known).__getitem__):
-            task = inferred_task(values[known], request.task, request.target)
+            task = inferred_task(values[known], kind, request.target)
         if task.kind == "numbers":
             y = np.zeros(len(values))
             y[known] = values[known].astype(np.float64)

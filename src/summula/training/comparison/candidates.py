@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from summula.core.errors import ParameterError
+from summula.training.names import nearest
 
 __all__ = ["CANDIDATES", "ENSEMBLE", "Candidate", "candidates_for"]
 
@@ -146,7 +147,9 @@ def candidates_for(
     known = [*(one.name for one in available), ENSEMBLE]
     for name in names or ():
         if name not in known:
-            raise ParameterError(f"There is no candidate {name!r} for this target; choose from {', '.join(known)}.")
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}? There are" if near else "choose from"
+            raise ParameterError(f"There is no candidate {name!r} for this target; {hint} {', '.join(known)}.")
     names = [name for name in names or () if name != ENSEMBLE]
     small = [one for one in available if pairs <= _MOST_PAIRS or not one.by_pairs]
     chosen = [one for one in available if one.name in names or one.name == "baseline"] if names else small

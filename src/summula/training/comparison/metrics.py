@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.errors import ParameterError
+from summula.training.names import metric_name
 
 __all__ = [
     "METRICS",
@@ -179,13 +180,15 @@ def metric_for(kind: str, wanted: str | None, costs: bool = False) -> Metric:
         raise ParameterError("Costs are for classes, and the target holds numbers: leave them out, or set the task.")
     if wanted is None:
         wanted = "expected_cost" if costs else "accuracy" if kind == "classes" else "absolute"
+    given, wanted = wanted, metric_name(wanted)
     fitting = [one.name for one in METRICS.values() if one.kind == kind and (costs or one.name != "expected_cost")]
     if wanted == "expected_cost" and kind == "classes" and not costs:
         raise ParameterError("The metric 'expected_cost' needs costs: give what each confusion of classes costs.")
     if wanted not in fitting:
+        other = METRICS[wanted].kind
         raise ParameterError(
-            f"The metric {wanted!r} is not for a target of {kind}; choose from {', '.join(fitting)}, or state what the "
-            "target holds with task."
+            f"The metric {given!r} is not for a target of {kind}; choose from {', '.join(fitting)}, or state what the "
+            f"target holds with task={other!r} (--task {other})."
         )
     return METRICS[wanted]
 

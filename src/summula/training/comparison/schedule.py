@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from summula.core.compilation.compile_times import compile_times
+from summula.core.compilation.compile_times import CompileTimes, compile_times
 from summula.core.errors import TimeLimitError
 from summula.training.comparison.candidates import Candidate
 from summula.training.comparison.leaderboard import Entry, Leaderboard, ranked
@@ -187,7 +187,7 @@ def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], 
     left = max(budget.left - reserve, 0.5)
     if candidate.stops_early:
         # Its last fit takes longer than a fold; the rest of the time is left to the others.
-        _fit(entry, fold, max(left / (1 + budget.whole / n) * _portion(candidate, waiting), 0.5), n, debug)
+        _fit(entry, fold, max(left / (1 + budget.whole / n) * _portion(candidate, waiting), 0.5), n, budget, debug)
         return
     share = left / waiting
     rows = _affordable_rows(fold, candidate, share, budget)
@@ -195,7 +195,7 @@ def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], 
         _give_up(entry)
         return
     entry.rows = rows if rows < n else None
-    _fit(entry, fold, max(min(_SLACK * share, left), 0.5), rows, debug)
+    _fit(entry, fold, max(min(_SLACK * share, left), 0.5), rows, budget, debug)
     if entry.rows is not None and not entry.failed:
         entry.note = entry.note or f"fitted on {rows:,} of {n:,} rows, for time or memory"
 
@@ -275,19 +275,26 @@ def _try(fold: Round, candidate: Candidate, max_time: float, rows: int) -> _Tria
 
 def _fit_again(entry: Entry, fold: Round, budget: Budget, debug: bool) -> None:
     limit = max(min(max(3 * max(entry.seconds), _LEAST_LIMIT), budget.left), 0.5)
-    _fit(entry, fold, limit, fold.n_rows if entry.rows is None else entry.rows, debug)
+    _fit(entry, fold, limit, fold.n_rows if entry.rows is None else entry.rows, budget, debug)
 
 
-def _fit(entry: Entry, fold: Round, max_time: float, rows: int, debug: bool) -> None:
+def _fit(entry: Entry, fold: Round, max_time: float, rows: int, budget: Budget, debug: bool) -> None:
+    """Fit and judge a candidate; what is compiled then, such as the kernels of predictions, is not counted."""
+    with compile_times() as compiled:
+        _fit_and_judge(entry, fold, max_time, rows, compiled, debug)
+    budget.add(compiled.seconds)
+
+
+def _fit_and_judge(entry: Entry, fold: Round, max_time: float, rows: int, compiled: CompileTimes, debug: bool) -> None:
     clock = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model = fold.fit(entry.candidate, max_time, rows)
-            took = time.monotonic() - clock
+            took = time.monotonic() - clock - compiled.seconds
             entry.judged.append(fold.judge(entry.candidate, model))
-            entry.seconds.append(took)
-            entry.spent.append(time.monotonic() - clock)
+            entry.seconds.append(max(took, 0.0))
+            entry.spent.append(max(time.monotonic() - clock - compiled.seconds, 0.0))
             entry.model = model if entry.model is None else entry.model
         except TimeLimitError:
             if entry.judged:

@@ -25,7 +25,7 @@ def profile(sums: dict[str, ColumnSums], max_levels: int = 100) -> list[dict[str
             {
                 "column": name,
                 "kind": plan.kind if plan.kind != "dropped" else one.kind,
-                "missing": one.missing / one.rows,
+                "missing": (one.missing + (_others(one) if plan.decimal else 0)) / one.rows,
                 "different": one.distinct,
                 "mean": shown.mean if numbers else None,
                 "sd": shown.spread if numbers else None,
@@ -65,6 +65,12 @@ def _spelled(sums: ColumnSums) -> Any:
     found = sums.spelled.chosen()
     assert found is not None, "the plan says that there are numbers"
     return found.numbers
+
+
+def _others(sums: ColumnSums) -> float:
+    """How many values of a column of text that is read as numbers are none."""
+    found = sums.spelled.chosen()
+    return 0.0 if found is None else found.others
 
 
 def _spelled_words(sums: ColumnSums) -> str:

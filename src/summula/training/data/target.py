@@ -188,6 +188,11 @@ def _check_text(values: Array, different: Array, wanted: str | None, target: str
     if not many and wanted != "numbers":
         return
     others = {word for word in different.tolist() if not spells_number(word)}
+    if not many and len(others) == len(different):
+        raise DataError(
+            f"The target {target!r} holds text such as {different[0]!r}, and no numbers: leave out the task to predict "
+            "its classes, or choose another target."
+        )
     if others and (wanted == "numbers" or 2 * len(others) < len(different)):
         row = next(row for row, value in enumerate(values) if value in others)
         raise RowError(
