@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.dummy import DummyClassifier
@@ -574,3 +577,33 @@ def test_groups_are_the_independent_units() -> None:
         certificate.verify(X, y)
     with pytest.raises(DataError, match=r"groups has shape \(3,\), but there are 400 rows"):
         certify(model, X, y, groups=[1, 2, 3])
+
+
+def _text_frames() -> list[Any]:
+    words = ["x", None, "y"]
+    return [
+        pa.table({"a": words}),
+        pa.table({"a": pa.array(words).dictionary_encode()}),
+        pd.DataFrame({"a": words}),
+        pd.DataFrame({"a": words}, dtype=object).fillna(np.nan),
+        pd.DataFrame({"a": pd.Categorical(words)}),
+        pd.DataFrame({"a": pd.array(words, dtype="string")}),
+        pl.DataFrame({"a": words}),
+    ]
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_missing_text_has_one_hash_in_all_containers_and_blocks(place: int) -> None:
+    y = np.array([0, 1, 0])
+    expected = row_hashes(pa.table({"a": ["x", None, "y"]}), y)
+    frame = _text_frames()[place]
+    np.testing.assert_array_equal(row_hashes(frame, y), expected)
+    alone = frame.slice(1, 1) if hasattr(frame, "slice") else frame.iloc[1:2]  # a block in which all are missing
+    np.testing.assert_array_equal(row_hashes(alone, y[1:2]), expected[1:2])
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_moments_have_one_hash_in_all_units(unit: str) -> None:
+    moments = np.array(["2024-12-31", "NaT", "2024-12-31T10:30"], f"datetime64[{unit}]")
+    expected = row_hashes(pa.table({"a": moments.astype("datetime64[us]")}))
+    np.testing.assert_array_equal(row_hashes(pd.DataFrame({"a": moments})), expected)

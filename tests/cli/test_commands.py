@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +105,24 @@ def test_rows_of_the_training_data_are_dropped_and_counted(species: Trained, mas
     aside = split_rows(np.ones(learned.num_rows, bool), None, 0.2, 0).held_out
     with pytest.raises(DataError, match="138 of these 138 rows were in the training data of TableModel"):
         summula.certify(model, learned.filter(pa.array(~aside)), "species")
+
+
+def test_the_model_in_a_folder_is_never_overwritten(species: Trained, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    shutil.copytree(species.folder, folder)
+    model = folder / "model.summula"
+    before = model.read_bytes()
+    said = f"{model} is an input of this command and would be overwritten; give another name."
+    assert failure(5, "certify", folder, species.fresh, "-o", model, "--force") == said
+    assert model.read_bytes() == before
+
+
+def test_training_does_not_overwrite_its_table(species: Trained, tmp_path: Path) -> None:
+    table = tmp_path / "leaderboard.csv"
+    table.write_bytes(species.table.read_bytes())
+    said = failure(5, "train", table, "-t", "species", "-o", tmp_path)
+    assert said == f"{table} is an input of this command and would be overwritten; choose another folder."
+    assert os.listdir(tmp_path) == ["leaderboard.csv"]
 
 
 def test_nothing_is_overwritten_unasked(species: Trained, tmp_path: Path) -> None:

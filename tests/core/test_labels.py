@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression as Theirs
 
 import summula
 from summula.core.data.labels import Labels, distinct, merged
+from summula.core.errors import DataError
 from summula.linear_model import LogisticRegression
 from tests.faults.sentences import one_sentence, refused
 
@@ -242,3 +243,13 @@ def test_a_class_seen_only_in_the_last_rows_is_a_class(tmp_path: Path) -> None:
     model = LogisticRegression().fit(summula.scan(tmp_path / "rows.parquet"), "y")
     assert model.classes_.tolist() == [-3, 5, 70]
     check_same_model(LogisticRegression().fit(X, late), model)
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_missing_labels_of_a_dictionary_column_are_refused(as_table: bool) -> None:
+    """pyarrow gives NumPy another label in their place."""
+    X = np.arange(6.0)[:, None]
+    y = pa.chunked_array([pa.array(["x", "y", "x", None, "y", "x"]).dictionary_encode()])
+    data = (pa.table({"a": X[:, 0], "y": y}), "y") if as_table else (X, y)
+    with pytest.raises(DataError, match="holds None at row 3 among text"):
+        LogisticRegression().fit(*data)

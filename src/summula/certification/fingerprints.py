@@ -46,6 +46,8 @@ SAMPLE_SIZE = 65_536  # maximum number of training row hashes stored by a model:
 Hashes = NDArray[np.uint64]
 
 _ROWS = 1 << 16
+_MISSING = frozenset(("None", "nan", "NaT", "<NA>"))  # missing values as text
+_NAN = int(np.float64("nan").view(np.uint64))
 _NEW_OBJECT = copyreg.__newobj__  # type: ignore[attr-defined]  # a pickled part of every plain object
 # Attributes set by scikit-learn that are not part of the fitted state.
 _NOT_FITTED = ("_sklearn_version", "_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown")
@@ -202,7 +204,10 @@ def _sparse(X: Any) -> Hashes:
 
 
 def _bits(values: Any) -> Hashes:
-    """Return numbers as the bits of their float64, so that 1, 1.0 and True agree; hash other values by their text."""
+    """Return numbers as the bits of their float64, so that 1, 1.0 and True agree; hash other values by their text.
+
+    Missing values of any kind, in columns of any type, have the bits of NaN.
+    """
     if values.dtype.kind in "biuf":
         return _of_numbers(values)
     try:
@@ -213,9 +218,14 @@ def _bits(values: Any) -> Hashes:
     known: dict[Any, int] = {}
     out = np.empty(len(values), np.uint64)
     is_moment = values.dtype.kind == "M"
+    if is_moment:  # (NumPy gives nanoseconds as integers)
+        values = values.astype("datetime64[us]")
     for i, value in enumerate(values.tolist()):
         # In CSV files dates are written as 2024-12-31, not as 2024-12-31 00:00:00.
         text = str(value).removesuffix(" 00:00:00") if is_moment else str(value)
+        if text in _MISSING and not isinstance(value, str):
+            out[i] = _NAN
+            continue
         if text not in known:
             known[text] = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
         out[i] = known[text]

@@ -30,7 +30,15 @@ from summula.training.data.target import spelled_target, target_values
 from summula.training.results_folder import committed_path, write_whole
 from summula.training.verdicts import certified_sentence
 
-__all__ = ["PredictRequest", "certify_file", "check_output", "files_of", "load_model", "predict_file"]
+__all__ = [
+    "PredictRequest",
+    "certify_file",
+    "check_no_input",
+    "check_output",
+    "files_of",
+    "load_model",
+    "predict_file",
+]
 
 Array = NDArray[Any]
 
@@ -42,8 +50,7 @@ _SHOWN = 8  # columns that differ from the training data and are named
 def load_model(path: str) -> TableModel:
     """The model of a table in a file; raises an error for any other."""
     if os.path.isdir(path):
-        inside = os.path.join(path, "model.summula")
-        path = inside if os.path.exists(committed_path(inside)) else path
+        path = _model_file(path)
     elif path.lower().endswith(_TABLES) and os.path.exists(path):
         raise CommandError(f"{path} is a table; the model comes first, as in: summula predict out {path}", MODEL)
     try:
@@ -58,6 +65,12 @@ def load_model(path: str) -> TableModel:
             MODEL,
         )
     return model
+
+
+def _model_file(path: str) -> str:
+    """The model in a folder; the path itself where there is none."""
+    inside = os.path.join(path, "model.summula")
+    return inside if os.path.exists(committed_path(inside)) else path
 
 
 def _used_columns(model: TableModel, table: Scan) -> list[str]:
@@ -78,11 +91,16 @@ def check_output(out: str, inputs: Sequence[str], force: bool) -> None:
         return
     if os.path.isdir(out):
         raise OutputError(f"{out} is a folder; give the name of a file in it.")
-    for path in inputs:
-        if os.path.exists(path) and os.path.samefile(path, out):
-            raise OutputError(f"{out} is an input of this command and would be overwritten; give another name.")
+    check_no_input(out, inputs, "give another name")
     if not force:
         raise OutputError(f"{out} exists already; give another name, or overwrite it with --force.")
+
+
+def check_no_input(out: str, inputs: Sequence[str], cure: str) -> None:
+    """Raise when a file to write is one of the inputs; they are not overwritten even with --force."""
+    for path in inputs:
+        if os.path.exists(out) and os.path.exists(path) and os.path.samefile(path, out):
+            raise OutputError(f"{out} is an input of this command and would be overwritten; {cure}.")
 
 
 def files_of(table: Scan) -> list[str]:
@@ -108,7 +126,7 @@ def predict_file(request: PredictRequest, console: Console) -> None:
     """Predict every row of a table, batch by batch, to a file that appears when it is whole."""
     model, table = load_model(request.model), open_table(request.tables, console.remark, request.reading)
     out, proba = request.out, request.proba
-    check_output(out, [request.model, *files_of(table)], request.force)
+    check_output(out, [_model_file(request.model), *files_of(table)], request.force)
     if not table.n_rows:
         raise DataError(f"The table {shown_name(request.tables)} has no rows; there is nothing to predict.")
     _used_columns(model, table)
@@ -155,7 +173,7 @@ def certify_file(
     check_delta(delta)
     model, table = load_model(model_path), open_table(paths, console.remark, reading)
     if out is not None:
-        check_output(out, [model_path, *files_of(table)], force)
+        check_output(out, [_model_file(model_path), *files_of(table)], force)
     names = _used_columns(model, table)
     if model.target not in table.columns:
         raise DataError(

@@ -8,12 +8,13 @@ from contextlib import contextmanager, suppress
 
 from summula.cli.console import Console
 from summula.cli.exit_codes import INTERRUPTED, CommandError
+from summula.cli.predicting import check_no_input, files_of
 from summula.core.data.readers.opening import Reading
 from summula.stats.bounds import check_delta
 from summula.training.data.tables import open_data
 from summula.training.pipeline import check_request, run
 from summula.training.request import Request
-from summula.training.result import TrainingResult
+from summula.training.result import RESULT_NAMES, TrainingResult
 from summula.training.results_folder import committed_path, exclusive, output_folder
 
 __all__ = ["train_table"]
@@ -23,6 +24,9 @@ def train_table(paths: list[str], reading: Reading, request: Request, out: str, 
     """Train on the table of a file, write the results to a folder, and print them."""
     check_delta(request.delta)
     table = check_request(request, open_data(paths, console.remark, reading))
+    for name in RESULT_NAMES:
+        inputs = [*files_of(table.table), *([] if request.costs is None else [request.costs])]
+        check_no_input(os.path.join(out, name), inputs, "choose another folder")
     with _folder(out) as folder, exclusive(folder):
         result = run(request, table, console)
         _check_worth_keeping(result, folder)
@@ -65,7 +69,7 @@ def _print(result: TrainingResult, console: Console, folder: str) -> None:
     title = f"Compared on {result.n_training:,} rows by {result.metric}, {better} is better"
     console.table(title, names, [[row[name] for name in names] for row in rows])
     console.result(result.verdict)
-    console.result(f"Written to {folder}: model.summula, report.html, leaderboard.csv, certificate.json.")
+    console.result(f"Written to {folder}: {', '.join(RESULT_NAMES)}.")
     certificate = result.certificate
     console.document(
         {

@@ -19,10 +19,11 @@ from summula.training.data.target import Task
 from summula.training.request import Request
 from summula.training.verdicts import verdict
 
-__all__ = ["WARNING", "TrainingResult"]
+__all__ = ["RESULT_NAMES", "WARNING", "TrainingResult"]
 
 Array = NDArray[Any]
 
+RESULT_NAMES = ("model.summula", "report.html", "leaderboard.csv", "certificate.json")  # files of a folder of results
 WARNING = "Warning: "  # begins a remark that the report shows above everything else
 
 
@@ -151,15 +152,13 @@ class TrainingResult:
 
         # Everything is made before anything is written.
         page, board, certificate = self._page(), _as_csv(self._board.rows()), self.certificate.to_json() + "\n"
-        write_together(
-            folder,
-            {
-                "model.summula": lambda path: summula.save(self.model, path),
-                "leaderboard.csv": lambda path: write_whole(path, board),
-                "certificate.json": lambda path: write_whole(path, certificate),
-                "report.html": lambda path: write_whole(path, page),
-            },
+        writers = (
+            lambda path: summula.save(self.model, path),
+            lambda path: write_whole(path, page),
+            lambda path: write_whole(path, board),
+            lambda path: write_whole(path, certificate),
         )
+        write_together(folder, dict(zip(RESULT_NAMES, writers, strict=True)))
 
     def _page(self) -> str:
         from summula.core.data.printable import printable

@@ -100,7 +100,16 @@ def array_of(values: Any) -> Array:
             return np.array(values.to_list(), object)
     if library == "polars" and hasattr(values, "get_columns"):
         return np.column_stack([array_of(column) for column in values.get_columns()])
-    return np.asarray(values)
+    return np.asarray(_decoded(values) if library == "pyarrow" else values)
+
+
+def _decoded(values: Any) -> Any:
+    """A pyarrow column without a dictionary: of chunks with one, pyarrow gives NumPy other values for missing ones."""
+    import pyarrow as pa
+
+    if not isinstance(values, pa.ChunkedArray) or not pa.types.is_dictionary(values.type):
+        return values
+    return pa.chunked_array([chunk.dictionary_decode() for chunk in values.chunks], values.type.value_type)
 
 
 def column_values(column: Any) -> Array:
@@ -115,7 +124,9 @@ def column_values(column: Any) -> Array:
         )
     if is_wide_integer(dtype):
         return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
-    values = np.asarray(column.to_numpy())
+    native = column.to_native()
+    decoded = _decoded(native) if type(native).__module__.startswith("pyarrow") else native
+    values = np.asarray(column.to_numpy() if decoded is native else decoded.to_numpy())
     if str(dtype) == "Boolean" and values.dtype.kind == "O":
         return np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
     return values
