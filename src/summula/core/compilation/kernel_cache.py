@@ -26,7 +26,7 @@ from numba.core import event
 from numba.core.caching import FunctionCache
 
 from summula.core.compilation.background import start_background
-from summula.core.compilation.fast_compiler import plain_messages
+from summula.core.compilation.fast_compiler import faster_numba
 
 __all__ = ["KernelCache", "dependency_hash", "enable_cache"]
 
@@ -220,7 +220,7 @@ class _Compilation(event.Listener):
         if self._depth == 0:
             self._was_enabled = gc.isenabled()
             gc.disable()
-            self._meanwhile.enter_context(plain_messages())
+            self._meanwhile.enter_context(faster_numba())
         self._depth += 1
 
     def on_end(self, event: Any) -> None:
@@ -228,10 +228,18 @@ class _Compilation(event.Listener):
         if self._depth == 0:
             self._meanwhile.close()
             if self._was_enabled:
+                _skip_collection()
                 gc.enable()
         dispatcher, args = event.data["dispatcher"], tuple(event.data["args"])
         if isinstance(getattr(dispatcher, "_cache", None), KernelCache) and args not in dispatcher.overloads:
             dispatcher._cache.release(args)
+
+
+def _skip_collection() -> None:
+    """Move new objects to the oldest generation without looking at them, unless someone has frozen objects."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
 
 
 event.register("numba:compile", _Compilation())
