@@ -23,6 +23,7 @@ from summula.core.estimator.clusterer import Clusterer, Density
 from summula.core.estimator.regressor import Regressor
 from summula.core.estimator.transformer import Transformer
 from summula.core.numerics.statistics import Gram
+from summula.linear_model import Ridge
 
 pytestmark = pytest.mark.filterwarnings("ignore:X has feature names", "ignore:X does not have valid feature names")
 
@@ -270,3 +271,16 @@ def test_a_model_that_needs_its_rows_in_memory_names_the_alternative(tmp_path):
     with pytest.raises(DataError, match=words):
         model.predict(scanned(tmp_path))
     assert len(model.predict(X)) == 1200
+
+
+def test_names_of_parameters_follow_the_constructor() -> None:
+    class Narrow(Ridge):
+        def __init__(self, alpha: float = 1.0) -> None:
+            super().__init__(alpha)
+
+    assert Narrow._get_param_names() == ["alpha"]
+    assert "alpha" in Ridge._get_param_names() != ["alpha"]
+    Narrow._get_param_names().append("other")  # a copy
+    assert Narrow._get_param_names() == ["alpha"]
+    Narrow.__init__ = lambda self, alpha=1.0, beta=2.0: None  # type: ignore[method-assign,assignment,misc]
+    assert Narrow._get_param_names() == ["alpha", "beta"]

@@ -106,6 +106,28 @@ def test_accuracy_of_files_and_collections_is_that_of_arrays(weight: Any, tmp_pa
     assert model.score(pd.DataFrame(TABLE)[[*FEATURES, "word", *named]], "word", weight) == expected
 
 
+@pytest.mark.parametrize("rows", [2, 3, 9, 64, 700])
+@pytest.mark.parametrize("step", [1, 2])
+def test_scores_in_memory_have_the_bits_of_scikit_learn(rows: int, step: int) -> None:
+    y, codes = Y[:, 0], np.searchsorted([-1.0, 1.0, 3.0], X[:, 0])
+    model, classifier = Ridge().fit(X, y), LogisticRegression().fit(X, codes)
+    here = slice(0, rows, step) if rows > 2 else slice(0, rows)
+    assert model.score(X[here], y[here]) == r2_score(y[here], model.predict(X[here]))
+    assert classifier.score(X[here], codes[here]) == accuracy_score(codes[here], classifier.predict(X[here]))
+    assert classifier.score(X[here], codes[here] > 1) == accuracy_score(codes[here] > 1, classifier.predict(X[here]))
+
+
+def test_what_scikit_learn_refuses_to_score_is_refused() -> None:
+    model = Ridge().fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match="NaN"):
+        model.score(X[:3], np.array([1.0, np.nan, 2.0]))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X[:3], Y[:4, 0])
+    assert model.score(X[:3], np.ones(3)) == 0.0  # a constant target
+    with pytest.warns(UndefinedMetricWarning):
+        assert np.isnan(model.score(X[:1], Y[:1, 0]))
+
+
 def test_an_unknown_class_counts_as_wrong(tmp_path: Path) -> None:
     model = LogisticRegression().fit(FRAME, WORDS)
     other = WORDS.copy()

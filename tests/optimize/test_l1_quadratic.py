@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from summula.linear_model.l1.column_quadratic import ColumnQuadratic
-from summula.optimize.solvers.l1_kernels import survey, sweep
+from summula.optimize.solvers.l1_kernels import face_steps, survey, sweep
 from summula.optimize.solvers.l1_path import l1_path
-from summula.optimize.solvers.l1_quadratic import GramQuadratic, judged, minimise_l1
+from summula.optimize.solvers.l1_quadratic import GramQuadratic, judged, minimise_l1, newton_on_face
 from summula.penalties import Penalty
 
 PENALTIES = [Penalty(0.1), Penalty(0.1, 0.2), Penalty(0.05, 0.0, True), Penalty(0.05, 0.1, True)]
@@ -190,3 +190,27 @@ def test_sparse_columns_that_nearly_depend_on_each_other_still_converge():
     dense = minimise_l1(ColumnQuadratic(X, y, None, True), Penalty(0.001), tolerance=1e-12)
     assert solution.converged
     np.testing.assert_allclose(solution.value, dense.value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", [*PENALTIES, Penalty(1e-3)])
+@pytest.mark.parametrize("copies", [0, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_steps_on_a_face_are_those_by_lapack(penalty, copies, seed):
+    rng = np.random.default_rng(seed)
+    X, y = problem(30, 9)
+    X = np.column_stack([X, X[:, :copies] + X[:, 1 : 1 + copies]])  # dependent on others
+    quadratic = gram(X, y)
+    d = X.shape[1]
+    start = np.abs(rng.standard_normal(d)) if penalty.positive else rng.standard_normal(d)
+    start[rng.random(d) < 0.3] = 0.0
+    plain, compiled = start.copy(), start.copy()
+    reached = newton_on_face(quadratic.G, quadratic.q, plain, penalty, 30)
+    scratch = np.empty(d, np.int64), np.empty((d, d)), np.empty(d)
+    assert face_steps(quadratic.G, quadratic.q, compiled, penalty.l1, penalty.l2, 30, 1e-13, *scratch) == reached
+    used = compiled != 0
+    slope = quadratic.slope(compiled, np.flatnonzero(used)) - penalty.l2 * compiled - penalty.l1 * np.sign(compiled)
+    np.testing.assert_allclose(slope[used], 0.0, atol=1e-10)
+    assert objective(X, y, compiled, penalty) < objective(X, y, start, penalty)
+    if not copies:  # of dependent columns that reach 0 together, rounding decides which leaves first
+        np.testing.assert_array_equal(compiled != 0, plain != 0)
+        np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-12)

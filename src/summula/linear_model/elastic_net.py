@@ -73,11 +73,11 @@ class L1Model(LinearPredictor):
     ) -> None:
         """Solve for each target and set the fitted attributes; intermediate solutions are offered after each round."""
         penalty = Penalty.of_ratio(alpha, l1_ratio, self.positive)
-        solutions = [nothing(one.quadratic, penalty) for one in found]
+        solutions: list[L1Solution | None] = [None] * len(found)
 
         def offered(here: L1Solution) -> bool:
             solutions[j] = here
-            now = solutions.copy()
+            now = [nothing(found[k].quadratic, penalty) if s is None else s for k, s in enumerate(solutions)]
             run.offer(lambda: self._named(run.source, found, now, alpha, l1_ratio))
             return run.step()
 
@@ -91,8 +91,9 @@ class L1Model(LinearPredictor):
                     max_sweeps=1_000 if self.max_iter is None else self.max_iter,
                     on_round=offered,
                 )
-        self._named(run.source, found, solutions, alpha, l1_ratio)
-        self._warn_of(solutions, self.tol)
+        solved = [one for one in solutions if one is not None]
+        self._named(run.source, found, solved, alpha, l1_ratio)
+        self._warn_of(solved, self.tol)
 
     def _named(
         self, source: Source, found: list[Centred], solutions: list[L1Solution], alpha: float, l1_ratio: float
@@ -125,8 +126,8 @@ class L1Model(LinearPredictor):
         )
 
     def _warn_of(self, solutions: Sequence[L1Solution], tol: float) -> None:
-        worst = max(solutions, key=lambda s: s.gap)
         if not all(s.converged for s in solutions):
+            worst = max(solutions, key=lambda s: s.gap)
             warn(
                 f"Objective did not converge. You might want to increase the number of iterations, or the penalty of "
                 f"{type(self).__name__}: after {worst.sweeps} sweeps (max_iter={self.max_iter}) the duality gap is "

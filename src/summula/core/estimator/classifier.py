@@ -89,7 +89,7 @@ class Classifier(ClassifierMixin, PredictionWriter, RowwiseEstimator):
         -------
         float
         """
-        return accuracy(self, super().score, X, y, sample_weight)
+        return accuracy(self, X, y, sample_weight)
 
 
 def _labels(classes: Array, winners: Callable[[Array], Array], scores: Array) -> Array:

@@ -70,6 +70,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     _streaming_alternative: ClassVar[str | None] = None
     # Whether a fit solves equations with one unknown per row, so that few values may be much work for BLAS.
     _multiplies_rows: ClassVar[bool] = False
+    # A constructor and the names of its parameters.
+    _known_parameters: ClassVar[tuple[Any, tuple[str, ...]]]
     # Attributes that are dropped by pickle, copy and save.
     _transient: ClassVar[tuple[str, ...]] = ("_training",)
 
@@ -187,6 +189,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self._check_memory(source)
         self._close_factors(X, source, factors, False)
         return source
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters, read once per constructor: searches ask for them many times per fit."""
+        known = cls.__dict__.get("_known_parameters")
+        if known is None or known[0] is not cls.__init__:
+            known = cls._known_parameters = (cls.__init__, tuple(super()._get_param_names()))
+        return list(known[1])
 
     @property
     def _starts_anew(self) -> bool:

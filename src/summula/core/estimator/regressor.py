@@ -68,7 +68,7 @@ class Regressor(RegressorMixin, PredictionWriter, RowwiseEstimator):
         float
             The mean over the targets.
         """
-        return r2(self, super().score, X, y, sample_weight)
+        return r2(self, X, y, sample_weight)
 
     def _n_outputs(self) -> int:
         """Return the number of targets."""

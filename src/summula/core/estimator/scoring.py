@@ -26,7 +26,7 @@ from summula.core.data.scan import Scan
 from summula.core.errors import DataError, warn
 from summula.core.estimator.input.finiteness import has_bad_values
 from summula.core.estimator.input.transformed_scan import TransformedScan
-from summula.core.estimator.input.validation import collection_reader
+from summula.core.estimator.input.validation import are_few_integers, collection_reader
 from summula.core.estimator.run import Run
 from summula.core.numerics.sums import Sum
 
@@ -126,10 +126,11 @@ def _without(X: Any, dropped: tuple[str, ...], *named: Any) -> Any:
     return X.drop(columns=others) if others else X
 
 
-def r2(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weight: Any) -> float:
-    """Return R2 of a regressor, by scikit-learn (`in_memory`) or from sums over files and collections."""
+def r2(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return R2 of a regressor, by scikit-learn's metric or from sums over files and collections."""
     if _in_memory(X):
-        return float(in_memory(*_values(X, y, sample_weight)))
+        X, y, sample_weight = _values(X, y, sample_weight)
+        return _r2_in_memory(y, model.predict(X), sample_weight)
     with _scored(model, X, y, sample_weight) as run:
         params = (model._row_function(), run.origin()[run.source.n_features :])
         sums = run.sum(SquaredErrors, params, "score")
@@ -139,10 +140,49 @@ def r2(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weigh
     return float(sums.r2)
 
 
-def accuracy(model: Any, in_memory: Callable[..., float], X: Any, y: Any, sample_weight: Any) -> float:
-    """Return the accuracy of a classifier, by scikit-learn (`in_memory`) or from sums over files and collections."""
+def _r2_in_memory(y: Any, predicted: Array, sample_weight: Any) -> float:
+    """Return scikit-learn's R2; for one target of plain numbers its operations without its checks, to the same bits.
+
+    Whatever the checks would find (NaN, different lengths, a constant target) is left to them.
+    """
+    plain = _are_plain(y, predicted, "f") and y.dtype == predicted.dtype == np.float64
+    if plain and sample_weight is None and len(y) > 1:
+        y_true, y_pred = y.reshape(-1, 1), predicted.reshape(-1, 1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            residual = ((y_true - y_pred) ** 2).sum(axis=0)[0]
+            spread = ((y_true - y_true.mean(axis=0)) ** 2).sum(axis=0)[0]
+        if np.isfinite(residual) and np.isfinite(spread) and spread > 0:
+            return float(1 - residual / spread)
+    from sklearn.metrics import r2_score
+
+    return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+
+def _accuracy_in_memory(y: Any, predicted: Any, sample_weight: Any) -> float:
+    """Return scikit-learn's accuracy; that of a few integers, which pass its checks, without them."""
+    if sample_weight is None and _are_plain(y, predicted, "iub") and are_few_integers(y):
+        return float((y == predicted).mean())
+    from sklearn.metrics import accuracy_score
+
+    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+
+def _are_plain(y: Any, predicted: Any, kinds: str) -> bool:
+    """Whether targets and predictions are arrays of one dimension, equal length and a dtype of these kinds."""
+    return (
+        type(y) is type(predicted) is np.ndarray
+        and y.ndim == 1
+        and y.shape == predicted.shape
+        and y.dtype.kind in kinds
+        and predicted.dtype.kind in kinds
+    )
+
+
+def accuracy(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the accuracy of a classifier, by scikit-learn's metric or from sums over files and collections."""
     if _in_memory(X):
-        return float(in_memory(*_values(X, y, sample_weight)))
+        X, y, sample_weight = _values(X, y, sample_weight)
+        return _accuracy_in_memory(y, model.predict(X), sample_weight)
     with _scored(model, X, y, sample_weight) as run:
         sums = run.sum(Hits, (model._score_function(), model._winners), "score")
     return float(sums.hits / sums.weight)

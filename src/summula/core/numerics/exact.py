@@ -20,10 +20,13 @@ __all__ = ["dot", "intercepts", "leads", "shifts"]
 Array = NDArray[np.float64]
 
 _SPLIT = 134_217_729.0  # 2^27 + 1
+_FEW = 64  # products that Python computes, to the same bits, before NumPy has started
 
 
 def dot(a: Array, b: Array, *others: float) -> float:
     """Return sum_j a_j b_j plus the other numbers, rounded once."""
+    if len(a) <= _FEW and (total := _dot_of_few(a.tolist(), b.tolist(), others)) is not None:
+        return total
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = a * b
         rests = _rest(a, b, products)
@@ -35,6 +38,21 @@ def dot(a: Array, b: Array, *others: float) -> float:
         if not used.all():
             return dot(a[used], b[used], *others)
         return float(products.sum() + np.sum(others))  # factors near the overflow threshold cannot be split
+
+
+def _dot_of_few(a: list[float], b: list[float], others: tuple[float, ...]) -> float | None:
+    """Return the same as `dot`; None where the sum is not finite."""
+    terms = [*others]
+    for x, y in zip(a, b, strict=True):
+        product, scaled_x, scaled_y = x * y, _SPLIT * x, _SPLIT * y
+        high_x, high_y = scaled_x - (scaled_x - x), scaled_y - (scaled_y - y)
+        low_x, low_y = x - high_x, y - high_y
+        terms.append(product)
+        terms.append(((high_x * high_y - product) + high_x * low_y + low_x * high_y) + low_x * low_y)
+    with suppress(OverflowError, ValueError):
+        total = math.fsum(terms)
+        return total if math.isfinite(total) else None
+    return None
 
 
 def _rest(a: Array, b: Array, products: Array) -> Array:
@@ -52,7 +70,8 @@ def _high(a: Array) -> Array:
 
 def leads(coef: Any, origin: Array, *terms: Any) -> Array:
     """Return the constant terms about an origin: o'v_k plus the terms of output k, for the rows v_k of `coef`."""
-    rows = np.atleast_2d(np.asarray(coef, np.float64))
+    rows = np.asarray(coef, np.float64)
+    rows = rows if rows.ndim == 2 else rows.reshape(1, -1)
     columns = [np.asarray(term, np.float64).reshape(-1).tolist() for term in terms]
     return np.array([dot(origin, v, *(term[k] for term in columns)) for k, v in enumerate(rows)])
 

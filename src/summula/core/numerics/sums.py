@@ -98,8 +98,11 @@ def _joined(a: Any, b: Any, merge: Merge) -> Any:
 
 
 def _is_finite(value: Any) -> bool:
-    if isinstance(value, np.ndarray):
+    kind = type(value)
+    if kind is np.ndarray:
         return value.dtype.kind != "f" or bool(np.logical_and.reduce(np.isfinite(value), axis=None))
+    if kind is int:
+        return True
     if isinstance(value, (float, np.floating)):
         return bool(np.isfinite(value)) if isinstance(value, np.longdouble) else math.isfinite(value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Compiled loops of `l1_quadratic.py`: sweeps of coordinate descent (2), and the bound (4)."""
+"""Compiled loops of `l1_quadratic.py`: sweeps of coordinate descent (2), Newton steps (3), and the bound (4)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel
+from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
 from summula.penalties.kernels import proximal_step
 
-__all__ = ["sparse_sweep", "survey", "sweep", "warmup"]
+__all__ = ["face_steps", "sparse_sweep", "survey", "sweep", "warmup"]
 
 Array = NDArray[Any]
 
@@ -73,6 +73,91 @@ def survey(
     return value, gap
 
 
+@internal_kernel
+def _factorise(L: Array, n: int, dependent: float) -> int:
+    """Overwrite the lower triangle of a matrix with its Cholesky factor; return how many leading columns it is of."""
+    for j in range(n):
+        pivot = L[j, j]
+        for i in range(j):
+            pivot -= L[j, i] * L[j, i]
+        if pivot <= dependent * L[j, j]:
+            return j
+        L[j, j] = np.sqrt(pivot)
+        for k in range(j + 1, n):
+            product = L[k, j]
+            for i in range(j):
+                product -= L[k, i] * L[j, i]
+            L[k, j] = product / L[j, j]
+    return n
+
+
+@internal_kernel
+def _back_substitute(L: Array, n: int, x: Array) -> None:
+    """Solve L L'z = x in place."""
+    for j in range(n):
+        for i in range(j):
+            x[j] -= L[j, i] * x[i]
+        x[j] /= L[j, j]
+    for j in range(n - 1, -1, -1):
+        for i in range(j + 1, n):
+            x[j] -= L[i, j] * x[i]
+        x[j] /= L[j, j]
+
+
+@non_allocating_kernel
+def face_steps(
+    G: Array, q: Array, v: Array, a: float, b: float, crossings: int, dependent: float, S: Array, L: Array, x: Array
+) -> bool:
+    """Take steps (3) in place until no sign changes; return whether the minimiser on the face was reached.
+
+    As `newton_on_face`, for few columns. S, L and x are scratch memory for the support, a factor and a step.
+    """
+    for _ in range(crossings):
+        n = 0
+        for j in range(len(v)):
+            if v[j] != 0.0:
+                S[n] = j
+                n += 1
+        for k in range(n):
+            for j in range(k + 1):
+                L[k, j] = G[S[k], S[j]]
+            L[k, k] += b
+        whole = _factorise(L, n, dependent)
+        if whole == n:
+            for k in range(n):
+                x[k] = q[S[k]] - (a if v[S[k]] > 0.0 else -a)
+            _back_substitute(L, n, x)
+            for k in range(n):
+                x[k] -= v[S[k]]
+        else:  # column `whole` is a combination of those before it
+            for k in range(whole):
+                x[k] = -G[S[whole], S[k]]
+            _back_substitute(L, whole, x)
+            x[whole] = 1.0
+            for k in range(whole + 1, n):
+                x[k] = 0.0
+            ascent = 0.0
+            for k in range(whole + 1):
+                ascent += x[k] if v[S[k]] > 0.0 else -x[k]
+            if ascent > 0.0:
+                for k in range(whole + 1):
+                    x[k] = -x[k]
+        t = np.inf
+        for k in range(n):
+            if x[k] * v[S[k]] < 0.0:
+                t = min(t, -v[S[k]] / x[k])
+        if whole == n and t >= 1.0:
+            for k in range(n):
+                v[S[k]] += x[k]
+            return True
+        if t == np.inf:
+            return False
+        for k in range(n):
+            here = v[S[k]]
+            v[S[k]] = 0.0 if x[k] * here < 0.0 and -here / x[k] <= t else here + t * x[k]
+    return False
+
+
 @kernel
 def sparse_sweep(
     indptr: Array,
@@ -120,3 +205,4 @@ def warmup() -> None:
     ends, at = np.array([0, 1], np.int32), np.zeros(1, np.int32)
     sparse_sweep(ends, at, one, one, one, one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)
     sweep(np.eye(1), np.ones(1), np.zeros(1), 0.5, 0.0, False, 1, 0.0)
+    face_steps(np.eye(1), one, one.copy(), 0.5, 0.0, 1, 0.0, np.zeros(1, np.int64), np.eye(1), one.copy())

@@ -59,6 +59,8 @@ _FIRST = 100  # minimum size of a working set
 _ROUNDS = 100
 _CROSSINGS = 30
 _SMALL = 150  # size of the support up to which a linear system is cheaper than sweeps
+_FEW = 32  # ... and up to which a compiled loop is faster than LAPACK
+_DEPENDENT = 1e-13  # share of its square that is left of a column that depends on others
 _ROUNDING = 2e-15  # rounding error of the gap, relative to c
 
 
@@ -211,8 +213,10 @@ def solve_inside(
     G: Array, q: Array, v: Array, penalty: Penalty, c: float, target: float, max_sweeps: int = 100_000
 ) -> int:
     """Minimise (1) on a working set in place until its gap (4) is at most `target`; return the number of sweeps."""
-    from summula.optimize.solvers.l1_kernels import survey, sweep
+    from summula.optimize.solvers.l1_kernels import face_steps, survey, sweep
 
+    n = len(v)
+    few = (np.empty(n, np.int64), np.empty((n, n)), np.empty(n)) if n <= _FEW else None
     g, wrong = q - G @ v, np.empty_like(v)
     least = 1e-15 * max(penalty.l1, float(np.abs(q).max(initial=0.0)))
     sweeps, since, before = 0, 0, None
@@ -224,12 +228,18 @@ def solve_inside(
         sweeps += together
         if change <= least or survey(v, g, q, c, *penalty, wrong)[1] <= target:
             return sweeps
+        if few is not None:
+            face_steps(G, q, v, penalty.l1, penalty.l2, _CROSSINGS, _DEPENDENT, *few)
+            g = q - G @ v
+            if survey(v, g, q, c, *penalty, wrong)[1] <= target:
+                return sweeps
+            continue
         # A linear system in S columns costs about as much as S^2 / (6 |set|) sweeps, and is solved after that many.
         signs = np.sign(v)
         used = int(np.count_nonzero(signs))
         settling = before is not None and np.array_equal(signs, before)
         since += together
-        if used <= _SMALL or (since * 6 * len(v) >= used**2 and (settling or since >= 10 * _SWEEPS)):
+        if used <= _SMALL or (since * 6 * n >= used**2 and (settling or since >= 10 * _SWEEPS)):
             newton_on_face(G, q, v, penalty, _CROSSINGS if used <= _SMALL else 3)
             g, since = q - G @ v, 0
             if survey(v, g, q, c, *penalty, wrong)[1] <= target:
@@ -274,7 +284,7 @@ def _independent(H: Array) -> tuple[Array, int]:
     """Return a Cholesky factor and the number of leading columns that are independent, where the factor ends."""
     L, failed = linalg.lapack.dpotrf(H, lower=1)
     k = failed - 1 if failed else len(H)
-    dependent = L.diagonal()[:k] ** 2 <= 1e-13 * H.diagonal()[:k]
+    dependent = L.diagonal()[:k] ** 2 <= _DEPENDENT * H.diagonal()[:k]
     return L, int(dependent.argmax()) if dependent.any() else k
 
 

@@ -32,6 +32,7 @@ from summula.core.estimator.input.transformed_scan import TransformedScan, lifte
 
 __all__ = [
     "FLOATS",
+    "are_few_integers",
     "as_source",
     "as_targets",
     "as_weights",
@@ -347,14 +348,14 @@ def _label_column(column: Any) -> Array:
     return array_of(column.to_native()) if is_wide_integer(column.dtype) else _as_objects(column_values(column))
 
 
-def _are_few_integers(y: Array) -> bool:
+def are_few_integers(y: Array) -> bool:
     """Whether labels are integers with few distinct values, about which scikit-learn does not warn."""
     return y.dtype.kind == "b" or (y.dtype.kind in "iu" and len(y) > 0 and int(y.max()) - int(y.min()) < len(y) // 2)
 
 
 def _codes(y: Any, labels: Labels, name: str) -> Array:
     """Encode labels that were passed as values."""
-    if type(y) is np.ndarray and y.ndim == 1 and _are_few_integers(y):
+    if type(y) is np.ndarray and y.ndim == 1 and are_few_integers(y):
         return labels.codes(y)
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
