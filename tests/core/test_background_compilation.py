@@ -16,11 +16,15 @@ from summula.cluster.seeding_kernels import compile_passes
 from summula.core.compilation import background, warmup
 from summula.core.compilation.background import compile_targets, expect_kernels, start_background
 from summula.core.compilation.fast_compiler import _KernelFlags
+from summula.ensemble import RandomForestRegressor
+from summula.tree.binned.scan_kernels import needed_kernels
 from summula.tree.exact import grower as exact_grower
+from summula.tree.exact.records import ENTROPY, GINI, SQUARED
 from summula.tree.growing.criterion import NEWTON
 from summula.tree.growing.grower import compile_grow
 from summula.tree.growing.grower import warmup as grow_a_tree
 from summula.tree.growing.growing_kernels import make_grow
+from summula.tree.growing.outputs import Outputs
 
 CALLS = []
 
@@ -143,6 +147,32 @@ def test_processes_of_warmup_share_the_modules(tmp_path):
     assert next(second) == "b"
     assert list(first) == ["c"]
     assert list(second) == []
+
+
+@pytest.mark.parametrize(
+    ("criterion", "outputs", "category", "sign", "expected"),
+    [
+        (GINI, Outputs.one(2), False, 0, ["scan"]),
+        (SQUARED, Outputs(), False, 0, ["scan"]),
+        (SQUARED, Outputs(), True, -1, ["scan", "find_split", "find_categories"]),
+        (GINI, Outputs.one(3), False, 0, ["find_split"]),
+        (ENTROPY, Outputs.one(2), True, 0, ["find_split", "find_categories"]),
+        (SQUARED, Outputs(2), False, 0, ["find_split"]),
+    ],
+)
+def test_trees_on_bins_compile_the_kernels_they_need(criterion, outputs, category, sign, expected):
+    columns = np.array([category, False]), np.array([0, sign])
+    assert needed_kernels(criterion, outputs, *columns) == expected
+
+
+def test_trees_are_added_on_edges_that_cannot_be_written_to():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    model = RandomForestRegressor(2, random_state=0, warm_start=True).fit(X, X[:, 0])
+    model._bins.edges.flags.writeable = False
+    more = model.set_params(n_estimators=3).fit(X, X[:, 0])
+    whole = RandomForestRegressor(3, random_state=0).fit(X, X[:, 0])
+    np.testing.assert_array_equal(more.predict(X), whole.predict(X))
 
 
 def test_options_of_kernels_equal_those_of_numba():

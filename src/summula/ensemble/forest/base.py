@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from summula.core.compilation.background import expect_kernels
 from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import draw_seed
@@ -28,10 +29,12 @@ from summula.ensemble.forest.streaming import bins_by_column, grow_trees_of_stre
 from summula.ensemble.forest.walking import dense_rows, leaves_of_chunk, mean_values, tree_values
 from summula.tree.binned.packed import PackedTrees
 from summula.tree.binned.records import BinnedTable
+from summula.tree.binned.scan_kernels import needed_kernels
 from summula.tree.columns.binning import BinMap, learn_bins
 from summula.tree.columns.categorical_columns import CategoricalColumns
 from summula.tree.columns.constraints import monotone_signs
 from summula.tree.columns.rows import Survey, binned, check_squares, survey
+from summula.tree.exact.records import CRITERIA
 from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features
 from summula.tree.prediction.grown_trees import GrownTrees
 from summula.tree.targets import TreeEstimator
@@ -44,6 +47,7 @@ __all__ = ["FOREST_PARAMETERS", "Forest", "check_same_number"]
 Array = NDArray[Any]
 
 _MOST_COLUMNS = 2**16 - 1
+_BINNED = "summula.tree.binned"
 _callable = Allowed(callable, "a callable")
 _part = Allowed(
     lambda v: isinstance(v, float | np.floating) and bool(0.0 < v < np.inf), "a float in the range (0.0, inf)"
@@ -265,6 +269,10 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
         check_monotone(monotone, outputs)
         if monotone.any() and self._is_exact:
             raise ParameterError("monotonic_cst needs thresholds from bins: set splits='bins' and another criterion.")
+        if not self._is_exact:
+            kernels = needed_kernels(CRITERIA[self.criterion], outputs, is_categorical, monotone)
+            split = f"{_BINNED}.scan_kernels:compile_kernels:{','.join(kernels)}"
+            expect_kernels(split, f"{_BINNED}.walk_kernels:warmup")
         found = survey(run, is_categorical, seed)
         y = found.y.reshape(outputs.n_outputs, -1)
         self._check_targets(y)
@@ -281,7 +289,8 @@ class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
         centres = bin_centres(found.rows, some, bins) if self._random_threshold else bins.edges
         del found
         kinds = is_categorical.astype(np.uint8)
-        table = BinnedTable(bins_by_column(run, bins), bins.edges, centres, kinds, monotone)
+        edges, centres = (np.require(of_bins, requirements="W") for of_bins in (bins.edges, centres))
+        table = BinnedTable(bins_by_column(run, bins), edges, centres, kinds, monotone)
         return ForestRows(None, table, y, outputs, is_categorical, bootstrap, shift), bins
 
     def _learn_bins(self, found: Survey, weight: Array | None) -> BinMap:

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.compilation.compile import compile_for
 from summula.tree.binned.grow_kernels import grow
 from summula.tree.binned.records import BINS, NODE, BinnedTable, Scratch, TreeRows
+from summula.tree.binned.scan_kernels import bind_kernels, compile_kernels
 from summula.tree.exact.grower import ExactParameters, ExactTree, parameter_record
 from summula.tree.exact.pruning import prune
 from summula.tree.growing.outputs import Outputs
@@ -130,7 +132,11 @@ def grow_nodes(
     nodes[0] = root
     flags = np.zeros((most if table.is_categorical.any() else 1, BINS), np.uint8)
     open_nodes, scratch = np.empty(most, np.int64), Scratch.of(n, d, outputs)
-    while not grow(table, rows, nodes, sums, open_nodes, flags, state, scratch, _BUDGET):
+    arguments = (table, rows, nodes, sums, open_nodes, flags, state, scratch, _BUDGET)
+    if not grow.signatures:  # while another process compiles what it calls by address
+        compile_for(grow, *arguments)
+    bind_kernels(state, table, outputs)
+    while not grow(*arguments):
         check()
     found = int(state["n_nodes"][0])
     return GrownNodes(nodes[:found], sums[:found], flags[:found])
@@ -210,3 +216,4 @@ def warmup() -> None:
     table = BinnedTable.of_one_feature(np.zeros((1, 2), np.uint8))
     rows = TreeRows(np.arange(2, dtype=np.uint32), np.zeros((1, 2)), np.ones(2))
     grow_binned(table, rows, Outputs(), np.zeros(1), ExactParameters("squared_error"), lambda: None)
+    compile_kernels("find_split,find_categories")

@@ -21,6 +21,7 @@ from summula.tree.binned.level_kernels import (
     settle,
 )
 from summula.tree.binned.records import BINS, NODE, SLOT, BinnedTable, LevelWork, Scratch, TreeRows, cell_width
+from summula.tree.binned.scan_kernels import bind_kernels
 from summula.tree.exact.grower import ExactParameters, parameter_record
 from summula.tree.growing.outputs import Outputs
 
@@ -163,6 +164,7 @@ class LevelTree:
         """Divide the nodes that the pass has looked at, or finish what is below them."""
         work = self.work
         assert work is not None
+        bind_kernels(self.state, self.table, self.outputs)
         settle(self.table, self.nodes, self.sums, self.flags, self.kinds, self.left_rows, self.state, work)
         for slot in work.records:
             number = int(slot["node"])

@@ -4,6 +4,9 @@ Splits are scored by the equations (1) to (4) of `tree.growing.node_sums`. The b
 order; categories in the order of their mean (of two classes, of the share of the second), of which some leading part is
 the best of all sets (Fisher 1958); with more classes, or several targets, the order by each is tried. Missing values
 are tried on either side.
+
+The kernels for numbers in general, for two sums of numbers, and for categories are called by address: only those that a
+tree needs are compiled (`bind_kernels`), on two cores.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from summula.core.compilation.compile import inlined, internal_kernel
+from summula.core.compilation.late_binding import KernelSignature
 from summula.core.engine.random_kernels import random_bits
-from summula.tree.binned.records import BINS, MISSING
-from summula.tree.exact.records import ENTROPY, GINI, SQUARED
+from summula.tree.binned.records import BINS, MISSING, NODE, BinnedTable, Scratch
+from summula.tree.exact.records import ENTROPY, GINI, PARAMETERS, SQUARED
 from summula.tree.growing.node_sums import score_sides
+from summula.tree.growing.outputs import Outputs
 
-__all__ = ["find_split", "find_split_of_cells"]
+__all__ = ["bind_kernels", "compile_kernels", "find_split", "find_split_of_cells", "needed_kernels"]
 
 _BELOW = 0.5 - 1e-6  # share of the lower of two edges in what is called their middle
 _FEW = 256  # rows, below which only the bins that occur are looked at
@@ -218,33 +223,64 @@ def _uniform(key: int, counter: int) -> float:
     return np.float64(random_bits(key, counter) >> np.uint64(11)) * 2.0**-53
 
 
+def _example_numbers() -> tuple[Any, ...]:
+    table = BinnedTable.of_one_feature(np.zeros((1, 1), np.uint8))
+    node, parameters = np.zeros(1, NODE)[0], np.zeros(1, PARAMETERS)[0]
+    return table, 0, 0, 0.0, node, np.zeros(1), parameters, Scratch.of(1, 1, Outputs())
+
+
+def _example_categories() -> tuple[Any, ...]:
+    _, *numbers, node, total, parameters, scratch = _example_numbers()
+    return *numbers, node, total, parameters, np.zeros(BINS, np.uint8), scratch
+
+
+_NUMBERS, _CATEGORIES = KernelSignature(_example_numbers), KernelSignature(_example_categories)
+_call_numbers, _call_categories = _NUMBERS.call, _CATEGORIES.call
+
+
 @internal_kernel
-def _split_numbers(table: Any, f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, s: Any) -> None:
-    """Find the best bin of a column of numbers; u is a random number for one threshold, or negative."""
-    order, edges, drawn, threshold = s.order, table.edges[f], -1, np.nan
-    if u >= 0.0 and n_bins > 1:
-        low, high = table.centres[f, order[0]], table.centres[f, order[n_bins - 1]]
-        threshold, drawn = low + u * (high - low), 0
-        while drawn < n_bins - 2 and table.centres[f, order[drawn + 1]] <= threshold:
-            drawn += 1
-    bounded = table.monotone[f] != 0 or node.lower > -np.inf or node.upper < np.inf
-    has_two_sums = len(total) == 3 and parameters.n_outputs == 1
-    if has_two_sums and not bounded and parameters.criterion in (GINI, SQUARED):
-        at = _scan_two_sums(n_bins, drawn, node, total, parameters, s)
-    else:
-        at = _scan(n_bins, drawn, table.monotone[f], node, total, parameters, s)
+def _draw_place(table: Any, f: int, n_bins: int, u: float, order: Any) -> Any:
+    """Return the only bin to split after and the threshold drawn by the random number u; -1 and NaN if u < 0."""
+    if u < 0.0 or n_bins <= 1:
+        return -1, np.nan
+    low, high = table.centres[f, order[0]], table.centres[f, order[n_bins - 1]]
+    threshold, drawn = low + u * (high - low), 0
+    while drawn < n_bins - 2 and table.centres[f, order[drawn + 1]] <= threshold:
+        drawn += 1
+    return drawn, threshold
+
+
+@internal_kernel
+def _set_bin(table: Any, f: int, n_bins: int, at: int, drawn: int, threshold: float, node: Any, order: Any) -> None:
+    """Set the split of a node after the bin that was found, if one was."""
     if at < 0:
         return
     node.feature, node.is_categorical = f, 0
     if at + 1 == n_bins:
         node.bin = MISSING - 1
         return
-    low_bin, high_bin = order[at], order[at + 1]
+    edges, low_bin, high_bin = table.edges[f], order[at], order[at + 1]
     if drawn < 0:  # an edge in the middle up to rounding is one
         threshold = edges[low_bin] * _BELOW + edges[high_bin - 1] * (1.0 - _BELOW)
     while low_bin + 1 < high_bin and edges[low_bin + 1] <= threshold:  # of edges between the same rows
         low_bin += 1
     node.bin = low_bin
+
+
+@_NUMBERS.kernel
+def _split_numbers(table: Any, f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, s: Any) -> None:
+    """Find the best bin of a column of numbers; u is a random number for one threshold, or negative."""
+    drawn, threshold = _draw_place(table, f, n_bins, u, s.order)
+    at = _scan(n_bins, drawn, table.monotone[f], node, total, parameters, s)
+    _set_bin(table, f, n_bins, at, drawn, threshold, node, s.order)
+
+
+@_NUMBERS.kernel
+def _split_two_sums(table: Any, f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, s: Any) -> None:
+    """Do the same where two sums suffice, and there are no bounds."""
+    drawn, threshold = _draw_place(table, f, n_bins, u, s.order)
+    at = _scan_two_sums(n_bins, drawn, node, total, parameters, s)
+    _set_bin(table, f, n_bins, at, drawn, threshold, node, s.order)
 
 
 @internal_kernel
@@ -265,7 +301,7 @@ def _sort_categories(n_bins: int, target: int, width: int, parameters: Any, scra
         keys[at], order[at] = key, b
 
 
-@internal_kernel
+@_CATEGORIES.kernel
 def _split_categories(
     f: int, n_bins: int, u: float, node: Any, total: Any, parameters: Any, goes_left: Any, s: Any
 ) -> None:
@@ -296,10 +332,12 @@ def _split_column(
     varies = n_bins > 1 or (n_bins == 1 and scratch.cells[MISSING * width + width - 1] > 0.0)
     if varies:
         u = _uniform(node.key, counter) if parameters.random_threshold else -1.0
+        bounded = table.monotone[f] != 0 or node.lower > -np.inf or node.upper < np.inf
         if table.is_categorical[f]:
-            _split_categories(f, n_bins, u, node, total, parameters, goes_left, scratch)
+            _call_categories(parameters.find_categories, (f, n_bins, u, node, total, parameters, goes_left, scratch))
         else:
-            _split_numbers(table, f, n_bins, u, node, total, parameters, scratch)
+            address = parameters.find_split if bounded or parameters.scan == 0 else parameters.scan
+            _call_numbers(address, (table, f, n_bins, u, node, total, parameters, scratch))
     _clear(n_bins, width, scratch)
     return bool(varies)
 
@@ -334,3 +372,32 @@ def find_split_of_cells(
                 scratch.order[n_bins] = b
                 n_bins += 1
     return _split_column(table, f, n_bins, counter, node, total, parameters, goes_left, scratch)  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------------------------------------- kernels needed
+
+
+_KERNELS = {"scan": _split_two_sums, "find_split": _split_numbers, "find_categories": _split_categories}
+
+
+def needed_kernels(criterion: int, outputs: Outputs, is_categorical: Any, monotone: Any) -> list[str]:
+    """Return the names of the kernels that columns and a criterion need, which are fields of `PARAMETERS`."""
+    has_two_sums = outputs.n_sums == 3 and outputs.n_outputs == 1 and criterion in (GINI, SQUARED)
+    is_needed = {
+        "scan": has_two_sums,
+        "find_split": not has_two_sums or monotone.any(),
+        "find_categories": is_categorical.any(),
+    }
+    return [name for name in _KERNELS if is_needed[name]]
+
+
+def bind_kernels(state: Any, table: BinnedTable, outputs: Outputs) -> None:
+    """Set the addresses that these kernels have in this process."""
+    for name in needed_kernels(int(state["criterion"][0]), outputs, table.is_categorical, table.monotone):
+        state[name] = _KERNELS[name].address()
+
+
+def compile_kernels(names: str) -> None:
+    """Compile some of these kernels."""
+    for name in names.split(","):
+        _KERNELS[name].address()
