@@ -154,3 +154,18 @@ def test_a_streamed_report_has_the_same_sections(tmp_path: Path) -> None:
     for title in ("Permutation importance", "Partial dependence", "Coefficients of ridge", "Distribution of columns"):
         assert title in text
     assert "Rows were read from files" in text
+
+
+def test_numbers_names_and_headings_of_a_report_are_readable(tmp_path: Path) -> None:
+    income = 40_000.0 + 5_000.0 * FRAME.a
+    income[::10] = np.nan
+    frame = pd.DataFrame({"a_long_name_of_a_column_of_incomes": income, "b": FRAME.b, "y": 1e5 + 1e4 * FRAME.y})
+    result = summula.train(frame, "y", models=["linear"], time=600, progress=False)
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "e+0" not in page
+    assert "Compared by mean absolute error (smaller is better)" in page
+    assert re.search(r">a_long_name_\w*… \(\d+\.\d%\)<", page)  # the share is not cut
+    header = re.search(r'<th scope="col"([^>]*)><button type="button">mean</button>', page)
+    assert header is not None
+    assert header[1] == ' class="number"'

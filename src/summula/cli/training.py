@@ -66,7 +66,7 @@ def _print(result: TrainingResult, console: Console, folder: str) -> None:
     rows = result._board.rows()
     names = [name for name in rows[0] if name != "rank"]
     better = "larger" if result._metric.greater_is_better else "smaller"
-    title = f"Compared on {result.n_training:,} rows by {result.metric}, {better} is better"
+    title = f"Compared on {result.n_training:,} rows by {result._metric.title}, {better} is better"
     console.table(title, names, [[row[name] for name in names] for row in rows])
     console.result(result.verdict)
     console.result(f"Written to {folder}: {', '.join(RESULT_NAMES)}.")

@@ -61,7 +61,7 @@ class TrainingResult:
     metric : str
         What candidates were compared by.
     n_rows, n_training : int
-        Number of rows in the table, and of those that were learned from.
+        Number of rows in the table, and of training rows.
     seconds : float
     interrupted : bool
         Whether Ctrl-C ended the comparison early.

@@ -34,6 +34,13 @@ __all__ = [
 Array = NDArray[Any]
 
 _TINY = 1e-15
+_TITLES = {
+    "absolute": "mean absolute error",
+    "squared": "mean squared error",
+    "poisson": "mean Poisson deviance",
+    "auc": "AUC",
+    "f1": "F1",
+}
 _RESAMPLES = 200
 _MANY_ROWS = 20_000  # from which on fewer resamples are drawn
 _THRESHOLDS = 199
@@ -67,6 +74,11 @@ class Metric:
     value: Callable[[Array, Array], float] | None = None
     greater_is_better: bool = False
     threshold: bool = False
+
+    @property
+    def title(self) -> str:
+        """What it is called in headings."""
+        return _TITLES.get(self.name, self.name.replace("_", " "))
 
     def shown(self, risk: float) -> float:
         """The metric as users know it, from a risk."""

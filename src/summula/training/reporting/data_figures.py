@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places
 from summula.report import Figure, Gallery, Item, Table
-from summula.report.axes import SMALL
+from summula.report.axes import SMALL, clipped
 from summula.report.charts import bars, histogram
 from summula.report.matrix_charts import matrix
 from summula.training.data.profile import profile
@@ -24,10 +24,11 @@ _DISTRIBUTIONS = 12  # columns
 _LEVELS, _COLOURS = 8, 6
 _CORRELATED = 16
 _MISSING_COLUMNS, _MISSING_BLOCKS = 30, 40
+_ROW_NAME = 21  # characters of the name of a row beside a matrix
 
 
 def data_figures(result: TrainingResult, leading: Sequence[str]) -> list[Item]:
-    """Figures of the rows learned from; `leading` are the columns to begin with."""
+    """Figures of the training rows; `leading` are the columns to begin with."""
     names = [*leading, *(str(name) for name in result.model.feature_names_in_ if str(name) not in set(leading))]
     shown = names[: max(_CORRELATED, _DISTRIBUTIONS)]
     blocks = table_blocks(result._sample.X.select(shown))
@@ -137,10 +138,16 @@ def _missing(result: TrainingResult) -> list[Item]:
     for k, name in enumerate(shown):
         lacking = _lacking(table[name])
         shares[k] = np.add.reduceat(lacking, edges[:-1]) / np.diff(edges)
-    drawing = matrix(shares, [f"{name} ({sums[name]:.1%})" for name in shown], [], "missing values")
+    drawing = matrix(shares, [_with_share(name, sums[name]) for name in shown], [], "missing values")
     more = f" {len(shown)} of {len(names)} columns with missing values." if len(shown) < len(names) else ""
-    note = f"Rows from left to right in the order of the table; the darker, the more values are missing.{more}"
+    note = f"Rows from left to right in table order; the stronger the colour, the more values are missing.{more}"
     return [Figure("Missing values", drawing, note)]
+
+
+def _with_share(name: str, share: float) -> str:
+    """A name and a share, as long as a row of a matrix may be called; long names are cut, not the share."""
+    text = f" ({share:.1%})"
+    return clipped(name, _ROW_NAME - len(text)) + text
 
 
 def _lacking(column: Any) -> Array:
@@ -156,5 +163,5 @@ def _table(result: TrainingResult) -> Table:
     for row in rows:
         if row["column"] in result.leaks:
             row["remark"] = f"looks like target leakage: {result.leaks[row['column']]}"
-    note = "Of the rows learned from." + (f" The first {most} of {len(names):,} columns." if len(names) > most else "")
+    note = "Of the training rows." + (f" The first {most} of {len(names):,} columns." if len(names) > most else "")
     return Table("All columns", list(rows[0]), [list(row.values()) for row in rows], note)

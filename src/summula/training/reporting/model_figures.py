@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from summula.report import Figure, Gallery, Item, Table
 from summula.report.axes import SMALL, clipped, date_ticks, level_ticks
 from summula.report.charts import Line, bars, intervals, lines, waterfall
+from summula.report.page import cell
 from summula.training.comparison.metrics import METRICS, codes_of
 from summula.training.reporting.explained import (
     Contribution,
@@ -190,7 +191,7 @@ class Explanation:
                 name = f"{clipped(name, _LABEL - 3 - len(value))} = {value}"
             names.append(name)
         if self.result._task.kind == "numbers":
-            said = f"predicted {found.output:.4g}, true {float(self.y[row]):.4g}"
+            said = f"predicted {cell(float(found.output))}, true {cell(float(self.y[row]))}"
         else:
             label = np.asarray(self.result.model.classes_)[out]
             said = f"P({label}) = {found.output:.3f}, true {self.y[row]}"
@@ -201,7 +202,7 @@ class Explanation:
 def _value_text(value: Any) -> str:
     if value is None or value != value:
         return "missing"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return cell(value) if isinstance(value, float) else str(value)
 
 
 # --------------------------------------------------------------------------------------------------------- coefficients

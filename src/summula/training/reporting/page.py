@@ -8,6 +8,7 @@ import numpy as np
 
 from summula.report import Content, Figure, Item, Table
 from summula.report.charts import intervals
+from summula.report.page import cell
 from summula.training.reporting.data_figures import data_figures
 from summula.training.reporting.held_out import of_classes, of_numbers
 from summula.training.reporting.model_figures import Explanation, coefficients, settings
@@ -47,7 +48,7 @@ def _facts(result: TrainingResult) -> list[tuple[str, str]]:
         ("training rows", f"{result.n_training:,}"),
         ("held-out rows", f"{result.certificate.n:,}"),
         ("target", f"{result._request.target} ({result._task.kind})"),
-        ("compared by", result.metric),
+        ("compared by", result._metric.title),
         ("held out by", _held_out_by(result)),
         ("seconds", f"{result.seconds:.1f}"),
     ]
@@ -62,29 +63,30 @@ def _held_out_by(result: TrainingResult) -> str:
 
 def _range_note(result: TrainingResult) -> str:
     certificate = result.certificate
-    bounds = f"Mean loss: observed {certificate.estimate:.4g}, true value from {certificate.lower:.4g} to"
-    said = f"{bounds} {certificate.upper:.4g} ({certificate.loss}; {certificate.method})."
+    bounds = f"Mean loss: observed {cell(certificate.estimate)}, true value from {cell(certificate.lower)} to"
+    said = f"{bounds} {cell(certificate.upper)} ({certificate.loss}; {certificate.method})."
     if result.model.prediction_range is None:
         return said
     low, high = result.model.prediction_range
-    return f"{said} Predictions are clipped to the range {low:.4g} to {high:.4g}."
+    return f"{said} Predictions are clipped to the range {cell(low)} to {cell(high)}."
 
 
 def _leaderboard(result: TrainingResult) -> list[Item]:
     rows = result._board.rows()
     ranked = [row for row in rows if row["rank"] is not None]
-    metric, better = result.metric, "larger" if result._metric.greater_is_better else "smaller"
+    metric, title = result.metric, result._metric.title
+    better = "larger" if result._metric.greater_is_better else "smaller"
     drawing = intervals(
         [row["model"] for row in ranked],
         [row[metric] for row in ranked],
         [row["lowest fold"] for row in ranked],
         [row["highest fold"] for row in ranked],
-        f"{metric} of each candidate",
+        f"{title} of each candidate",
     )
     rounds = result._board.rounds
     folds = f"Mean over the same {rounds} cross-validation folds, with the lowest and the highest fold."
     folds = folds if rounds > 1 else "Of one cross-validation fold; there was no time for more."
-    items: list[Item] = [Figure(f"Compared by {metric} ({better} is better)", drawing, folds)]
+    items: list[Item] = [Figure(f"Compared by {title} ({better} is better)", drawing, folds)]
     held = [row for row in rows if row["2.5 %"] == row["2.5 %"]]
     if held:
         drawing = intervals(
@@ -92,9 +94,9 @@ def _leaderboard(result: TrainingResult) -> list[Item]:
             [row[f"held-out {metric}"] for row in held],
             [row["2.5 %"] for row in held],
             [row["97.5 %"] for row in held],
-            f"held-out {metric} of each candidate",
+            f"held-out {title} of each candidate",
         )
-        items.append(Figure(f"Held-out {metric}", drawing, "With 95 % bootstrap intervals; not used to choose."))
+        items.append(Figure(f"Held-out {title}", drawing, "With 95 % bootstrap intervals; not used to choose."))
     stopped = " Stopped by Ctrl-C before the end." if result._board.interrupted else ""
     files = " Rows were read from files, their folds drawn by hashes of row numbers." if result._streamed else ""
     note = "Compared on training rows only; cross-validation scores choose a model, and guarantee nothing."
