@@ -366,6 +366,7 @@ CASES = [
         **L1_LIKELIHOOD,
         **FOLDS,
         target="two classes",
+        most_rows=1_200,
         idle=("penalty",),
     ),
     Case(
@@ -693,9 +694,19 @@ def over_frames(*properties: str) -> Callable[[Any], Any]:
 def over_ways(
     name: str, ways: Mapping[str, Any], *properties: str, third: str = "size", values: Iterable[Any] = SELDOM_LARGE
 ) -> pytest.MarkDecorator:
-    """The same for every one of some `ways`, called `name`, with the values of a third argument in turn."""
-    turns, pairs = tuple(values), itertools.product(chosen(*properties), enumerate(ways))
-    triples = [(case, way, turns[(CASES.index(case) + place) % len(turns)]) for case, (place, way) in pairs]
+    """The same for every one of some `ways`, called `name`, with the values of a third argument in turn.
+
+    The first case of a class meets all ways, the same class with other parameters every third, in turn.
+    """
+    turns, first = tuple(values), {type(case.estimator): case for case in reversed(CASES)}
+    triples = []
+    for case, (place, way) in itertools.product(chosen(*properties), enumerate(ways)):
+        turn = CASES.index(case) + place
+        if case is not first[type(case.estimator)]:
+            turn, left = divmod(turn, 3)
+            if left:
+                continue
+        triples.append((case, way, turns[turn % len(turns)]))
     given = [(case, ways[way], value) for case, way, value in triples]
     return pytest.mark.parametrize(("case", name, third), given, ids=_joined(triples))
 

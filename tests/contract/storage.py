@@ -125,6 +125,10 @@ def _in_smallest(table: Columns) -> dict[str, Array]:
     return dict(table) | {name: np.asarray(table[name]).astype(dtype) for name, dtype in kinds}
 
 
+def _length(table: Columns) -> int:
+    return len(next(iter(table.values())))
+
+
 def _parquet(table: Columns, path: Path, row_group: int | None = None, **options: Any) -> Any:
     parquet.write_table(pa.table(dict(table)), path, row_group_size=row_group, **options)
     return summula.scan(path)
@@ -132,7 +136,7 @@ def _parquet(table: Columns, path: Path, row_group: int | None = None, **options
 
 def _parquet_files(table: Columns, folder: Path) -> Any:
     """Files of unequal length, one of them without rows."""
-    n = len(next(iter(table.values())))
+    n = _length(table)
     for number, (a, b) in enumerate([(0, n // 7), (n // 7, n // 7), (n // 7, n // 2), (n // 2, n)]):
         parquet.write_table(pa.table(dict(table)).slice(a, b - a), folder / f"{number}.parquet", row_group_size=100)
     return summula.scan(folder)
@@ -150,7 +154,9 @@ def _feather(table: Columns, folder: Path) -> Any:
 
 STREAMS = {
     "Parquet": lambda table, folder: _parquet(table, folder / "rows.parquet"),
-    "Parquet, small row groups": lambda table, folder: _parquet(table, folder / "rows.parquet", 37),
+    "Parquet, small row groups": lambda table, folder: _parquet(
+        table, folder / "rows.parquet", 19 + _length(table) // 50
+    ),
     "Parquet, compressed": lambda table, folder: _parquet(table, folder / "rows.parquet", 999, compression="zstd"),
     "Parquet, mixed types": lambda table, folder: _parquet(_in_smallest(table), folder / "rows.parquet", 500),
     "Parquet, several files": _parquet_files,

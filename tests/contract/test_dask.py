@@ -12,7 +12,7 @@ import summula
 from summula.core.data import chunks
 from tests.contract import storage
 from tests.contract.compare import assert_close, assert_same_bits, fitted_attributes, without_names
-from tests.contract.registry import Case, in_turn, over, over_ways
+from tests.contract.registry import Case, in_turn, over_ways
 
 pytest.importorskip("dask.dataframe")
 
@@ -53,23 +53,16 @@ def cluster(dask_client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         yield
 
 
-@over("streams")
-def test_a_cluster_gives_the_same_bits_as_threads(case: Case, cluster: None) -> None:
+KEPT = storage.DASK | storage.FRAMES
+
+
+@in_turn("kind", (*BLOCKS, "pandas, mixed types"), "streams")
+def test_a_cluster_gives_the_same_bits_as_threads(case: Case, kind: str, cluster: None) -> None:
     X, y, weight = case.data("large")
     weight = weight if case.weighted else None
-    model = case.fit(storage.FRAMES["pandas, mixed types"](X), y, weight)
+    model = case.fit(KEPT[kind](X), y, weight)
     with summula.engine("threads", chunk_rows=600):
         expected = case.model("large", weighted=case.weighted)
         output = case.output(expected, X)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
     assert_close(output, case.output(expected, X))
-
-
-@in_turn("kind", BLOCKS, "streams")
-def test_a_cluster_gives_the_same_bits_for_collections(case: Case, kind: str, cluster: None) -> None:
-    X, y, weight = case.data("large")
-    weight = weight if case.weighted else None
-    model = case.fit(storage.DASK[kind](X), y, weight)
-    with summula.engine("threads", chunk_rows=600):
-        expected = case.model("large", weighted=case.weighted)
-    assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))

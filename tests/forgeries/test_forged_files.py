@@ -20,7 +20,7 @@ from tests.forgeries.forging import ARRAY_MUTATIONS, JSON_MUTATIONS, Forger
 from tests.forgeries.kinds import KINDS
 from tests.forgeries.running import run_forgeries
 
-COUNT = int(os.environ.get("SUMMULA_FORGERIES", "50"))  # per kind
+COUNT = int(os.environ.get("SUMMULA_FORGERIES", "30"))  # per kind
 _PEAK = 1_000  # MB; a process that has compiled the kernels of trees has 400
 
 # Processes take seconds to start and to fit what they forge: each has several kinds.

@@ -24,7 +24,8 @@ def with_escapes(text: str, escape: Callable[[str], str], lines: bool) -> str:
     """Text in which a function escapes the characters that do not show."""
     if text.isprintable():
         return text
-    return "".join(one if _shows(one) or (lines and one == "\n") else escape(one) for one in text)
+    escaped = (one for one in set(text) if not _shows(one) and not (lines and one == "\n"))
+    return text.translate({ord(one): escape(one) for one in escaped})
 
 
 def _shows(character: str) -> bool:

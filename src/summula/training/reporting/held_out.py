@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from summula.report import Figure, Item, Table
 from summula.report.charts import Line, histogram, lines, points
 from summula.report.matrix_charts import matrix
-from summula.training.comparison.metrics import codes_of
 from summula.training.result import TrainingResult
 
 __all__ = ["of_classes", "of_numbers"]
@@ -115,8 +114,8 @@ def _calibration(labels: Array, answers: Array, p: Array) -> Figure:
 
 def _confusions(answers: Array, predicted: Array) -> list[Item]:
     said = sorted({*map(str, answers.tolist()), *map(str, predicted.tolist())})
-    names = np.array(said)
-    true, taken = (codes_of(names, np.array([str(one) for one in v.tolist()])) for v in (answers, predicted))
+    places = {name: place for place, name in enumerate(said)}
+    true, taken = ([places[str(one)] for one in labels.tolist()] for labels in (answers, predicted))
     counts = np.zeros((len(said), len(said)), int)
     np.add.at(counts, (true, taken), 1)
     items: list[Item] = []
