@@ -21,7 +21,6 @@ its own margin; the certificate states both. If the rows are not separable, (1) 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -45,7 +44,7 @@ from summula.linear_model.sgd.certificate import DescentProblem
 from summula.linear_model.sgd.model import SHARED_PARAMETERS
 from summula.linear_model.sgd.rows import rows_about, rows_in_order, score_origin, squared_lengths
 from summula.linear_model.sgd.rule import INTERCEPT, LOSS, UPDATES
-from summula.linear_model.sgd.solver import Column, Settings
+from summula.linear_model.sgd.solver import AfterEpoch, Column, Settings
 from summula.linear_model.sgd_classifier import StochasticClassifier
 
 __all__ = ["Perceptron", "PerceptronCertificate"]
@@ -366,12 +365,7 @@ class Perceptron(StochasticClassifier):
         return replace(settings, clean_only=True) if whole and self.require_separation else settings
 
     def _epochs(
-        self,
-        run: Run,
-        problem: DescentProblem,
-        columns: list[Column],
-        settings: Settings,
-        after_epoch: Callable[[], None],
+        self, run: Run, problem: DescentProblem, columns: list[Column], settings: Settings, after_epoch: AfterEpoch
     ) -> None:
         if not self.batch:
             super()._epochs(run, problem, columns, settings, after_epoch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -24,7 +23,7 @@ from summula.linear_model.base.linear_predictor import SparseCoefficients, dense
 from summula.linear_model.sgd.certificate import DescentCertificate, DescentProblem, DualSums
 from summula.linear_model.sgd.rows import HeldOut, RowSizes, Visits
 from summula.linear_model.sgd.rule import LOSSES, SCHEDULES, Rule, State
-from summula.linear_model.sgd.solver import Column, Settings, descend_epochs, safe_step
+from summula.linear_model.sgd.solver import AfterEpoch, Column, Settings, descend_epochs, safe_step
 
 __all__ = ["SHARED_PARAMETERS", "StochasticModel"]
 
@@ -316,12 +315,7 @@ class StochasticModel(SparseCoefficients, Estimator):
         """Raise if the fit does not satisfy what the parameters require."""
 
     def _epochs(
-        self,
-        run: Run,
-        problem: DescentProblem,
-        columns: list[Column],
-        settings: Settings,
-        after_epoch: Callable[[], None],
+        self, run: Run, problem: DescentProblem, columns: list[Column], settings: Settings, after_epoch: AfterEpoch
     ) -> None:
         held_out = self._held_out(run)
         visits = Visits(run, self._seed(), shuffle=self.shuffle, held_out=held_out)

@@ -49,9 +49,10 @@ from summula.linear_model.sgd.rule import (
     State,
 )
 
-__all__ = ["CURVATURE", "Column", "Settings", "descend_epochs", "safe_step"]
+__all__ = ["CURVATURE", "AfterEpoch", "Column", "Settings", "descend_epochs", "safe_step"]
 
 Array = NDArray[Any]
+AfterEpoch = Callable[[], None]
 
 _SMALLEST_STEP = 1e-6  # of (5)
 
@@ -201,7 +202,7 @@ def descend_epochs(
     visits: Visits,
     settings: Settings,
     first_epoch: int = 0,
-    after_epoch: Callable[[], None] | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> None:
     """Run epochs until all columns are done, at most `settings.max_epochs`."""
     learnt = visits.n_rows if visits.held_out is None else 0
