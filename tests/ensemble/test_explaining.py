@@ -1,15 +1,26 @@
-"""Shapley values against all subsets of columns, and what they add up to; partial dependence."""
+"""Shapley values against all subsets of columns, and what they add up to; partial dependence; importances by name."""
 
 from __future__ import annotations
 
 from itertools import combinations
 from math import factorial
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from sklearn.base import is_classifier
 
 from summula.core.errors import DataError
-from summula.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from summula.ensemble import (
+    AdaBoostClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 
 def rows(n=300):
@@ -116,3 +127,28 @@ def test_pictures_are_drawn():
     with pytest.raises(DataError, match="row=99 is out of range"):
         found.plot(row=99)
     pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeRegressor(max_depth=4),
+        DecisionTreeClassifier(max_depth=4),
+        RandomForestRegressor(n_estimators=5, random_state=0),
+        RandomForestClassifier(n_estimators=5, random_state=0),
+        GradientBoostingRegressor(n_estimators=5, random_state=0),
+        AdaBoostClassifier(n_estimators=5, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_importances_by_name_are_the_shares_of_the_columns(model: Any) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 2] + 0.3 * X[:, 0] > 0
+    model.fit(pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}), y if is_classifier(model) else y.astype(float))
+    found = model.importances()
+    assert next(iter(found)) == "c"
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert [found[name] for name in "abc"] == model.feature_importances_.tolist()
+    model.fit(X, y if is_classifier(model) else y.astype(float))
+    assert sorted(model.importances()) == ["x0", "x1", "x2"]

@@ -49,6 +49,7 @@ from summula.ensemble.stagewise.staged import FIT_DOCS, StagedClassifier
 from summula.tree.columns.rows import survey
 from summula.tree.decision_tree_classifier import DecisionTreeClassifier
 from summula.tree.exact.grower import ExactTree
+from summula.tree.named_importances import NamedImportances
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.tables import importances_by_tree, joined_trees, tree_estimators
 
@@ -96,7 +97,7 @@ def _learners_agree(model: Any, sizes: schema.Sizes) -> str | None:
     _impurity=schema.Array("float64", "n_nodes") | None,
     _learners=schema.Items(schema.Object(Estimator)),
 )
-class AdaBoostClassifier(StagedClassifier):
+class AdaBoostClassifier(NamedImportances, StagedClassifier):
     """Classification by a weighted vote of learners that concentrate on the rows others got wrong (SAMME).
 
     Parameters

@@ -1,8 +1,8 @@
 """Decision trees; and the binning, histograms and growing of trees that ensembles share.
 
 Reading order: `decision_tree_classifier`, `decision_tree_regressor`, `decision_tree`, `id3_classifier` (the
-estimators); `targets` (shared with forests); `exact/` (trees with exact thresholds); `columns/`, `growing/` (trees on
-binned rows, for boosting), `binned/` (the same for forests), `prediction/`.
+estimators); `targets` (shared with forests), `named_importances`; `exact/` (trees with exact thresholds); `columns/`,
+`growing/` (trees on binned rows, for boosting), `binned/` (the same for forests), `prediction/`.
 
 >>> from summula.tree import DecisionTreeRegressor
 >>> DecisionTreeRegressor().fit([[1.0], [2.0], [3.0]], [1.0, 1.0, 7.0]).predict([[1.4], [2.9]])

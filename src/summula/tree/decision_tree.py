@@ -25,6 +25,7 @@ from summula.tree.columns.rows import check_squares, survey
 from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import PruningPath, prune, pruning_path
 from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features, tree_limits
+from summula.tree.named_importances import NamedImportances
 from summula.tree.prediction.arrays import TreeArrays, paths_to
 from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees
 from summula.tree.prediction.predictor import Nodes
@@ -72,7 +73,7 @@ def _tree_fits_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _impurity=schema.Array("float64", "n_nodes"),
     _values=schema.Array("float64", "n_nodes", "n_values", row_major=True),
 )
-class DecisionTree(CategoricalColumns, ExplainedTrees, TreeEstimator):
+class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEstimator):
     """A tree whose thresholds are found among all values.
 
     Parameters

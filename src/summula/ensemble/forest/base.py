@@ -36,6 +36,7 @@ from summula.tree.columns.constraints import monotone_signs
 from summula.tree.columns.rows import Survey, binned, check_squares, survey
 from summula.tree.exact.records import CRITERIA
 from summula.tree.growing.limits import LIMITS, check_monotone, number_of_features
+from summula.tree.named_importances import NamedImportances
 from summula.tree.prediction.grown_trees import GrownTrees
 from summula.tree.targets import TreeEstimator
 
@@ -101,7 +102,7 @@ def _trees_fit_the_columns(model: Any, sizes: schema.Sizes) -> str | None:
     _n_rows=schema.Integer(1),
     _draws_by_weight=schema.Flag(),
 )
-class Forest(CategoricalColumns, GrownTrees, TreeEstimator):
+class Forest(NamedImportances, CategoricalColumns, GrownTrees, TreeEstimator):
     """Trees of resampled rows.
 
     Parameters

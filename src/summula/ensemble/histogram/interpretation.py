@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.errors import DataError, ParameterError
 from summula.tree.columns.binning import BinMap
+from summula.tree.named_importances import by_name
 from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees
 from summula.tree.prediction.predictor import Nodes
 
@@ -86,8 +87,7 @@ class InterpretableTrees(ExplainedTrees):
         if kind not in ("gain", "split"):
             raise ParameterError(f"kind must be 'gain' or 'split', got {kind!r}.")
         values = self._nodes.importances(self.n_features_in_, by_gain=kind == "gain")
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return {str(names[j]): float(values[j]) for j in np.argsort(-values, kind="stable")}
+        return by_name(self, values)
 
     @property
     def feature_importances_(self) -> Array:

@@ -38,6 +38,7 @@ from summula.tree.columns.rows import check_squares, survey
 from summula.tree.decision_tree import SHARED_PARAMETERS as TREE_PARAMETERS
 from summula.tree.decision_tree_regressor import DecisionTreeRegressor
 from summula.tree.exact.grower import ExactTree
+from summula.tree.named_importances import NamedImportances
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import add_scores, find_leaves
 from summula.tree.prediction.tables import importances_by_tree, joined_trees, tree_estimators
@@ -146,7 +147,7 @@ def grows_trees(model: Any) -> bool:
     _steps=schema.Array("float64", "n_steps"),
     _seed=schema.Integer(0, 2**32),
 )
-class GradientBoosting(StagedPredictions, RowwiseEstimator):
+class GradientBoosting(NamedImportances, StagedPredictions, RowwiseEstimator):
     """Stages of learners that follow the negative gradient of a loss.
 
     Parameters

@@ -1,0 +1,32 @@
+"""Importances of columns by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["NamedImportances", "by_name"]
+
+
+def by_name(model: Any, values: NDArray[np.float64]) -> dict[str, float]:
+    """One value per column of a fitted model by the names of the columns, in decreasing order."""
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
+    return {str(names[j]): float(values[j]) for j in np.argsort(-values, kind="stable")}
+
+
+class NamedImportances:
+    """A model of trees with `feature_importances_`."""
+
+    def importances(self) -> dict[str, float]:
+        """Return `feature_importances_` by column name, in decreasing order.
+
+        Returns
+        -------
+        dict of str to float
+            Shares of all; columns without names are called x0, x1, ...
+        """
+        check_is_fitted(self)
+        return by_name(self, np.asarray(self.feature_importances_))  # type: ignore[attr-defined]
