@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn import svm as liblinear
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 import summula
 from summula.svm import SVC, LinearSVC, LinearSVR, PegasosSVC
@@ -158,6 +159,15 @@ def test_one_row_of_nearly_all_weight_is_fitted_and_the_others_as_well_as_can_be
         assert abs(model.predict(X[7:8])[0] - Y[7]) <= model.epsilon + 1e-8
     else:
         assert model.decision_function(X[7:8])[0] * y[7] >= 1 - 1e-5
+
+
+def test_a_gap_is_a_number_where_squares_overflow() -> None:
+    w = np.ones(300)
+    w[7] = 1e300
+    with pytest.warns(ConvergenceWarning, match="failed to converge"):
+        model = LinearSVC().fit(X, y, sample_weight=w)
+    assert 0 <= model.certificate_.gap <= model.certificate_.primal
+    assert model.certificate_.verify(X, y, sample_weight=w)
 
 
 def test_heavy_rows_in_conflict_share_what_they_lose() -> None:

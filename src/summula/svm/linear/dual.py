@@ -85,7 +85,8 @@ class DualSides(NamedTuple):
             largest = float(np.abs(inner).max(initial=0.0))
             most = min(1.0, 1.0 / largest) if largest > 0 else 1.0
         best = max(min(linear / square, most), 0.0) if square > 0 else most
-        return max(best * linear - 0.5 * best**2 * square, 0.0)
+        value = best * linear - 0.5 * best**2 * square
+        return value if value > 0.0 else 0.0  # also where squares overflow
 
 
 def dual_sides(
