@@ -14,7 +14,16 @@ from scipy import sparse
 
 from summula.core.data.sources import MemorySource
 from summula.core.engine.engine import TreeSum
-from summula.core.numerics.statistics import Gram, Moments, TriangularFactor, blocks_of_part, pilot_origin, weight_sums
+from summula.core.numerics import statistics
+from summula.core.numerics.statistics import (
+    Gram,
+    Moments,
+    TriangularFactor,
+    blocks_of_part,
+    far_origin,
+    pilot_origin,
+    weight_sums,
+)
 from tests.reference import sums
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -395,3 +404,16 @@ def test_sums_can_be_pickled():
     o = np.zeros(2)
     for a in (Gram.map(chunk(np.eye(2)), o), Moments.map(chunk(np.eye(2)), o)):
         assert same(pickle.loads(pickle.dumps(a)), a)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-2, 1e-4, 0.0])
+@pytest.mark.parametrize("rows", [1, 2, 3, 50, 256])
+def test_the_shortcut_for_columns_near_0_agrees_with_their_spread(spread, rows, monkeypatch):
+    rng = np.random.default_rng(rows)
+    X = 1.0 + spread * rng.standard_normal((rows, 5)) * [1.0, 0.1, 10.0, 1e-3, 1e3]
+    chunk = MemorySource(X, None, None, np.dtype(float)).chunk(0, rows)
+    found = far_origin(chunk)
+    monkeypatch.setattr(statistics, "_are_surely_near", lambda rows: False)
+    assert np.array_equal(found, far_origin(chunk))
+    near = rng.standard_normal((rows, 5))
+    assert not far_origin(MemorySource(near, None, None, np.dtype(float)).chunk(0, rows)).any() or rows == 1

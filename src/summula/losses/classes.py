@@ -143,12 +143,17 @@ class Multinomial(Loss):
         families.Multinomial(self.k)
 
     def derivatives(self, y: Array | NDArray[np.integer[Any]], eta: Array) -> Derivatives:
+        value, slope, p = self.slopes_and_probabilities(y, eta)
+        return Derivatives(value, slope, p * (1.0 - p))
+
+    def slopes_and_probabilities(self, y: Array | NDArray[np.integer[Any]], eta: Array) -> tuple[Array, Array, Array]:
+        """Return the value, the slopes p - [y = k], and p of every row."""
         rows, code = np.arange(len(eta)), np.asarray(y).astype(np.intp, copy=False)
         p, top, total = self._softmax(eta)
         value = np.log(total) + (top - eta[rows, code])
-        fisher = p * (1.0 - p)
-        p[rows, code] -= 1.0
-        return Derivatives(value, p, fisher)
+        slope = p.copy()
+        slope[rows, code] -= 1.0
+        return value, slope, p
 
     def curvature(self, y: Array | NDArray[np.integer[Any]], eta: Array) -> Array:
         p = self.probabilities(eta)

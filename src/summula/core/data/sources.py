@@ -201,6 +201,12 @@ class MemorySource(Source):
             load_kernel(0)  # if Numba is in use anyway: rows in C order are copied well enough without
         return super().plan(chunk_rows, work)
 
+    def only_chunk(self, chunk_rows: int | None = None) -> Chunk | None:
+        """All rows, if they are a single chunk of the grid; else None."""
+        n = self.n_rows
+        is_one = self.first_row == 0 and n <= (chunk_rows or chunk_rows_for(self.width))
+        return self.chunk(0, n) if is_one else None
+
     def _rows(self, a: int, b: int) -> Any:
         if isinstance(self.rows, tuple):
             return tuple(column[a:b] for column in self.rows)

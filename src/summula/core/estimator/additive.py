@@ -307,7 +307,7 @@ class AdditiveClassifier(AdditiveEstimator, Classifier):
 def sums_by_class(run: Run, statistic: Any, n_classes: int) -> Any:
     """Return the statistic of each class, about origins near the class means."""
     chunk = run.first_chunk()
-    if hasattr(statistic, "map_groups"):  # these sums are always in double precision
+    if hasattr(statistic, "map_groups") and chunk.dtype != np.float64:  # these sums are always in double precision
         chunk = replace(chunk, dtype=np.dtype(np.float64))
     sums = run.sum(Grouped(statistic, n_classes), pilot_origins(chunk, n_classes))
     squares = getattr(getattr(sums, "moments", sums), "square", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -81,13 +81,19 @@ def _lazy_on_collections(method: Callable[..., Any]) -> Callable[..., Any]:
     return by_row
 
 
-def _map_chunks(
+def _map_part(
     compute: RowFunction, finish: Callable[[Array], Array] | None, nan: bool, part: Part
 ) -> tuple[list[Array], bool]:
     """Return the results for the chunks of a part, and whether its rows contain invalid values."""
+    return _map_chunks(compute, finish, nan, part.chunks())
+
+
+def _map_chunks(
+    compute: RowFunction, finish: Callable[[Array], Array] | None, nan: bool, chunks: Iterable[Chunk]
+) -> tuple[list[Array], bool]:
     results, refused = [], False
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        for chunk in part.chunks():
+        for chunk in chunks:
             values = compute(chunk)
             suspect = np.isnan(values).any() if nan else not np.isfinite(values).all()
             refused = refused or bool(suspect and has_bad_values(chunk, allow_nan=nan))
@@ -128,9 +134,15 @@ class RowwiseEstimator(Estimator):
         if source.streams:
             return self._batches(compute, source, finish)
         engine = current_engine()
-        task, parts = self._row_tasks(compute, source, finish, engine.chunk_rows)
-        if len(parts) == 1 and isinstance(source, MemorySource) and type(engine) in (SerialEngine, ThreadEngine):
+        here = isinstance(source, MemorySource) and type(engine) in (SerialEngine, ThreadEngine)
+        if here and (chunk := source.only_chunk(engine.chunk_rows)) is not None:  # type: ignore[attr-defined]
+            if not source.is_sparse:
+                load_kernel(4 * source.n_rows * source.n_features)
             with one_blas_thread():  # without the engine: handing a few rows over takes longer than they do
+                return _joined(self._accepted(_map_chunks(compute, finish, self._allows_nan, (chunk,)), source))
+        task, parts = self._row_tasks(compute, source, finish, engine.chunk_rows)
+        if len(parts) == 1 and here:
+            with one_blas_thread():
                 results = [task(parts[0])]
         else:
             with closing(engine.map_ordered(task, parts, n_jobs=getattr(self, "n_jobs", None))) as values:
@@ -143,7 +155,7 @@ class RowwiseEstimator(Estimator):
         """Return the function of a part, and the parts."""
         if not source.is_sparse:
             load_kernel(4 * source.n_rows * source.n_features)  # products with a vector are slow without it
-        return functools.partial(_map_chunks, compute, finish, self._allows_nan), source.plan(chunk_rows)
+        return functools.partial(_map_part, compute, finish, self._allows_nan), source.plan(chunk_rows)
 
     def _accepted(self, results: tuple[list[Array], bool], source: Source) -> list[Array]:
         """Return the values of a part, unless its rows contain invalid ones."""

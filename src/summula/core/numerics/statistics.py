@@ -13,6 +13,7 @@ the condition number), but rows cannot be removed from it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -113,6 +114,8 @@ def far_origin(chunk: Chunk) -> Array:
     """Return the means of columns that are far from 0 relative to their spread in the leading rows; else 0."""
     if chunk.weight is not None and not chunk.weight.all():
         chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
+    if not chunk.is_sparse and _are_surely_near(chunk.X):
+        return np.zeros(chunk.n_features)
     origin, full = np.zeros(chunk.n_features), np.arange(chunk.n_features)
     if chunk.is_sparse:
         X = chunk.rows.csr()
@@ -129,6 +132,16 @@ def far_origin(chunk: Chunk) -> Array:
         far = (few != 0).all(axis=0) & (np.abs(mean) > limit * spread) & ((spread > 0) | (np.abs(mean) > _FAR))
     origin[full[far]] = mean[far]
     return origin
+
+
+def _are_surely_near(rows: NDArray[Any]) -> bool:
+    """Whether two rows show that no column is far from 0: for any two values of it, n spread^2 >= (a - b)^2 / 2."""
+    if len(rows) < 2:
+        return False
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.abs(np.subtract(rows[0], rows[-1], dtype=np.float64))
+        largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
+        return bool((apart * (_FAR / 2) > np.sqrt(2.0 * len(rows)) * largest).all())  # (2: for rounding)
 
 
 def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
@@ -344,11 +357,13 @@ class Moments(Sum):
 def pilot_origins(chunk: Chunk, n_groups: int) -> Array:
     """Return an origin for each group (`chunk.codes`): its mean over the leading rows, or their overall mean."""
     assert chunk.codes is not None
-    features = replace(chunk, y=None)
-    origins = np.tile(pilot_origin(features), (n_groups, 1))
-    for code, index in partition(chunk.codes):
-        if code >= 0 and not chunk.is_sparse:
-            origins[code] = pilot_origin(features if index is None else features.take(index))
+    features = chunk if chunk.y is None else replace(chunk, y=None)
+    groups = [] if chunk.is_sparse else [(code, index) for code, index in partition(chunk.codes) if code >= 0]
+    origins = np.empty((n_groups, chunk.n_features))
+    if len(groups) < n_groups:
+        origins[:] = pilot_origin(features)
+    for code, index in groups:
+        origins[code] = pilot_origin(features if index is None else features.take(index))
     return origins
 
 
@@ -394,6 +409,14 @@ class Gram(Sum):
         """The Gram matrix of one chunk about the origin `params`."""
         total, products = _sparse_products(chunk, params) if chunk.is_sparse else _dense_products(chunk, params)
         return cls(*weight_sums(chunk), params, total, products)
+
+    def is_finite(self) -> bool:
+        """Whether all fields are finite; determined once."""
+        return self._is_finite
+
+    @functools.cached_property
+    def _is_finite(self) -> bool:
+        return super().is_finite()
 
     @property
     def mean(self) -> Array:

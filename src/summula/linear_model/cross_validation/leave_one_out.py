@@ -107,7 +107,7 @@ class LeftOutModel(NamedTuple):
 
     def errors(self, chunk: Chunk) -> Iterator[tuple[Chunk, Array, Array]]:
         """Rows in blocks, with their e and h of equations (2) and (1)."""
-        whole = replace(chunk, dtype=np.dtype(np.float64))
+        whole = chunk if chunk.dtype == np.float64 else replace(chunk, dtype=np.dtype(np.float64))
         step = max(1, _BLOCK_ELEMENTS // max(len(self.coef), self.coef[0].size))
         if step < len(chunk) and not (whole.is_sparse or isinstance(whole.rows, tuple)):
             whole = replace(whole, rows=whole.block())

@@ -26,7 +26,7 @@ from summula.linear_model.glm.bounds.returned import point_of, returned
 from summula.linear_model.glm.lbfgs import minimise_by_lbfgs
 from summula.linear_model.glm.objective import WIDE, GlmFit, GlmProblem, Objective, Offer, bounds_of, hessian_affordable
 from summula.linear_model.glm.sums import row_weights
-from summula.losses import Logistic
+from summula.losses import Logistic, Multinomial
 from summula.optimize.solvers.newton_method import Factor, Local, newton
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ _LEADING_VALUES = 2**23  # maximum number of values of leading rows, which are k
 _FEWEST = 2_048  # minimum number of rows of the lowest level
 _ROWS_PER_PARAMETER = 4
 _LEAST_REST = 1 / 8  # 1 - R^2 in the length of the first step
+_MOST_LENGTHENED = 4  # classes: the first step of more is not lengthened
+_LEAST_REST_OF_CLASSES = 1 / 2  # the same for several classes, whose directions may not all be lengthened far
 _ROUGH = 1e-5  # tolerance of the levels below the last
 _ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # relative rounding error of the objective, by dtype of the products
 
@@ -87,7 +89,7 @@ def solve(
                 max_steps=problem.max_steps,
                 bounds=bounds_of(problem),
                 rounding=_ROUNDING[source.dtype.name],
-                lengthen=_lengthen(objective) if start is None and isinstance(problem.loss, Logistic) else None,
+                lengthen=_lengthen(objective) if start is None else None,
                 on_step=told,
             )
     else:
@@ -101,8 +103,17 @@ def solve(
     return _finished(objective, solution)
 
 
-def _lengthen(objective: Objective) -> Callable[[Array, float], float]:
-    """Return the length of the first step of logistic regression from zero slopes: that to the linear discriminant.
+def _lengthen(objective: Objective) -> Callable[[Array, float], Array] | None:
+    """Return the function that lengthens the first step from zero slopes to the linear discriminant, if it is known."""
+    problem = objective.problem
+    if isinstance(problem.loss, Logistic):
+        return _to_discriminant(objective)
+    several = isinstance(problem.loss, Multinomial) and problem.outputs <= _MOST_LENGTHENED
+    return _to_discriminants(objective) if several else None
+
+
+def _to_discriminant(objective: Objective) -> Callable[[Array, float], Array]:
+    """Return the first step of logistic regression from zero slopes, lengthened to the linear discriminant.
 
     The first step, of decrement D, is a least-squares fit with the coefficient of determination R^2 = 2 D / W. For
     normal classes of equal covariance it is (1 - R^2) times the linear discriminant (Fisher), near which the optimum of
@@ -110,13 +121,31 @@ def _lengthen(objective: Objective) -> Callable[[Array, float], float]:
     in full.
     """
 
-    def length(step: Array, decrement: float) -> float:
+    def lengthened(step: Array, decrement: float) -> Array:
         sums, _ = objective.state.last()
         rest = max(1.0 - 2.0 * decrement / sums.weight, _LEAST_REST)
         r = objective.problem.penalty * float(np.square(objective.penalised(step)).sum())
-        return 2.0 * decrement / (rest * max(2.0 * decrement - r, 0.0) + r)
+        return 2.0 * decrement / (rest * max(2.0 * decrement - r, 0.0) + r) * step
 
-    return length
+    return lengthened
+
+
+def _to_discriminants(objective: Objective) -> Callable[[Array, float], Array]:
+    """The same for softmax: with equal probabilities, the step is a least-squares fit to the indicators of the classes.
+
+    Its products with the slopes, divided by W, have the squared canonical correlations of columns and classes as
+    eigenvalues; the step is lengthened along each eigenvector by 1 / (1 - R^2), at most twice.
+    """
+
+    def lengthened(step: Array, decrement: float) -> Array:
+        sums, _ = objective.state.last()
+        steps = step.reshape(sums.slope.shape[1], -1)
+        explained = steps @ sums.slope / -sums.weight
+        squares, vectors = np.linalg.eigh((explained + explained.T) / 2)
+        rest = np.maximum(1.0 - np.maximum(squares, 0.0), _LEAST_REST_OF_CLASSES)
+        return np.asarray(vectors / rest @ (vectors.T @ steps)).ravel()
+
+    return lengthened
 
 
 def _shortest(objective: Objective, solution: Solution) -> Array:

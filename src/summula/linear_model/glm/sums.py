@@ -44,6 +44,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
+_FEW_CLASSES = 4  # up to which the Hessian of softmax is computed pair by pair of classes
 _WIDE_ROWS = 512  # rows per block for softmax, each as wide as all parameters
 
 
@@ -173,7 +174,7 @@ class Slopes(Sum):
             _check_support(chunk, point.support)
         chunk, w = weighted_rows(chunk, point.class_weight)
         chunk, point = moved_to_origin(chunk, point)
-        block = None if chunk.is_sparse else block_of(chunk, point.origin, point.intercept, "likelihood")
+        block = None if chunk.is_sparse else _rows_of_pass(chunk, point)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = linear_predictor(chunk, point, block)
             value, slope, curvature = derivatives_at(point, chunk.target, eta, w)
@@ -182,9 +183,23 @@ class Slopes(Sum):
             elif chunk.has_factors:
                 gradient, hessian, largest = _factor_sums(chunk, block, slope, curvature, point)
             else:
-                gradient, hessian, largest = dense_sums(block, slope, curvature, point)
-            inner = inner_of(curvature)
+                gradient, hessian, largest = dense_sums(block, slope, curvature, point, keep=chunk.is_small)
+            if hessian is not None and block is not None and _has_inner_blocks(block, slope, point):
+                inner = _inner_blocks(hessian, slope.shape[1])
+            else:
+                inner = inner_of(curvature)
         return cls(value, gradient, hessian, inner, largest, float(len(chunk) if w is None else w.sum()))
+
+
+def _rows_of_pass(chunk: Chunk, point: At) -> Array:
+    """Return the dense rows z_i; those of a small chunk are kept for later passes, others are in scratch memory."""
+    if not chunk.is_small or chunk.has_factors:
+        return block_of(chunk, point.origin, point.intercept, "likelihood")
+    rows: Array = chunk.kept(
+        ("likelihood", point.intercept, point.origin.tobytes()),
+        lambda: block_of(chunk, point.origin, point.intercept),
+    )
+    return rows
 
 
 def _check_support(chunk: Chunk, family: Any) -> None:
@@ -218,9 +233,7 @@ def derivatives_at(point: At, y: Array, eta: Array, w: Array | None) -> tuple[fl
     """Return the weighted value, and the weighted slope (n, K) and curvature (n,) of each row (`_Softmax` if K > 1)."""
     loss = point.loss
     if isinstance(loss, Multinomial):
-        value, slope, _ = loss.derivatives(y, eta)
-        p = slope.copy()
-        p[np.arange(len(y)), y.astype(np.intp)] += 1.0
+        value, slope, p = loss.slopes_and_probabilities(y, eta)
         if w is not None:
             slope *= w[:, None]
         return _total(value, w), slope, _Softmax(np.ones(len(y)) if w is None else w, p)
@@ -246,6 +259,17 @@ def inner_of(curvature: Any) -> Array:
     return np.array([[curvature.sum()]])
 
 
+def _has_inner_blocks(block: Array, slope: Array, point: At) -> bool:
+    """Whether a Hessian of softmax contains the sums of `inner_of` in double precision."""
+    return point.intercept and slope.shape[1] > 1 and block.dtype == np.float64
+
+
+def _inner_blocks(hessian: Array, outputs: int) -> Array:
+    """The same, taken from a Hessian with columns of intercepts."""
+    p = len(hessian) // outputs
+    return hessian.reshape(outputs, p, outputs, p)[:, 0, :, 0].copy()
+
+
 def _pairs(curvature: Any, outputs: int) -> Any:
     """Yield the weights of z z' in each block (k, l), k <= l, of H."""
     if not isinstance(curvature, _Softmax):
@@ -257,8 +281,13 @@ def _pairs(curvature: Any, outputs: int) -> Any:
             yield k, m, w * p[:, k] * (float(k == m) - p[:, m])
 
 
-def dense_sums(block: Array, slope: Array, curvature: Any, point: At) -> tuple[Array, Array | None, Array]:
-    """Return gradient, Hessian and largest absolute values of a block of rows, which is scaled in place for order 2."""
+def dense_sums(
+    block: Array, slope: Array, curvature: Any, point: At, *, keep: bool = False
+) -> tuple[Array, Array | None, Array]:
+    """Return gradient, Hessian and largest absolute values of a block of rows.
+
+    For order 2 the block is scaled in place, unless it is to be kept.
+    """
     outputs = slope.shape[1]
     gradient = product(block.T, slope.astype(block.dtype)).astype(np.float64, copy=False)
     largest = np.zeros(0)
@@ -269,8 +298,9 @@ def dense_sums(block: Array, slope: Array, curvature: Any, point: At) -> tuple[A
         return gradient, None, largest
     if outputs == 1 and not isinstance(curvature, _Softmax):
         # NumPy recognises a matrix times its own transpose and computes one triangle (syrk), without the GIL.
-        block *= np.sqrt(np.maximum(curvature, 0.0)).astype(block.dtype)[:, None]
-        return gradient, (block.T @ block).astype(np.float64, copy=False), largest
+        scaled = scratch_block("scaled rows", len(block), block.shape[1], block.dtype) if keep else block
+        np.multiply(block, np.sqrt(np.maximum(curvature, 0.0)).astype(block.dtype)[:, None], out=scaled)
+        return gradient, (scaled.T @ scaled).astype(np.float64, copy=False), largest
     return gradient, _softmax_hessian(block, curvature), largest
 
 
@@ -307,28 +337,17 @@ def _factor_sums(
 
 
 def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
-    """Compute the sum of w (diag(p) - p p') (x) z z': Gram matrices minus that of the rows p (x) z.
+    """Compute the sum of w (diag(p) - p p') (x) z z'.
 
     The rows of diag(p) - p p' sum to 0, so the blocks of one class follow from the others: the most probable class,
     whose blocks lose no digits by it.
     """
     w, p = curvature
-    n, width, outputs = len(block), block.shape[1], p.shape[1]
-    last = int(np.argmax((p * w[:, None]).sum(axis=0)))
+    width, outputs = block.shape[1], p.shape[1]
+    shares = np.multiply(p.T, w, order="C")  # of each class
+    last = int(np.argmax(shares.sum(axis=1)))
     others = [k for k in range(outputs) if k != last]
-    inside = np.zeros((outputs - 1, width, outputs - 1, width))
-    scaled = empty_block(n, width, block.dtype)
-    wide_rows = empty_block(min(n, _WIDE_ROWS), (outputs - 1) * width, block.dtype)
-    for i, k in enumerate(others):
-        np.multiply(block, np.sqrt(w * p[:, k]).astype(block.dtype)[:, None], out=scaled)
-        inside[i, :, i] = scaled.T @ scaled
-    square = inside.reshape((outputs - 1) * width, (outputs - 1) * width)
-    weighted = (p[:, others] * np.sqrt(w)[:, None]).astype(block.dtype)
-    for a in range(0, n, _WIDE_ROWS):
-        rows = slice(a, min(a + _WIDE_ROWS, n))
-        wide = wide_rows[: rows.stop - a]
-        np.multiply(weighted[rows, :, None], block[rows, None, :], out=wide.reshape(-1, outputs - 1, width))
-        square -= wide.T @ wide
+    inside = _by_pairs(block, shares, p, others) if outputs <= _FEW_CLASSES else _by_wide_rows(block, w, p, others)
     edge = -inside.sum(axis=2)  # the blocks (k, last)
     corner = -edge.sum(axis=0)
     H = np.empty((outputs, width, outputs, width))
@@ -337,6 +356,39 @@ def _softmax_hessian(block: Array, curvature: _Softmax) -> Array:
         H[k, :, last], H[last, :, k] = edge[i], edge[i].T
     H[last, :, last] = (corner + corner.T) / 2
     return H.reshape(outputs * width, outputs * width)
+
+
+def _by_pairs(block: Array, shares: Array, p: Array, classes: list[int]) -> Array:
+    """Return the blocks of some classes, of shape (classes, width, classes, width): one Gram matrix for each pair."""
+    width, m = block.shape[1], len(classes)
+    inside = np.empty((m, width, m, width))
+    scaled = scratch_block("scaled rows", len(block), block.shape[1], block.dtype)
+    for i, k in enumerate(classes):
+        for j in range(i, m):
+            share = shares[k] * (1.0 - p[:, k] if i == j else p[:, classes[j]])
+            np.multiply(block, np.sqrt(np.maximum(share, 0.0)).astype(block.dtype)[:, None], out=scaled)
+            gram = scaled.T @ scaled
+            inside[i, :, j] = inside[j, :, i] = gram if i == j else -gram
+    return inside
+
+
+def _by_wide_rows(block: Array, w: Array, p: Array, classes: list[int]) -> Array:
+    """Return the same blocks as Gram matrices, one for each class, minus that of the rows p (x) z."""
+    n, width, m = len(block), block.shape[1], len(classes)
+    inside = np.zeros((m, width, m, width))
+    scaled = empty_block(n, width, block.dtype)
+    wide_rows = empty_block(min(n, _WIDE_ROWS), m * width, block.dtype)
+    for i, k in enumerate(classes):
+        np.multiply(block, np.sqrt(w * p[:, k]).astype(block.dtype)[:, None], out=scaled)
+        inside[i, :, i] = scaled.T @ scaled
+    square = inside.reshape(m * width, m * width)
+    weighted = (p[:, classes] * np.sqrt(w)[:, None]).astype(block.dtype)
+    for a in range(0, n, _WIDE_ROWS):
+        rows = slice(a, min(a + _WIDE_ROWS, n))
+        wide = wide_rows[: rows.stop - a]
+        np.multiply(weighted[rows, :, None], block[rows, None, :], out=wide.reshape(-1, m, width))
+        square -= wide.T @ wide
+    return inside
 
 
 def _sparse_sums(chunk: Chunk, slope: Array, curvature: Any, point: At) -> tuple[Array, Array | None, Array]:

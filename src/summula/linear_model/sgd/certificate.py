@@ -105,14 +105,18 @@ class DualSums(Sum):
             targets = np.where(mine, 1.0, -1.0)
         value, slope = score_losses(problem.loss, problem.bend, targets, p)
         value, theta = (value, slope) if isinstance(weight, float) else (weight * value, weight * slope)
-        conjugate, sides = theta * p - value, (np.minimum(theta, 0.0), np.maximum(theta, 0.0))
-        kinds = (theta < 0, theta > 0)
+        K, conjugate = len(coef), theta * p - value
+        sides, conjugates = np.empty((len(y), 2 * K)), np.empty((len(y), 2 * K))
+        np.minimum(theta, 0.0, out=sides[:, :K])
+        np.maximum(theta, 0.0, out=sides[:, K:])
+        conjugates[:, :K] = conjugates[:, K:] = conjugate
+        conjugates[sides == 0.0] = 0.0
         return cls(
             len(y),
             value.sum(axis=0),
-            np.array([side.sum(axis=0) for side in sides]),
-            np.array([np.where(kind, conjugate, 0.0).sum(axis=0) for kind in kinds]),
-            _products(X, np.hstack(sides)).reshape(2, len(coef), -1),
+            sides.sum(axis=0).reshape(2, K),
+            conjugates.sum(axis=0).reshape(2, K),
+            _products(X, sides).reshape(2, K, -1),
         )
 
     def judged(self, problem: DescentProblem, coef: Array) -> tuple[float, float]:

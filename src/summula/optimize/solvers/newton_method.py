@@ -145,7 +145,7 @@ def newton(
     bounds: Bounds | None = None,
     rounding: float = _ROUNDING,
     chord: float = _CHORD,
-    lengthen: Callable[[Array, float], float] | None = None,
+    lengthen: Callable[[Array, float], Array] | None = None,
     on_step: Callable[[Array, Local, float], bool] | None = None,
 ) -> Solution:
     """Minimise from x until the decrement (2) is `tolerance` times the value.
@@ -163,7 +163,7 @@ def newton(
     chord : float
         Relative step below which the Hessian is not recomputed; 0 recomputes it in every step.
     lengthen : callable, optional
-        (step, decrement) -> length of the first step, relative to Newton's; it is halved as others are.
+        (step, decrement) -> the first step to try instead of Newton's; it is halved as others are.
     on_step : callable, optional
         Called with x, the objective there and the decrement before each step; True stops.
 
@@ -192,7 +192,7 @@ def newton(
             status = "max_iter"
             break
         if steps == 0 and lengthen is not None:
-            step = lengthen(step, decrement) * step
+            step = lengthen(step, decrement)
         order = 2 if 2 * decrement > chord**2 * size else 1
         found = problem.backtrack(at, step, decrement, order)
         if found is None and at.here.hessian is None:  # the old Hessian is too inaccurate: recompute it

@@ -99,19 +99,15 @@ class _Step(NamedTuple):
 class _Work(NamedTuple):
     """What the kernels of one step hand over to each other: see `interior_point_kernels.py`."""
 
-    inverse_D: Array  # (sides * n,)
-    rest: tuple[Array, Array]
-    g: Array
-    weight: Array  # (n,)
-    theta: Array
+    wide: Array  # (4, sides * n): the inverse of D, two rests, g
+    rows: Array  # (3, n): weight, theta, and the change of the scores
+    columns: Array  # (2, p): the scale of a factor, and the step of v
     L: Array  # (p, p)
-    scale: Array  # (p,)
 
     @classmethod
     def of(cls, sides: _Sides, columns: int) -> _Work:
-        D, first, second, g = (np.empty(sides.h.size) for _ in range(4))
         n = len(sides.c)
-        return cls(D, (first, second), g, np.empty(n), np.empty(n), np.empty((columns, columns)), np.empty(columns))
+        return cls(np.empty((4, sides.h.size)), np.empty((3, n)), np.empty((2, columns)), np.empty((columns, columns)))
 
 
 def _vectors(values: Array) -> tuple[Array, ...]:
@@ -152,7 +148,7 @@ def _minimised(
     Steps from multipliers between 0 and 1e10 for some rows, and 1 for others, would end far from the optimum.
     """
     y, weight = y[kept], weight[kept]
-    rows, most = RowProducts(chunk, problem.column, kept), _HEAVY * len(kept) * float(np.median(weight))
+    rows, most = RowProducts(chunk, problem.column, kept), _HEAVY * len(kept) * _median(weight)
     while True:
         solver = _Steps(rows, problem, y, weight, np.minimum(weight, most))
         fit = _iterated(solver, kept, tolerance, max_steps, on_step)
@@ -205,8 +201,8 @@ class _Steps:
             self.penalised[-1] = 0.0
         self.point, self.count = _start(self.sides, len(self.penalised)), 0
         self.gap = float((self.point.multiplier * self.point.slack).sum())
-        self.flat = (self.sides.sign.reshape(-1), self.sides.h.reshape(-1))
-        self.work: Any = tuple(_Work.of(self.sides, len(self.penalised)))
+        self.flat = np.array([self.sides.sign.reshape(-1), self.sides.h.reshape(-1)])
+        self.work = _Work.of(self.sides, len(self.penalised))
         self._few = is_small(rows.Z)
         self.refresh()
 
@@ -218,22 +214,25 @@ class _Steps:
 
     def estimate(self) -> tuple[float, float]:
         """The gap, apart from the remaining slope, and the objective."""
-        v, slack = self.point.v, self.point.slack
-        return self.gap, 0.5 * float(v @ (self.penalised * v)) + float((self.c * slack[1]).sum())
+        return self.gap, self.objective
 
     def step(self) -> None:
         """One predictor and corrector step."""
-        after = np.empty_like(self.point.values)
-        found = self._step_few_rows(after) if self._few else None
-        dv, more, length, self.gap = found or self._step(after)
-        self.point, self.count = _Point(self.point.v + length * dv, after), self.count + 1
+        after, self.count = np.empty_like(self.point.values), self.count + 1
+        if self._few and self._step_few_rows(after):
+            return
+        dv, more, length, self.gap = self._step(after)
+        self.point = _Point(self.point.v + length * dv, after)
         # Both equations of (2) that are linear lose this share of their error.
         self.scores, self.slope = self.scores + length * more, (1.0 - length) * self.slope
+        v, slack = self.point.v, self.point.slack
+        self.objective = 0.5 * float(v @ (self.penalised * v)) + float((self.c * slack[1]).sum())
 
     def _step(self, after: Array) -> _Step:
         from summula.svm.linear.interior_point_kernels import correct, move, predict
 
-        (sign, h), (D, rest, g, weight, theta, _, _), values = self.flat, self.work, _vectors(self.point.values)
+        (sign, h), (D, *rests, g), values = self.flat, self.work.wide, _vectors(self.point.values)
+        rest, (weight, theta, _) = tuple(rests), self.work.rows
         predict(values, sign, h, self.scores, D, rest, g, weight, theta)
         H = self.rows.gram(weight)
         H.flat[:: len(H) + 1] += self.penalised
@@ -244,14 +243,16 @@ class _Steps:
         more = self.rows.scores(dv)
         return _Step(dv, more, *move(values, sign, D, rest, g, more, _BACK, _vectors(after)))
 
-    def _step_few_rows(self, after: Array) -> _Step | None:
-        """The same in one call of a kernel; None where (3) is singular."""
+    def _step_few_rows(self, after: Array) -> bool:
+        """The same in one call of a kernel; False where (3) is singular."""
         from summula.svm.linear.interior_point_kernels import step_few_rows
 
-        dv, more, values = np.empty_like(self.slope), np.empty_like(self.scores), _vectors(self.point.values)
-        given = (self.rows.Z, self.penalised, self.slope, values, self.flat, self.scores)
-        length, gap = step_few_rows(*given, self.work, _BACK, (dv, more, _vectors(after)))
-        return _Step(dv, more, length, gap) if length else None
+        (v, values), wide, v_after = self.point, self.flat.shape[1], np.empty_like(self.slope)
+        given = self.rows.Z, v, self.slope, self.scores, self.penalised, self.c, self.flat, values.reshape(4, wide)
+        length, gap, objective = step_few_rows(*given, *self.work, _BACK, v_after, after.reshape(4, wide))
+        if length:
+            self.point, self.gap, self.objective = _Point(v_after, after), gap, objective
+        return bool(length)
 
     def judged(self, point: _Point, tolerance: float) -> CoordinateFit:
         """Objective and gap at v; multipliers next to a bound are put there if the gap allows it."""
@@ -265,6 +266,12 @@ class _Steps:
                 break
         # A certificate has to name few rows only: as long as most multipliers are between their bounds, go on.
         return fit._replace(converged=fit.converged and u is settled)
+
+
+def _median(weight: Array) -> float:
+    """The median, which of equal weights is known."""
+    equal = len(weight) > 0 and (weight == weight[0]).all()
+    return float(weight[0] if equal else np.median(weight))
 
 
 def _start(sides: _Sides, columns: int) -> _Point:

@@ -155,29 +155,49 @@ def _solve(Z: Array, theta: Array, slope: Array, L: Array, scale: Array, x: Arra
 @non_allocating_kernel
 def step_few_rows(
     Z: Array,
-    penalised: Array,
+    v: Array,
     slope: Array,
-    values: tuple[Array, ...],
-    sides: tuple[Array, Array],
     scores: Array,
-    work: Any,
+    penalised: Array,
+    c: Array,
+    sides: Array,
+    values: Array,
+    wide: Array,
+    rows: Array,
+    columns: Array,
+    L: Array,
     back: float,
-    step: tuple[Array, Array, tuple[Array, ...]],
-) -> tuple[float, float]:
-    """One step of `interior_point.py` on dense rows; a length of 0 where (3) is singular.
+    v_after: Array,
+    after: Array,
+) -> tuple[float, float, float]:
+    """One step of `interior_point.py` on dense rows: its length, and gap and objective after it.
 
-    The same as `predict`, `correct` and `move` with the products between them, in one call. `step` receives the step of
-    v, what it adds to the scores, and the values after it.
+    The same as `predict`, `correct` and `move` with the products between them, in one call. `scores` and `slope` are
+    moved along, unless (3) is singular: then the length is 0. Arrays of vectors, which are cheaper to hand over than
+    tuples, are `sides` (sign and h), `wide` (D, rest and g), `rows` (weight, theta and the change of the scores) and
+    `columns` (the scale of the factor, and the step of v).
     """
-    (sign, h), (D, rest, g, weight, theta, L, scale), (x, more, after) = sides, work, step
-    predict(values, sign, h, scores, D, rest, g, weight, theta)
+    now, then = (values[0], values[1], values[2], values[3]), (after[0], after[1], after[2], after[3])
+    sign, h, D, rest, g = sides[0], sides[1], wide[0], (wide[1], wide[2]), wide[3]
+    weight, theta, more, scale, x = rows[0], rows[1], rows[2], columns[0], columns[1]
+    predict(now, sign, h, scores, D, rest, g, weight, theta)
     if not _factor(Z, weight, penalised, L, scale):
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     _solve(Z, theta, slope, L, scale, x, more)
-    correct(values, sign, h, scores, D, rest, g, more, theta)
+    correct(now, sign, h, scores, D, rest, g, more, theta)
     _solve(Z, theta, slope, L, scale, x, more)
-    length, gap = move(values, sign, D, rest, g, more, back, after)
-    return length, gap
+    length, gap = move(now, sign, D, rest, g, more, back, then)
+    objective = 0.0
+    for a in range(len(v)):
+        v_after[a] = v[a] + length * x[a]
+        slope[a] *= 1.0 - length  # both equations of (2) that are linear lose this share of their error
+        objective += 0.5 * penalised[a] * v_after[a] * v_after[a]
+    n = len(scores)
+    for i in range(n):
+        scores[i] += length * more[i]
+    for k in range(len(h)):
+        objective += c[k if k < n else k - n] * then[1][k]
+    return length, gap, objective
 
 
 def warmup() -> None:
@@ -187,6 +207,5 @@ def warmup() -> None:
     predict(values, row, row, row, D, rest, g, weight, theta)
     correct(values, row, row, row, D, rest, g, row, theta)
     move(values, row, D, rest, g, row, 0.5, values)
-    step_few_rows(
-        one, row, row, values, (row, row), row, (D, rest, g, weight, theta, one, row), 0.5, (row, row, values)
-    )
+    two, three, four = np.ones((2, 1)), np.ones((3, 1)), np.ones((4, 1))
+    step_few_rows(one, row, row, row, row, row, two, four, four, three, two, one, 0.5, row, four)

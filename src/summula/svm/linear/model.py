@@ -218,7 +218,7 @@ def _read(run: Run, problem: LinearProblem) -> tuple[Chunk, Array, Array]:
     """All rows, their targets and weights; refuses what is not finite."""
     chunk = run.source.chunk(0, run.source.n_rows)
     y, weight = targets_and_weights(problem, chunk)
-    values: Any = chunk.X.data if chunk.is_sparse else chunk.block()
+    values: Any = chunk.X.data if chunk.is_sparse else chunk.X
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(values.sum(dtype=np.float64)) + float(y.sum())
     if not np.isfinite(total):

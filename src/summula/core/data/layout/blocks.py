@@ -158,7 +158,7 @@ def _are_narrow_rows(columns: Any, out: Array) -> bool:
 
 def load_kernel(values: int) -> None:
     """Load the kernel that copies columns, if the number of values is worth the time that takes (Numba: 0.4 s)."""
-    if "numba" in sys.modules or values >= _MANY:
+    if _KERNELS not in sys.modules and ("numba" in sys.modules or values >= _MANY):
         importlib.import_module(_KERNELS)
 
 

@@ -65,6 +65,9 @@ def _label_reader(X: Any) -> Any:
 
 def feature_rows(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool, factors: Factors | None = None) -> Any:
     """Return the features as an array, a tuple of columns or CSR; set or check the names and number of columns."""
+    if _is_plain(X) and (reset or "feature_names_in_" not in vars(estimator)):
+        _note_width(estimator, X, reset)
+        return X
     from sklearn.utils.validation import check_array, validate_data
 
     name = type(estimator).__name__
@@ -243,6 +246,10 @@ def as_source(
     With `labels` the target consists of class labels, which are encoded; with `factors` categorical columns are encoded
     as indicators. `offset` is an array, or the name of a column of files or of a collection.
     """
+    alone = not needs_y and all(one is None for one in (y, sample_weight, labels, factors, offset))
+    if alone and type(X) is np.ndarray:
+        rows = feature_rows(estimator, X, reset=reset, accept_sparse=accept_sparse)
+        return MemorySource(rows, None, None, dtype_of(rows), feature_names(estimator))
     if isinstance(X, Scan):
         read = scan_source(
             estimator, X, y, sample_weight, needs_y=needs_y, reset=reset, labels=labels, factors=factors, offset=offset
