@@ -14,7 +14,7 @@ from summula.cluster import k_means_kernels, seeding_kernels
 from summula.cluster.k_means_kernels import compile_assignment
 from summula.cluster.seeding_kernels import compile_passes
 from summula.core.compilation import background, warmup
-from summula.core.compilation.background import compile_targets, expect_kernels, start_background
+from summula.core.compilation.background import compile_meanwhile, compile_targets, expect_kernels, start_background
 from summula.core.compilation.fast_compiler import _KernelFlags
 from summula.ensemble import RandomForestRegressor
 from summula.tree.binned.scan_kernels import needed_kernels
@@ -173,6 +173,23 @@ def test_trees_are_added_on_edges_that_cannot_be_written_to():
     more = model.set_params(n_estimators=3).fit(X, X[:, 0])
     whole = RandomForestRegressor(3, random_state=0).fit(X, X[:, 0])
     np.testing.assert_array_equal(more.predict(X), whole.predict(X))
+
+
+def test_a_fit_compiles_what_it_needs_later_while_another_process_compiles(monkeypatch):
+    class Process:
+        def __init__(self, *codes):
+            self.codes = list(codes)
+
+        def poll(self):
+            return self.codes.pop(0)
+
+    CALLS.clear()
+    monkeypatch.setattr(background, "_processes", [])
+    compile_meanwhile(f"{__name__}:note:a")
+    assert CALLS == []
+    monkeypatch.setattr(background, "_processes", [Process(None, 0)])
+    compile_meanwhile(f"{__name__}:note:a", f"{__name__}:note:b")
+    assert CALLS == ["a"]
 
 
 def test_options_of_kernels_equal_those_of_numba():

@@ -7,7 +7,8 @@ with one argument if that follows after a colon:
 
 Nothing happens as long as kernels are found in the disk cache. At the first that is not, a new interpreter is started
 that calls these functions. Both processes share the cache and its locks: no kernel is compiled twice, and the fit
-compiles what the other process does not. That ends with the process that started it, at the latest.
+compiles what the other process does not: before it waits, also what it needs later (`compile_meanwhile`). The other
+process ends with the one that started it, at the latest.
 `SUMMULA_BACKGROUND_COMPILATION=0` turns it off.
 """
 
@@ -22,7 +23,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-__all__ = ["compile_targets", "expect_kernels", "start_background"]
+__all__ = ["compile_meanwhile", "compile_targets", "expect_kernels", "start_background"]
 
 _SWITCH = "SUMMULA_BACKGROUND_COMPILATION"
 _PROGRAM = (
@@ -55,6 +56,13 @@ def start_background() -> None:
         if not _processes:
             atexit.register(_stop, os.getpid())
         _processes.append(process)
+
+
+def compile_meanwhile(*targets: str) -> None:
+    """Call functions given by name, as long as the other process is compiling; nothing otherwise."""
+    for target in targets:
+        if any(process.poll() is None for process in _processes):
+            compile_targets([target])
 
 
 def compile_targets(targets: Sequence[str]) -> None:

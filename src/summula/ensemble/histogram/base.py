@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
-from summula.core.compilation.background import expect_kernels
+from summula.core.compilation.background import compile_meanwhile, expect_kernels
 from summula.core.data.chunks import Chunk
 from summula.core.engine.random import draw_seed
 from summula.core.errors import DataError, ParameterError
@@ -353,6 +353,8 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
         watched = None if held is None else Rows.at(held[0], held[1], held[2], start)
         watcher = Watcher(self, loss, learnt, watched, stops=stops, warm=warm)
         booster = Booster(loss, learnt, bins, monotone, parameters, seed, self.n_jobs)
+        scoring = f"summula.tree.prediction.scoring_kernels:compile_scoring:{run.source.dtype.name}"
+        compile_meanwhile("summula.tree.growing.grower:compile_reading", scoring)
         self._add_trees(run, booster, watcher, self._nodes if warm else Nodes.none(), start)
 
     def _add_trees(self, run: Run, booster: Booster, watcher: Watcher, before: Nodes, start: Array) -> None:

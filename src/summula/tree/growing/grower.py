@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from summula.core.compilation.compile import compile_for
 from summula.core.engine.threads import inside_pool, thread_count
 from summula.core.engine.worker_group import LINE, WorkerGroup, group_size
-from summula.tree.growing import growing_kernels
+from summula.tree.growing import growing_kernels, leaf_kernels
 from summula.tree.growing.criterion import NEWTON, Criterion
 from summula.tree.growing.growing_kernels import GrowContext, GrowKernels, HistogramPool, ThreadScratch
 from summula.tree.growing.histogram_kernels import BINS, BLOCK, Packing, TreeInputs
@@ -32,7 +32,7 @@ from summula.tree.growing.nodes import BinnedRows, Gradients, Tree, TreeParamete
 from summula.tree.growing.records import GROW_STATE, PARAMETERS, feature_table, node_dtype, split_dtype
 from summula.tree.growing.split_kernels import SplitInputs
 
-__all__ = ["Grower", "Grown", "compile_grow", "warmup"]
+__all__ = ["Grower", "Grown", "compile_grow", "compile_reading", "warmup"]
 
 Array = NDArray[Any]
 
@@ -303,6 +303,16 @@ def _smallest(**options: Any) -> Grower:
 def compile_grow() -> None:
     """Compile the kernel that takes longest, and which every fit needs."""
     _smallest(binds=False).compile()
+
+
+def compile_reading() -> None:
+    """Compile what is needed when a tree has been grown."""
+    context = _smallest(binds=False)._context
+    numbers = np.zeros(1, np.int64)
+    compile_for(
+        growing_kernels.read_tree, context.nodes, context.goes_left, numbers[None], np.zeros((1, 1)), numbers, numbers
+    )
+    leaf_kernels.warmup()
 
 
 def warmup() -> None:

@@ -139,7 +139,8 @@ def _allow_features(node: int, parameters: Any, groups: Any, node_groups: Any, a
         candidates += allowed[f]
     if fraction >= 1.0:
         return
-    wanted = max(1, int(np.ceil(fraction * candidates)))
+    wanted = int(np.ceil(fraction * candidates))
+    wanted = wanted if wanted > 1 else 1
     for f in range(d):
         if allowed[f]:
             random = random_bits(parameters.key, node * d + f)
@@ -185,17 +186,25 @@ def _next_leaf(nodes: Any, open_leaves: Any, state: Any, parameters: Any) -> int
 
 
 @internal_kernel
-def _partition_rows(context: Any, leaf: int, table: Any, member: int) -> int:
+def _partition_rows(
+    node: Any,
+    goes_left: Any,
+    parameters: Any,
+    columns: Any,
+    rows: Any,
+    rows_scratch: Any,
+    table: Any,
+    n_left: Any,
+    member: int,
+) -> int:
     """Put the rows of a leaf that go left first; return their number, to member 0 at least."""
-    node, parameters = context.nodes[leaf], context.split_inputs.parameters[0]
-    rows, rows_scratch, n_left = context.rows, context.rows_scratch, context.scratch.n_left
     start, stop = node.start, node.stop
     members = len(table) - 1 if stop - start >= _SHARED_ROWS else 1
     if member >= members:
         return 0
     a, b = _share(stop - start, members, member)
-    bins = context.binned_by_column[node.split.feature * parameters.feature_stride :]
-    own = scatter(rows, bins, parameters.row_stride, context.goes_left[leaf], start + a, start + b, rows_scratch)
+    bins = columns[node.split.feature * parameters.feature_stride :]
+    own = scatter(rows, bins, parameters.row_stride, goes_left, start + a, start + b, rows_scratch)
     n_left[member, 0] = own
     if members > 1:
         barrier_wait(table, member)
@@ -211,62 +220,76 @@ def _partition_rows(context: Any, leaf: int, table: Any, member: int) -> int:
 
 
 @internal_kernel
-def _sum_histogram(context: Any, rows: Any, table: Any, member: int, histogram: Any) -> None:
-    """Sum a histogram together: each member sums some rows, then adds up the sums of its features."""
-    inputs, scratch = context.inputs, context.scratch
+def _sum_histogram(
+    address: int,
+    inputs: Any,
+    rows: Any,
+    table: Any,
+    member: int,
+    histogram: Any,
+    others: Any,
+    block: Any,
+    features: Any,
+) -> None:
+    """Sum a histogram together: each member sums some rows, then adds up the sums of its features.
+
+    address : of the kernel that sums rows.
+    others : histograms of all members but the first.
+    """
     members, d = len(table) - 1, inputs.binned.shape[1]
-    others = scratch.packed if _is_packed(len(rows), inputs.packing) else scratch.wide
     a, b = _share(len(rows), members, member)
     own = histogram if member == 0 else others[member - 1]
-    arguments = inputs, rows[a:b], 0, d, scratch.block[member], own, table
-    _call_accumulate(context.kernels.accumulate, arguments)
+    _call_accumulate(address, (inputs, rows[a:b], 0, d, block, own, table))
     barrier_wait(table, member)
     for k in range(members - 1):
-        for f in range(scratch.first_feature[member], scratch.first_feature[member + 1]):
+        for f in range(features[member], features[member + 1]):
             for c in range(histogram.shape[1]):
                 histogram[f, c] += others[k, f, c]
 
 
 @internal_kernel
-def _make_root(context: Any) -> None:
-    """Make a tree of one node with all rows, to which all histograms but one are free."""
-    state, pool, root, n = context.state[0], context.pool, context.nodes[0], len(context.rows)
+def _make_root(root: Any, n: int, packing: Any, free_packed: Any, free_wide: Any, groups: Any, state: Any) -> None:
+    """Make a tree of one node with all n rows, to which all histograms but one are free."""
     state.n_open, state.n_nodes, state.n_leaves = 0, 1, 1
-    state.n_free_packed, state.n_free_wide = len(pool.free_packed), len(pool.free_wide)
-    for k in range(len(pool.free_packed)):
-        pool.free_packed[k] = k
-    for k in range(len(pool.free_wide)):
-        pool.free_wide[k] = k
-    root.histogram = _take_histogram(pool.free_packed, pool.free_wide, state, _is_packed(n, context.inputs.packing))
+    state.n_free_packed, state.n_free_wide = len(free_packed), len(free_wide)
+    for k in range(len(free_packed)):
+        free_packed[k] = k
+    for k in range(len(free_wide)):
+        free_wide[k] = k
+    root.histogram = _take_histogram(free_packed, free_wide, state, _is_packed(n, packing))
     root.start, root.stop, root.depth, root.left_child = 0, n, 0, 0
-    context.node_groups[0] = 1
+    for group in range(len(groups)):
+        groups[group] = 1
 
 
 @internal_kernel
-def _reserve_histograms(context: Any, node: Any, n_left: int) -> None:
-    """Reserve the histograms of two new children, or release that of their parent if they cannot be split."""
-    state, pool = context.state[0], context.pool
-    packing, parameters = context.inputs.packing, context.split_inputs.parameters[0]
+def _reserve_histograms(
+    node: Any, n_left: int, packing: Any, parameters: Any, free_packed: Any, free_wide: Any, state: Any
+) -> None:
+    """Reserve the histograms of two new children, or release that of their parent if they cannot be split.
+
+    The larger child takes that of the parent if it can.
+    """
     n_rows = node.stop - node.start
-    many, few = max(n_left, n_rows - n_left), min(n_left, n_rows - n_left)
+    few = n_left if 2 * n_left < n_rows else n_rows - n_left
+    many = n_rows - few
     is_packed, number = _is_packed(n_rows, packing), node.histogram
     is_deep, is_full = node.depth + 1 >= parameters.max_depth, state.n_leaves >= parameters.max_leaves
     state.searches = many >= 2 * parameters.min_rows and not is_deep and not is_full
     if not state.searches:
-        _release_histogram(pool.free_packed, pool.free_wide, state, is_packed, number)
+        _release_histogram(free_packed, free_wide, state, is_packed, number)
         return
-    small = _take_histogram(pool.free_packed, pool.free_wide, state, _is_packed(few, packing))
+    small = _take_histogram(free_packed, free_wide, state, _is_packed(few, packing))
     state.small_histogram, state.large_histogram, state.parent_histogram = small, number, number
     if not is_packed and _is_packed(many, packing):
-        state.large_histogram = _take_histogram(pool.free_packed, pool.free_wide, state, True)
+        state.large_histogram = _take_histogram(free_packed, free_wide, state, True)
         # Nobody takes it before the children are summed.
-        _release_histogram(pool.free_packed, pool.free_wide, state, False, number)
+        _release_histogram(free_packed, free_wide, state, False, number)
 
 
 @internal_kernel
-def _add_children(context: Any, leaf: int, n_left: int) -> None:
-    """Add two nodes, and reserve their histograms: the larger child takes that of the leaf if it can."""
-    nodes, state, groups, node_groups = context.nodes, context.state[0], context.groups, context.node_groups
+def _add_children(nodes: Any, leaf: int, n_left: int, groups: Any, node_groups: Any, state: Any) -> None:
+    """Add the two children of a leaf."""
     node, child = nodes[leaf], state.n_nodes
     left, right, feature = nodes[child], nodes[child + 1], node.split.feature
     node.left_child = child
@@ -278,23 +301,26 @@ def _add_children(context: Any, leaf: int, n_left: int) -> None:
             node_groups[k, group] = node_groups[leaf, group] and groups[group, feature]
     state.n_nodes += 2
     state.n_leaves += 1
-    _reserve_histograms(context, node, n_left)
 
 
 @internal_kernel
-def _open_children(context: Any, child: int, smaller: int) -> None:
-    """Choose the splits of two new nodes; those with enough gain are opened, the others release their histograms."""
-    state, pool = context.state[0], context.pool
-    for side in range(2):
-        node = context.nodes[child + side]
-        _choose_split(context.scratch, side, node, context.goes_left[child + side])
-        node.histogram = state.small_histogram if side == smaller else state.large_histogram
-        if node.split.gain > context.split_inputs.parameters[0].min_gain:
-            context.open_leaves[state.n_open] = child + side
-            state.n_open += 1
-        else:
-            is_packed = _is_packed(node.stop - node.start, context.inputs.packing)
-            _release_histogram(pool.free_packed, pool.free_wide, state, is_packed, node.histogram)
+def _open_node(
+    nodes: Any,
+    number: int,
+    is_packed: bool,
+    min_gain: float,
+    open_leaves: Any,
+    free_packed: Any,
+    free_wide: Any,
+    state: Any,
+) -> None:
+    """Open a node whose split has enough gain; another releases its histogram."""
+    node = nodes[number]
+    if node.split.gain > min_gain:
+        open_leaves[state.n_open] = number
+        state.n_open += 1
+    else:
+        _release_histogram(free_packed, free_wide, state, is_packed, node.histogram)
 
 
 @functools.cache
@@ -311,10 +337,13 @@ def make_grow(criterion: Criterion) -> Any:
         for i in range(first, last):
             rows[i] = i
         if member == 0:
-            _make_root(context)
+            pool, packing, groups = context.pool, context.inputs.packing, context.node_groups[0]
+            _make_root(root, n, packing, pool.free_packed, pool.free_wide, groups, state)
         barrier_wait(table, member)
         histogram = _get_histogram(context.pool, _is_packed(n, context.inputs.packing), root.histogram)
-        _sum_histogram(context, rows, table, member, histogram)
+        others = scratch.packed if _is_packed(n, context.inputs.packing) else scratch.wide
+        address, block = context.kernels.accumulate, scratch.block[member]
+        _sum_histogram(address, context.inputs, rows, table, member, histogram, others, block, scratch.first_feature)
         barrier_wait(table, member)
         if member == 0:
             set_root(histogram, split_inputs, root)
@@ -346,7 +375,9 @@ def make_grow(criterion: Criterion) -> Any:
         large = _get_histogram(pool, _is_packed(many, packing), state.large_histogram)
         parent = _get_histogram(pool, _is_packed(stop - start, packing), state.parent_histogram)
         if len(table) > 2 and len(few) >= _SHARED_ROWS_PER_FEATURE * context.inputs.binned.shape[1]:
-            _sum_histogram(context, few, table, member, small)
+            others = scratch.packed if _is_packed(len(few), packing) else scratch.wide
+            address, block = context.kernels.accumulate, scratch.block[member]
+            _sum_histogram(address, context.inputs, few, table, member, small, others, block, scratch.first_feature)
             few = few[:0]
         for side in range(2):
             allowed = scratch.allowed[member, side]
@@ -355,7 +386,7 @@ def make_grow(criterion: Criterion) -> Any:
         first, last = scratch.first_feature[member], scratch.first_feature[member + 1]
         width = block_width(last - first)
         for low in range(first, last, width):  # in blocks, whose histograms stay in the cache
-            high = min(low + width, last)
+            high = low + width if low + width < last else last
             if len(few):
                 arguments = context.inputs, few, low, high, scratch.block[member], small, table
                 _call_accumulate(context.kernels.accumulate, arguments)
@@ -369,7 +400,13 @@ def make_grow(criterion: Criterion) -> Any:
                 _call_search(context.kernels.find_best_split, (histogram, low, high, split_inputs, node, found))
         barrier_wait(table, member)
         if member == 0:
-            _open_children(context, child, smaller)
+            for side in range(2):
+                node, is_small = nodes[child + side], side == smaller
+                _choose_split(scratch, side, node, context.goes_left[child + side])
+                node.histogram = state.small_histogram if is_small else state.large_histogram
+                is_packed, gain = _is_packed(node.stop - node.start, packing), parameters.min_gain
+                leaves, packed, wide = context.open_leaves, pool.free_packed, pool.free_wide
+                _open_node(nodes, child + side, is_packed, gain, leaves, packed, wide, state)
 
     @non_allocating_kernel
     def grow(context: Any, table: Any, member: int) -> None:
@@ -389,11 +426,15 @@ def make_grow(criterion: Criterion) -> Any:
                     raise RuntimeError("the tree was cancelled")
                 if leaf < 0:
                     break
-                n_left = _partition_rows(context, leaf, table, member)
+                node, goes_left, counts = context.nodes[leaf], context.goes_left[leaf], context.scratch.n_left
+                columns, rows, beside = context.binned_by_column, context.rows, context.rows_scratch
+                n_left = _partition_rows(node, goes_left, parameters, columns, rows, beside, table, counts, member)
                 if member == 0:
-                    node, child = context.nodes[leaf], state.n_nodes
+                    child = state.n_nodes
                     set_children(node, context.split_inputs, context.nodes[child], context.nodes[child + 1])
-                    _add_children(context, leaf, n_left)
+                    _add_children(context.nodes, leaf, n_left, context.groups, context.node_groups, state)
+                    packing, pool = context.inputs.packing, context.pool
+                    _reserve_histograms(node, n_left, packing, parameters, pool.free_packed, pool.free_wide, state)
                 barrier_wait(table, member)
                 if state.searches:
                     search_children(context, leaf, table, member)

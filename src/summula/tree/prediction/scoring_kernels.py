@@ -14,14 +14,14 @@ Trees of more than 64 leaves are walked down (`predictor_kernels`).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_kernel, kernel
 
-__all__ = ["MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "warmup"]
+__all__ = ["MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "compile_scoring", "warmup"]
 
 MOST_LEAVES = 64
 ROWS = 256  # at once: their numbers stay in the second cache
@@ -152,15 +152,19 @@ def add_scores_by_bits(X: Any, questions: Any, rows: Any, bits: Any, out: Any) -
                 out[start + i, k] += value[(lowest * _SEQUENCE) >> _SHIFT]
 
 
-def warmup() -> None:
-    """Compile for the usual types."""
+def compile_scoring(kind: str, whole: str = "uint64", order: Literal["C", "F"] = "C") -> None:
+    """Compile for rows of a dtype, the dtype of `Questions.keep`, and a memory order."""
     from summula.tree.prediction.predictor import Nodes
 
-    nodes = Nodes.none()
-    for kind, whole in ((np.float64, np.uint64), (np.float32, np.uint32), (np.float32, np.uint64)):
-        questions = Questions.of(nodes, kind)
-        assert questions is not None
-        questions = questions._replace(keep=questions.keep.astype(whole))
-        for order in ("C", "F"):
-            X = np.zeros((2, 2), kind, order=order)
-            add_scores_by_bits(X, questions, np.zeros((2, ROWS), kind), np.zeros(ROWS, whole), np.zeros((2, 1)))
+    questions = Questions.of(Nodes.none(), np.dtype(kind))
+    assert questions is not None
+    questions = questions._replace(keep=questions.keep.astype(whole))
+    X, rows = np.zeros((2, 2), kind, order=order), np.zeros((2, ROWS), kind)
+    add_scores_by_bits(X, questions, rows, np.zeros(ROWS, whole), np.zeros((2, 1)))
+
+
+def warmup() -> None:
+    """Compile for the usual types."""
+    for kind, whole in (("float64", "uint64"), ("float32", "uint32"), ("float32", "uint64")):
+        compile_scoring(kind, whole, "C")
+        compile_scoring(kind, whole, "F")
