@@ -502,3 +502,23 @@ def test_memory_is_bounded_for_files_that_are_rewritten(tmp_path: Path) -> None:
         [sys.executable, "-c", MEMORY, tmp_path / "t.csv.zst"], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 160_000  # kilobytes; the text alone, twice, would be 125 MB
+
+
+@pytest.mark.parametrize("cell", ["01000", " 01000", "-01000", '"01000"', "+01000"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_padded_numbers_are_found_wherever_they_are(cell: str, place: int, tmp_path: Path) -> None:
+    """One search of the text decides whether columns are looked at one by one."""
+    row = ["1.05", "2e-05"]
+    row[place] = cell
+    (tmp_path / "t.csv").write_text("a,b\n3,4\n" + ",".join(row) + "\n")
+    kinds = summula.scan(tmp_path / "t.csv").kinds
+    assert kinds == {name: "text" if j == place else "float64" for j, name in enumerate("ab")}
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"), [("shop.duckdb", "a DuckDB file is given as duckdb:.*shop.duckdb"), ("rows", "call it .csv")]
+)
+def test_endings_that_are_not_read_name_the_cure(name: str, cure: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=cure):
+        summula.scan(tmp_path / name)

@@ -63,12 +63,14 @@ class ClassWeight(StrEnum):
 
 def _known_name(kind: str, given: str | None) -> str | None:
     """A metric or task as given, if it is one by any of its names."""
-    from summula.core.errors import ParameterError
-    from summula.training.names import metric_name, task_name
+    if given is None:
+        return None
+    with uncollected():
+        from summula.core.errors import ParameterError
+        from summula.training.names import metric_name, task_name
 
     try:
-        if given is not None:
-            (task_name if kind == "task" else metric_name)(given)
+        (task_name if kind == "task" else metric_name)(given)
     except ParameterError as error:
         raise typer.BadParameter(str(error)) from None
     return given

@@ -203,6 +203,10 @@ def _unknown_ending(path: str) -> DataError:
         cure = "write one object per line and call it .jsonl"
     elif path.lower().endswith((".zip", ".7z", ".rar", ".tar", ".tgz")):
         cure = "unpack it, and give the files in it"
+    elif path.lower().endswith((".duckdb", ".ddb")):
+        cure = f"a DuckDB file is given as duckdb:{path}"
+    elif not os.path.splitext(path)[1]:
+        cure = "if it is text, call it .csv"
     return DataError(f"The ending of {path} is none that scan reads ({known}); {cure}.")
 
 
