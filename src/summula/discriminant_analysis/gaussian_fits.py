@@ -158,8 +158,8 @@ class QuadraticFit:
 
     def objective(self, sums: ClassGrams) -> tuple[float, float]:
         """(1) with the part of the priors, and its distance from the minimum."""
-        value, gap, T = 0.0, 0.0, self.rule.separate(sums)
+        value, gap, T, away = 0.0, 0.0, self.rule.separate(sums), sums.mean - self.means
         for k in np.flatnonzero(sums.weight > 0).tolist():
-            one, more = _per_row(self.A[k], T[k], sums.mean[k] - self.means[k])
+            one, more = _per_row(self.A[k], T[k], away[k])
             value, gap = value + sums.weight[k] * one / 2, gap + sums.weight[k] * more / 2
         return self.priors.added((float(value), float(gap)), sums.weight)

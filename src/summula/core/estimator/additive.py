@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -109,23 +109,27 @@ class AdditiveEstimator(Estimator):
             self._row_hashes = np.empty(0, np.uint64)
         return self
 
-    @contextmanager
-    def _fitting(self, *rows: Any, reset: bool = True, removes: bool = False, **options: Any) -> Iterator[Run]:
+    def _fitting(  # type: ignore[override]
+        self, *rows: Any, reset: bool = True, removes: bool = False, **options: Any
+    ) -> AbstractContextManager[Run]:
         """Validate, run the body, and leave a complete model or the previous state; see `Estimator`.
 
         Where rows are tracked, their hashes are added, or with `removes` taken away, after a check that they are there.
         """
-        with super()._fitting(*rows, reset=reset, **options) as run:
-            tracked = getattr(self, "_row_hashes", None)
-            if tracked is not None:
-                keys = label_keys(self.classes_) if self._labelled else None
-                hashes = run.sum(RowHashes, keys).values
-                before = np.empty(0, np.uint64) if reset else tracked
-                name = type(self).__name__
-                after = without_rows(before, hashes, name) if removes else np.concatenate([before, hashes])
+        fitting = super()._fitting(*rows, reset=reset, **options)
+        return self._tracking(fitting, reset, removes) if hasattr(self, "_row_hashes") else fitting
+
+    @contextmanager
+    def _tracking(self, fitting: AbstractContextManager[Run], reset: bool, removes: bool) -> Iterator[Run]:
+        """Run a fit with the hashes of its rows."""
+        with fitting as run:
+            keys = label_keys(self.classes_) if self._labelled else None
+            hashes = run.sum(RowHashes, keys).values
+            before = np.empty(0, np.uint64) if reset else self._row_hashes
+            name = type(self).__name__
+            after = without_rows(before, hashes, name) if removes else np.concatenate([before, hashes])
             yield run
-            if tracked is not None:
-                self._row_hashes = after
+            self._row_hashes = after
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -165,14 +165,15 @@ class LeftOutSums(Sum):
     @classmethod
     def of(cls, errors: Array, Y: Array, weight: Array | None) -> Self:
         """The sums of errors of shape (n, n_targets, n_alphas) and of targets about some origin."""
-        w = np.ones(len(Y)) if weight is None else weight
-        squares = errors**2 if weight is None else w[:, None, None] * errors**2
+        squares = errors**2 if weight is None else weight[:, None, None] * errors**2
         square = (squares**2).sum(axis=0)
         joint = square[0] if len(square) == 1 else (squares.mean(axis=1) ** 2).sum(axis=0)
+        sums = squares.sum(axis=0), square, joint
         Y = aligned(Y)
-        totals = product(w, Y), product(w, Y**2)
-        sums = squares.sum(axis=0), square, joint, *totals
-        return cls(int((w > 0).sum()), float(w.sum()), *sums, ())
+        if weight is None:
+            return cls(len(Y), float(len(Y)), *sums, Y.sum(axis=0), (Y**2).sum(axis=0), ())
+        totals = product(weight, Y), product(weight, Y**2)
+        return cls(int((weight > 0).sum()), float(weight.sum()), *sums, *totals, ())
 
     @classmethod
     def map(cls, chunk: Chunk, params: tuple[LeftOutModel, float]) -> Self:
