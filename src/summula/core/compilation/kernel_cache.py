@@ -257,5 +257,5 @@ def _announce() -> None:
         _announced = True
         _log.info(
             "Compiling for the first use on this machine, which takes a few seconds; "
-            "`summula warmup` compiles everything in advance."
+            "`summula warmup` compiles the usual kernels of all estimators in advance."
         )

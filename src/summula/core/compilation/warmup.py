@@ -62,6 +62,8 @@ _LONGEST = (
     "summula.tree.prediction.scoring_kernels",
     "summula.mixture.kernels",
     "summula.tree.prediction.predictor_kernels",
+    "summula.tree.prediction.shapley_kernels",
+    "summula.tree.binned.level_grower",
     "summula.linear_model.glm.kernels",
     "summula.linear_model.least_squares.sparse_kernels",
     "summula.svm.linear.coordinate_kernels",
