@@ -122,15 +122,15 @@ def _get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
 _sizes: dict[str, int] = {}
 
 
-def _remembered(measure: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]:
+def _remembered(measure: Any) -> Callable[[Any, Any], int]:
     """Return a function that measures each LLVM type once."""
 
     def look_up(self: Any, kind: Any) -> int:
         if isinstance(kind, llvm.IdentifiedStructType) or not isinstance(self, cpu.CPUContext):
-            return measure(self, kind)
+            return int(measure(self, kind))
         name = str(kind)
         if name not in _sizes:
-            _sizes[name] = measure(self, kind)
+            _sizes[name] = int(measure(self, kind))
         return _sizes[name]
 
     return look_up
@@ -138,7 +138,7 @@ def _remembered(measure: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]
 
 # ------------------------------------------------------------------------------------------------------------- imports
 
-_load_registries = cpu.CPUContext.load_additional_registries
+_load_registries: Any = getattr(cpu.CPUContext, "load_additional_registries", None)
 _is_loaded = False
 
 
@@ -162,7 +162,7 @@ def _plain(self: Any, message: str, *args: Any, **options: Any) -> str:
 _REPLACEMENTS: tuple[tuple[Any, str, Any], ...] = (
     (ir.Inst, "_rec_list_vars", _list_variables),
     (BaseFunction, "get_call_type", _get_call_type),
-    (base.BaseContext, "get_abi_sizeof", _remembered(base.BaseContext.get_abi_sizeof)),
+    (base.BaseContext, "get_abi_sizeof", _remembered(getattr(base.BaseContext, "get_abi_sizeof", None))),
     (cpu.CPUContext, "load_additional_registries", _load_once),
     (type(errors.termcolor()), "_markup", _plain),
     (getattr(ffi.lib, "_lock", None), "_cblist", []),
