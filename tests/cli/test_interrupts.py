@@ -55,7 +55,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_in_the_middle_of_a_candidate_what_is_finished_is_kept(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["train", table, "-t", "bought", "-o", out, "--time", 3_600, "--models", "logistic,logistic_l1"]
-    done = interrupted_at("Fold 1: logistic_l1.", 20, *words)
+    done = interrupted_at("Fold 1: logistic_l1.", 5, *words)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
     assert "Stopped by Ctrl-C: going on with what is finished." in done.stderr
@@ -76,7 +76,7 @@ def test_from_files_too_and_scratch_files_go(table: Path, tmp_path: Path, monkey
     monkeypatch.setenv("SUMMULA_SCRATCH", str(scratch))
     out = tmp_path / "out"
     words = ["train", table, "-t", "bought", "-o", out, "--time", 3_600, "--stream"]
-    done = interrupted_at("Fold 1: logistic_l1.", 20, *words, "--models", "logistic,logistic_l1")
+    done = interrupted_at("Fold 1: logistic_l1.", 5, *words, "--models", "logistic,logistic_l1")
     assert done.returncode == 130, done.stderr
     assert "logistic: " in done.stdout
     assert not list(scratch.iterdir())

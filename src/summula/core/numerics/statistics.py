@@ -13,7 +13,6 @@ the condition number), but rows cannot be removed from it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -409,14 +408,6 @@ class Gram(Sum):
         """The Gram matrix of one chunk about the origin `params`."""
         total, products = _sparse_products(chunk, params) if chunk.is_sparse else _dense_products(chunk, params)
         return cls(*weight_sums(chunk), params, total, products)
-
-    def is_finite(self) -> bool:
-        """Whether all fields are finite; determined once."""
-        return self._is_finite
-
-    @functools.cached_property
-    def _is_finite(self) -> bool:
-        return super().is_finite()
 
     @property
     def mean(self) -> Array:
