@@ -671,7 +671,7 @@ def over(*properties: str, cases: Iterable[Case] = CASES) -> pytest.MarkDecorato
 
 
 # Where every case meets every container and both sizes, not every triple of them is another way through the library:
-# the third thing takes turns, so that each pair comes together.
+# the third thing takes turns, so that each class meets each container.
 _in_turn: dict[str, list[str]] = {}
 SELDOM_LARGE = ("small", "small", "large")
 
