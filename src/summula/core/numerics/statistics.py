@@ -45,6 +45,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _FAR = 1e3  # ratio of mean to standard deviation from which sums about 0 lose too many digits
+_TILE_COLUMNS = 4  # of which BLAS computes the products together, on most processors
 _SIDE_BY_SIDE = 512  # values of narrow rows that are added side by side
 _FAR_SPARSE = 10.0  # the same for sparse columns without zeros, for which all sums are about that origin
 
@@ -409,6 +410,17 @@ class Gram(Sum):
         total, products = _sparse_products(chunk, params) if chunk.is_sparse else _dense_products(chunk, params)
         return cls(*weight_sums(chunk), params, total, products)
 
+    @classmethod
+    def accumulate(cls, before: Self | None, chunk: Chunk, params: Array) -> Self:
+        """Add the Gram matrix of one chunk to that of earlier ones, in place (None at first)."""
+        one = cls.map(chunk, params)
+        if before is None:
+            return one
+        before.total[:] += one.total
+        before.products[:] += one.products
+        others = {name: getattr(before, name) + getattr(one, name) for name in ("count", "weight", "log_weight")}
+        return replace(before, **others)
+
     @property
     def mean(self) -> Array:
         """Mean of each column."""
@@ -442,11 +454,16 @@ def _width(chunk: Chunk) -> int:
 
 
 def _dense_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
-    block = _shifted(chunk, origin, lead=True, block=scratch_block("Gram", len(chunk), 1 + _width(chunk), chunk.dtype))
+    width, dtype = _width(chunk), chunk.dtype
+    # BLAS multiplies tiles of several columns: one more column for the sums costs nothing, or a further row of tiles.
+    lead = width % _TILE_COLUMNS != 0
+    block = _shifted(chunk, origin, lead=lead, block=scratch_block("Gram", len(chunk), lead + width, dtype))
     with np.errstate(over="ignore", invalid="ignore"):
         # NumPy recognises a matrix times its own transpose and computes one triangle (syrk), without the GIL.
         products = (block.T @ block).astype(np.float64, copy=False)
-    return products[0, 1:].copy(), products[1:, 1:].copy()
+        if lead:
+            return products[0, 1:].copy(), products[1:, 1:].copy()
+        return product(block.T, np.sqrt(chunk.weights).astype(dtype, copy=False)).astype(np.float64), products
 
 
 def _sparse_products(chunk: Chunk, origin: Array) -> tuple[Array, Array]:
