@@ -13,6 +13,8 @@ from summula.core.compilation.compile import internal_kernel, kernel
 
 __all__ = ["column_addresses", "copy_columns", "copy_rows", "sum_columns", "warmup"]
 
+_BYTES = ir.IntType(8).as_pointer()
+
 # The words of an ArrowArray, in Arrow's C data interface.
 _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
 
@@ -61,10 +63,13 @@ def _transposer(size: int) -> Any:
     """Make the instruction that writes `size` rows of as many columns as rows: a transpose in registers."""
 
     @intrinsic
-    def _transpose(typing: Any, kind: Any, columns: Any, begin: Any, shift: Any, out: Any, row_bytes: Any) -> Any:
+    def _transpose(
+        typing: Any, kind: Any, columns: Any, begin: Any, shift: Any, out: Any, row_bytes: Any, later: Any, there: Any
+    ) -> Any:
         """Take the columns whose addresses are at `columns`, each from byte `begin` on, less the shifts at `shift`.
 
         kind : a number of the type of the values.
+        later, there : addresses of columns, and the byte from which on these are needed next; prefetched.
         """
 
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -85,13 +90,20 @@ def _transposer(size: int) -> Any:
                 low = [i if not i & s else size + i - s for i in lanes]
                 high = [i + s if not i & s else size + i for i in lanes]
                 v = [mix(v[k], v[k | s], low) if not k & s else mix(v[k - s], v[k], high) for k in lanes]
+            next_first, number_type = builder.inttoptr(given[5], word.as_pointer()), ir.IntType(32)
+            shape = ir.FunctionType(ir.VoidType(), [_BYTES] + [number_type] * 3)
+            fetch = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], shape)
+            for k in lanes:
+                place = builder.add(builder.load(builder.gep(next_first, [ir.Constant(word, k)])), given[6])
+                how = [ir.Constant(number_type, value) for value in (0, 2, 1)]  # to read, into the second-level cache
+                builder.call(fetch, [builder.inttoptr(place, _BYTES), *how])
             by, target = builder.load(pointer(given[2]), align=size_of), given[3]
             for row in v:
                 builder.store(builder.fsub(row, by), pointer(target), align=size_of)
                 target = builder.add(target, given[4])
             return context.get_dummy_value()
 
-        return types.void(kind, *[types.uint64] * 4, types.int64), generate
+        return types.void(kind, *[types.uint64] * 4, types.int64, *[types.uint64] * 2), generate
 
     return _transpose
 
@@ -155,13 +167,17 @@ def _copy_tile(addresses: Any, shift: Any, out: int, row_bytes: int, first: int,
     starts, shifts = np.uint64(addresses.ctypes.data), np.uint64(shift.ctypes.data)
     for j in range(0, d - 7, 8):
         which, by, target = starts + np.uint64(8 * j), shifts + np.uint64(size * j), out + np.uint64(size * j)
+        # Processors fetch ahead within a column; the next columns, or the next tile of the first, they cannot foresee.
+        later, down = (which + np.uint64(64), 0) if j + 16 <= d else (starts, last - first)
         for i in range(first, last, 8):
-            transpose8(shift[0], which, np.uint64(size * i), by, target + np.uint64(row_bytes * i), row_bytes)
+            row, there = np.uint64(size * i), np.uint64(size * (i + down))
+            transpose8(shift[0], which, row, by, target + np.uint64(row_bytes * i), row_bytes, later, there)
     rest = d // 8 * 8
     if rest + 4 <= d:
         which, by, target = starts + np.uint64(8 * rest), shifts + np.uint64(size * rest), out + np.uint64(size * rest)
         for i in range(first, last, 4):
-            transpose4(shift[0], which, np.uint64(size * i), by, target + np.uint64(row_bytes * i), row_bytes)
+            row = np.uint64(size * i)
+            transpose4(shift[0], which, row, by, target + np.uint64(row_bytes * i), row_bytes, which, row)
     for k in range(d // 4 * 4, d):
         _copy(addresses[k], size, shift[k], out + np.uint64(size * k), row_bytes, first, last)
 
