@@ -70,11 +70,23 @@ def test_chunks_are_a_power_of_two_that_fits_the_cache(width):
     assert rows == 1024 or rows * width <= 2**18
 
 
-@given(st.integers(1, 10_000), st.floats(0, 1e5), st.integers(1, 10_000))
-def test_a_part_is_whole_chunks(chunk_rows, width, n_features):
-    rows = part_rows_for(chunk_rows, width, n_features)
+@given(st.integers(1, 10_000), st.floats(0, 1e5), st.integers(1, 10_000), st.integers(1, 10**9))
+def test_a_part_is_whole_chunks(chunk_rows, width, n_features, n_rows):
+    rows = part_rows_for(chunk_rows, width, n_features, n_rows)
     assert rows >= chunk_rows
     assert rows % chunk_rows == 0
+
+
+@pytest.mark.parametrize("n", [40_000, 100_000, 1_000_000])
+def test_threads_get_equal_shares_of_the_rows(n):
+    parts = source(n, rows=np.zeros((n, 50))).plan()
+    assert len(parts) >= 8
+    assert max(map(len, parts)) <= n / 8
+
+
+def test_parts_of_wide_data_are_large_beside_their_products():
+    (only,) = source(6_000, rows=np.zeros((6_000, 4_000))).plan()
+    assert len(list(only.chunks())) > 1
 
 
 def test_a_pickled_part_carries_its_own_rows_only():

@@ -49,6 +49,7 @@ Array = NDArray[Any]
 
 _CHUNK_ELEMENTS = 2**18  # about 2 MB of float64: a block and its copy stay in the second cache
 _PART_ELEMENTS = 2**21
+_LEAST_PARTS = 8  # of data with as many chunks
 _COPIED_ELEMENTS = 2**16  # of rows that are copied and multiplied at once
 _FEW_ELEMENTS = 2**16  # of which copies are kept between passes
 _LONG_ELEMENTS = 2**17  # from which products with a vector are not left to BLAS, which would need a copy of the rows
@@ -61,9 +62,12 @@ def chunk_rows_for(width: float) -> int:
     return int(2 ** np.clip(np.floor(np.log2(wanted)), 10, 16))
 
 
-def part_rows_for(chunk_rows: int, width: float, n_features: int) -> int:
-    """Rows a part: enough that handing out work and adding d x d results cost little beside the work."""
-    wanted = max(_PART_ELEMENTS / max(width, 1.0), 2 * n_features)
+def part_rows_for(chunk_rows: int, width: float, n_features: int, n_rows: int) -> int:
+    """Rows per part: enough that handing out work and adding d x d results cost little beside the work.
+
+    Fewer rows are cut into several parts as well, so that all threads have about the same number of them.
+    """
+    wanted = max(min(_PART_ELEMENTS / max(width, 1.0), n_rows / _LEAST_PARTS), 2 * n_features)
     return chunk_rows * max(1, int(wanted // chunk_rows))
 
 

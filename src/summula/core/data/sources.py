@@ -76,7 +76,7 @@ class Source(ABC):
         Parts are smaller where the work on each value is many times that of a sum: `work`.
         """
         rows = chunk_rows or chunk_rows_for(self.width)
-        step = part_rows_for(rows, work * self.width, self.n_features)
+        step = part_rows_for(rows, work * self.width, self.n_features, self.n_rows)
         lines = self._lines(step)
         return [Part(self, a, b, rows, step) for a, b in zip(lines, [*lines[1:], self.n_rows], strict=True)]
 
