@@ -138,17 +138,23 @@ class Blocks:
 
     def compute(self, k: int) -> Any:
         """Return block k, computed in this thread or fetched from its cluster."""
+        return self._compute_all([k])[0]
+
+    def _compute_all(self, numbers: Sequence[int]) -> list[Any]:
+        """Return some blocks. One call for all of them: a call costs more than most tasks."""
+        if not numbers:
+            return []
         client = active_client()
         get = get_sync if client is None else client.get
-        return get(self.subgraph(k), [self.keys[k]])[0]
+        return list(get(self.subgraph(*numbers), [self.keys[k] for k in numbers]))
 
     def read(self, start: int, stop: int) -> list[Piece]:
         """Return the rows from `start` up to `stop`, computed here; blocks shared between parts are computed once."""
-        pieces = []
-        for k, a, b in self.spans(start, stop):
-            shared = b - a < self.lengths[k]
-            pieces.append(Piece(self._cache.get(k, self.compute) if shared else self.compute(k), a, b))
-        return pieces
+        spans = self.spans(start, stop)
+        complete = [k for k, a, b in spans if b - a == self.lengths[k]]
+        blocks = dict(zip(complete, self._compute_all(complete), strict=True))
+        blocks |= {k: self._cache.get(k, self.compute) for k, _, _ in spans if k not in blocks}
+        return [Piece(blocks[k], a, b) for k, a, b in spans]
 
     def narrow(self) -> Blocks:
         """Return a collection with the same rows and a single column, if columns can be computed separately."""
