@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
+from summula.core.compilation.compile import kernel, non_allocating_kernel
+from summula.core.numerics.cholesky_kernels import cholesky, cholesky_solve
 from summula.penalties.kernels import proximal_step
 
 __all__ = ["face_steps", "sparse_sweep", "survey", "sweep", "warmup"]
@@ -73,37 +74,6 @@ def survey(
     return value, gap
 
 
-@internal_kernel
-def _factorise(L: Array, n: int, dependent: float) -> int:
-    """Overwrite the lower triangle of a matrix with its Cholesky factor; return how many leading columns it is of."""
-    for j in range(n):
-        pivot = L[j, j]
-        for i in range(j):
-            pivot -= L[j, i] * L[j, i]
-        if pivot <= dependent * L[j, j]:
-            return j
-        L[j, j] = np.sqrt(pivot)
-        for k in range(j + 1, n):
-            product = L[k, j]
-            for i in range(j):
-                product -= L[k, i] * L[j, i]
-            L[k, j] = product / L[j, j]
-    return n
-
-
-@internal_kernel
-def _back_substitute(L: Array, n: int, x: Array) -> None:
-    """Solve L L'z = x in place."""
-    for j in range(n):
-        for i in range(j):
-            x[j] -= L[j, i] * x[i]
-        x[j] /= L[j, j]
-    for j in range(n - 1, -1, -1):
-        for i in range(j + 1, n):
-            x[j] -= L[i, j] * x[i]
-        x[j] /= L[j, j]
-
-
 @non_allocating_kernel
 def face_steps(
     G: Array, q: Array, v: Array, a: float, b: float, crossings: int, dependent: float, S: Array, L: Array, x: Array
@@ -122,17 +92,17 @@ def face_steps(
             for j in range(k + 1):
                 L[k, j] = G[S[k], S[j]]
             L[k, k] += b
-        whole = _factorise(L, n, dependent)
+        whole = cholesky(L, n, dependent)
         if whole == n:
             for k in range(n):
                 x[k] = q[S[k]] - (a if v[S[k]] > 0.0 else -a)
-            _back_substitute(L, n, x)
+            cholesky_solve(L, n, x)
             for k in range(n):
                 x[k] -= v[S[k]]
         else:  # column `whole` is a combination of those before it
             for k in range(whole):
                 x[k] = -G[S[whole], S[k]]
-            _back_substitute(L, whole, x)
+            cholesky_solve(L, whole, x)
             x[whole] = 1.0
             for k in range(whole + 1, n):
                 x[k] = 0.0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
+from summula.core.numerics.cholesky_kernels import cholesky, cholesky_solve
 
 __all__ = ["correct", "move", "predict", "step_few_rows", "warmup"]
 
@@ -112,16 +113,9 @@ def _factor(Z: Array, weight: Array, penalised: Array, L: Array, scale: Array) -
         scale[a] = np.sqrt(L[a, a]) if L[a, a] > 0.0 else 1.0
     for a in range(p):
         for b in range(a + 1):
-            total = L[a, b] / (scale[a] * scale[b])
-            for k in range(b):
-                total -= L[a, k] * L[b, k]
-            if a > b:
-                L[a, b] = total / L[b, b]
-            elif total > _RANK:
-                L[a, a] = np.sqrt(total)
-            else:
-                return False
-    return True
+            L[a, b] /= scale[a] * scale[b]
+    columns: int = cholesky(L, p, _RANK)
+    return columns == p
 
 
 @internal_kernel
@@ -134,15 +128,8 @@ def _solve(Z: Array, theta: Array, slope: Array, L: Array, scale: Array, x: Arra
         for a in range(p):
             x[a] += theta[i] * Z[i, a]
     for a in range(p):
-        total = x[a] / scale[a]
-        for k in range(a):
-            total -= L[a, k] * x[k]
-        x[a] = total / L[a, a]
-    for a in range(p - 1, -1, -1):
-        total = x[a]
-        for k in range(a + 1, p):
-            total -= L[k, a] * x[k]
-        x[a] = total / L[a, a]
+        x[a] /= scale[a]
+    cholesky_solve(L, p, x)
     for a in range(p):
         x[a] /= scale[a]
     for i in range(len(Z)):
