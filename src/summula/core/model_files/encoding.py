@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from summula.core.errors import ModelFileError
 from summula.core.model_files.classes import class_named, name_of
-from summula.core.model_files.schema import saved_attributes
+from summula.core.model_files.schema import class_attribute, saved_attributes
 
 __all__ = ["FAULTS", "Reader", "Tensor", "Writer", "refusal"]
 
@@ -67,7 +67,7 @@ def _fields(cls: type[Any]) -> dict[str, bool] | None:
 def _check_attribute(cls: type[Any], name: Any) -> None:
     if not isinstance(name, str) or not name.isidentifier() or (name[:2] == "__" and name[-2:] == "__"):
         raise ValueError(f"{name!r} is not a valid attribute name")
-    if callable(inspect.getattr_static(cls, name, None)):
+    if callable(class_attribute(cls, name)):
         raise ValueError(f"the attribute {name!r} would hide a method of {cls.__name__}")
 
 

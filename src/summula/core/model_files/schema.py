@@ -20,6 +20,7 @@ decorator also registers the class (`classes.py`). Fields are defined in `fields
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,7 @@ __all__ = [
     "Sparse",
     "Text",
     "check_state",
+    "class_attribute",
     "register",
     "saved",
     "saved_attributes",
@@ -216,9 +218,17 @@ def _merged(cls: type[Any]) -> Schema:
 
 def _without_properties(cls: type[Any], fields: Mapping[str, Field]) -> dict[str, Field]:
     """Leave out the attributes that a class computes from others."""
-    return {
-        name: one for name, one in fields.items() if not isinstance(inspect.getattr_static(cls, name, None), property)
-    }
+    return {name: one for name, one in fields.items() if not isinstance(class_attribute(cls, name), property)}
+
+
+def class_attribute(cls: Any, name: str) -> Any:
+    """Return what a class has under a name, without calling a descriptor; None if there is nothing."""
+    return _class_attribute(cls, name)
+
+
+@functools.lru_cache(maxsize=8_192)
+def _class_attribute(cls: Any, name: str) -> Any:
+    return inspect.getattr_static(cls, name, None)
 
 
 def check_state(model: Any) -> None:
@@ -256,7 +266,7 @@ def _check_inside(value: Any, path: str) -> None:
 
 def _check_unknown(cls: type[Any], name: str, value: Any, path: str) -> None:
     """Allow an undeclared attribute only if it is plain data and its name is not used by the class."""
-    if name.startswith("_") or inspect.getattr_static(cls, name, None) is not None:
+    if name.startswith("_") or class_attribute(cls, name) is not None:
         raise Fault(f"{path} is not an attribute of {cls.__name__}")
     Plain().check(value, path, {})
 
