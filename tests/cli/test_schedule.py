@@ -231,10 +231,28 @@ def test_it_ends_in_time_and_boosting_is_always_fitted(
     assert board.best.name != "baseline"
 
 
+def compared_while_compiling(
+    patch: pytest.MonkeyPatch, fold: type[FakeFold], compiled: SimpleNamespace
+) -> tuple[Any, Budget]:
+    """Compare three candidates on three folds that set `compiled.seconds`; all are judged on every fold."""
+    clock, costs = Clock(), {"baseline": 0.1, "logistic": 0.2, "boosting": 0.3}
+
+    @contextmanager
+    def times() -> Iterator[Any]:
+        compiled.seconds = 0.0
+        yield compiled
+
+    patch.setattr(schedule, "time", clock)
+    patch.setattr(schedule, "compile_times", times)
+    folds, budget = [fold(clock, costs, RISKS) for _ in range(3)], Budget(20.0, WHOLE)
+    board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
+    assert {entry.name: len(entry.judged) for entry in board.entries} == dict.fromkeys(costs, 3)
+    return board, budget
+
+
 def test_compiling_is_repeated_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits that run out of time since their kernels are being compiled are tried again, and cost nobody else a fit."""
-    clock, compiled = Clock(), SimpleNamespace(seconds=0.0)
-    left = {"boosting": [30.0, 20.0], "logistic": [40.0]}
+    compiled, left = SimpleNamespace(seconds=0.0), {"boosting": [30.0, 20.0], "logistic": [40.0]}
 
     class CompilingFold(FakeFold):
         def fit(self, candidate: Candidate, max_time: float, rows: int) -> Any:
@@ -244,24 +262,13 @@ def test_compiling_is_repeated_and_not_counted(monkeypatch: pytest.MonkeyPatch) 
                 raise TimeLimitError
             return super().fit(candidate, max_time, rows)
 
-    @contextmanager
-    def times() -> Iterator[Any]:
-        compiled.seconds = 0.0
-        yield compiled
-
-    monkeypatch.setattr(schedule, "time", clock)
-    monkeypatch.setattr(schedule, "compile_times", times)
-    costs = {"baseline": 0.1, "logistic": 0.2, "boosting": 0.3}
-    folds = [CompilingFold(clock, costs, RISKS) for _ in range(3)]
-    budget = Budget(20.0, WHOLE)
-    board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
-    assert {entry.name: len(entry.judged) for entry in board.entries} == dict.fromkeys(costs, 3)
+    _, budget = compared_while_compiling(monkeypatch, CompilingFold, compiled)
     assert budget.compiling == pytest.approx(90.0, abs=1.0)
 
 
 def test_compiling_of_predictions_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of predictions are compiled when the first fold is judged."""
-    clock, compiled, left = Clock(), SimpleNamespace(seconds=0.0), {"boosting": 50.0}
+    compiled, left = SimpleNamespace(seconds=0.0), {"boosting": 50.0}
 
     class CompilingFold(FakeFold):
         def judge(self, candidate: Candidate, model: Any) -> Judgement:
@@ -270,17 +277,6 @@ def test_compiling_of_predictions_is_not_counted(monkeypatch: pytest.MonkeyPatch
             self.clock.now += seconds
             return super().judge(candidate, model)
 
-    @contextmanager
-    def times() -> Iterator[Any]:
-        compiled.seconds = 0.0
-        yield compiled
-
-    monkeypatch.setattr(schedule, "time", clock)
-    monkeypatch.setattr(schedule, "compile_times", times)
-    costs = {"baseline": 0.1, "logistic": 0.2, "boosting": 0.3}
-    folds = [CompilingFold(clock, costs, RISKS) for _ in range(3)]
-    budget = Budget(20.0, WHOLE)
-    board = compare_candidates(candidates_for("classes", False, list(costs)), folds, METRICS["accuracy"], budget)
-    assert {entry.name: len(entry.judged) for entry in board.entries} == dict.fromkeys(costs, 3)
+    board, budget = compared_while_compiling(monkeypatch, CompilingFold, compiled)
     assert budget.compiling == pytest.approx(50.0)
     assert max(max(entry.spent) for entry in board.entries) < 1.0
