@@ -26,8 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the tests of minutes: at the end one process would run them while the others have nothing to do."""
-    items.sort(key=lambda item: "products" not in item.path.parts)
+    """Start with the longest tests: at the end one process would run them while the others have nothing to do.
+
+    These are the comparisons of products, and the examples of a page, which are one test.
+    """
+    items.sort(key=lambda item: not ("products" in item.path.parts or item.path.suffix == ".md"))
 
 
 # ----------------------------------------------------------------------------------------------------------- frames
