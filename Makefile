@@ -7,6 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 JOBS ?= 2
 ARGS ?=
 
+# Tests start hundreds of processes, which would all compile the library's source again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:

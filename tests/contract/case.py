@@ -89,7 +89,7 @@ class Case:
     late : fitted attributes that come last, which a model that was interrupted before does not have.
     keeps_rows : whether training rows are part of the model (support vectors).
     most_rows : number of rows of the large data it is given, where time grows with their square, every batch is a
-        task, or many models are fitted.
+        task, many models are fitted, or there are many passes.
     trees : whether the model is trees, whose size depends on the rows.
     counts : whether columns have to be whole numbers from 0 on.
     most_count : the largest of these.

@@ -215,6 +215,7 @@ FACTORS: dict[str, Any] = {
 }
 # A start is found from all rows, whatever their order; EM then stops at a tolerance.
 MIXTURE: dict[str, Any] = {
+    "most_rows": 1_200,
     "needs_spread": True,
     "numbers": ("means_", "weights_"),
     "grid": {"n_components": [1, 2]},
@@ -233,6 +234,7 @@ MIXTURE: dict[str, Any] = {
 }
 # Counts from 0 to 9, or zeros and ones: columns are independent given the component.
 COUNT_MIXTURE: dict[str, Any] = {
+    "most_rows": 1_200,
     "counts": True,
     "needs_spread": True,
     "numbers": ("probabilities_", "weights_"),
@@ -515,7 +517,7 @@ CASES = [
         MiniBatchKMeans(3, batch_size=50, max_iter=2, max_no_improvement=None, random_state=0),
         "clusterer",
         **K_MEANS,
-        most_rows=1_000,
+        most_rows=400,
         changes={
             "batch_size": (20,),
             "compute_labels": (False,),
@@ -641,6 +643,7 @@ CASES = [
     Case(
         KernelLMS(gamma=0.1, budget=50),
         "regressor",
+        most_rows=1_200,
         numbers=(),
         repeats=False,
         unordered=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ def check_same_bits(case: Case, size: str, keep: Any) -> None:
 
     X, y, weight = case.data(size)
     lazy_y = None if y is None else da.from_array(y, chunks=len(X) // 4)
-    lazy_weight = da.from_array(weight, chunks=31) if case.weighted else None
+    lazy_weight = da.from_array(weight, chunks=len(X) // 7 + 3) if case.weighted else None
     expected, model = case.model(size, weighted=case.weighted), case.fit(keep(X), lazy_y, lazy_weight)
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
     output = case.output(model, keep(X))
@@ -45,24 +44,20 @@ def test_collections_give_the_same_bits_in_small_chunks(case: Case, kind: str, m
         check_same_bits(case, "small", storage.DASK[kind])
 
 
-@pytest.fixture
-def cluster(dask_client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Seven parts on two workers."""
-    monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
-    with summula.engine(dask_client, chunk_rows=600):
-        yield
-
-
 KEPT = storage.DASK | storage.FRAMES
 
 
 @in_turn("kind", (*BLOCKS, "pandas, mixed types"), "streams")
-def test_a_cluster_gives_the_same_bits_as_threads(case: Case, kind: str, cluster: None) -> None:
+def test_a_cluster_gives_the_same_bits_as_threads(
+    case: Case, kind: str, dask_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "_PART_ELEMENTS", 1)
     X, y, weight = case.data("large")
-    weight = weight if case.weighted else None
-    model = case.fit(KEPT[kind](X), y, weight)
-    with summula.engine("threads", chunk_rows=600):
+    chunk_rows = len(X) // 4 + 9  # four parts on two workers, the last one shorter
+    with summula.engine("threads", chunk_rows=chunk_rows):
         expected = case.model("large", weighted=case.weighted)
         output = case.output(expected, X)
+    with summula.engine(dask_client, chunk_rows=chunk_rows):
+        model = case.fit(KEPT[kind](X), y, weight if case.weighted else None)
+        assert_close(output, case.output(expected, X))
     assert_same_bits(without_names(fitted_attributes(expected)), without_names(fitted_attributes(model)))
-    assert_close(output, case.output(expected, X))

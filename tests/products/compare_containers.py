@@ -122,7 +122,7 @@ def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]
 def wide_differences(mode: str) -> Iterator[str]:
     """The same for rows in memory with more columns than rows."""
     rng = np.random.default_rng(5)
-    X, weight = rng.normal(size=(150, 3_000)), rng.integers(1, 3, 150).astype(float)
+    X, weight = rng.normal(size=(150, 800)), rng.integers(1, 3, 150).astype(float)
     score = X[:, :5].sum(axis=1) + rng.normal(size=150)
     for name, estimator in WIDE.items():
         classes = isinstance(estimator, LogisticRegression)
