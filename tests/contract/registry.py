@@ -517,7 +517,7 @@ CASES = [
         MiniBatchKMeans(3, batch_size=50, max_iter=2, max_no_improvement=None, random_state=0),
         "clusterer",
         **K_MEANS,
-        most_rows=400,
+        most_rows=1_000,
         changes={
             "batch_size": (20,),
             "compute_labels": (False,),

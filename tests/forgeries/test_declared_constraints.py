@@ -65,6 +65,14 @@ def violations(field: schema.Array, value: Any) -> Iterator[tuple[str, Any]]:
         yield "ascending", _changed(value, -1, value.reshape(-1)[-2] - 1 if value.reshape(-1)[-2] < np.inf else 0.0)
 
 
+def forger_by_hand(model: Any, folder: Path) -> Forger:
+    """The saved file of a model, which is signed again after its tensors or its header were changed by hand."""
+    summula.save(model, folder / "m")
+    forger = Forger(folder / "m", seed=0)
+    forger.changes = lambda number: []  # type: ignore[method-assign]
+    return forger
+
+
 def _changed(value: Any, place: int, entry: Any) -> Any:
     out = np.array(value, order="C")
     out.reshape(-1)[place] = entry
@@ -77,9 +85,7 @@ def _changed(value: Any, place: int, entry: Any) -> Any:
 @pytest.mark.filterwarnings("ignore")
 def test_every_declared_constraint_is_enforced(kind: str, variant: int, tmp_path: Path) -> None:
     model = KINDS[kind][variant]().model
-    summula.save(model, tmp_path / "m")
-    forger = Forger(tmp_path / "m", 0)
-    forger.changes = lambda number: []  # type: ignore[method-assign]
+    forger = forger_by_hand(model, tmp_path)
     honest = dict(forger.tensors)
     checked = 0
     for path, value in honest.items():
@@ -114,14 +120,12 @@ def _is_refused(path: Path) -> bool:
 def test_a_single_class_and_squares_that_overflow_are_refused(
     kind: str, variant: int, name: str, change: Any, tmp_path: Path
 ) -> None:
-    summula.save(KINDS[kind][variant]().model, tmp_path / "m")
-    forger = Forger(tmp_path / "m", seed=0)
+    forger = forger_by_hand(KINDS[kind][variant]().model, tmp_path)
     if name in forger.tensors:
         forger.tensors[name] = np.ascontiguousarray(change(forger.tensors[name]))
     else:
         items = forger.header["state"][name]["objects"]
         items["items"], items["shape"] = items["items"][:1], [1]
-    forger.changes = lambda number: []  # type: ignore[method-assign]
     forger.write(0, tmp_path / "m")
     with pytest.raises(ModelFileError, match="does not contain a valid model"):
         summula.load(tmp_path / "m")
@@ -129,9 +133,7 @@ def test_a_single_class_and_squares_that_overflow_are_refused(
 
 def test_scores_are_written_to_columns_of_the_machine_s_classes(tmp_path: Path) -> None:
     """They are indices of an array: numbers past its end failed in `predict_proba`."""
-    summula.save(KINDS["CalibratedSVC"][1]().model, tmp_path / "m")
-    forger = Forger(tmp_path / "m", seed=0)
-    forger.changes = lambda number: []  # type: ignore[method-assign]
+    forger = forger_by_hand(KINDS["CalibratedSVC"][1]().model, tmp_path)
     for classes in ([0, 1, 3], [-1, 0, 1], [0, 1, np.iinfo(np.int64).max]):
         forger.tensors["machine_.classes_"] = np.array(classes)
         forger.write(0, tmp_path / "forged")
@@ -140,9 +142,7 @@ def test_scores_are_written_to_columns_of_the_machine_s_classes(tmp_path: Path) 
 
 
 def test_a_mixture_without_its_number_of_columns_is_refused(tmp_path: Path) -> None:
-    summula.save(KINDS["BinomialMixture"][1]().model, tmp_path / "m")
-    forger = Forger(tmp_path / "m", seed=0)
-    forger.changes = lambda number: []  # type: ignore[method-assign]
+    forger = forger_by_hand(KINDS["BinomialMixture"][1]().model, tmp_path)
     del forger.header["state"]["n_features_in_"]
     forger.write(0, tmp_path / "m")
     with pytest.raises(ModelFileError, match="n_features_in_ is missing"):
@@ -151,9 +151,7 @@ def test_a_mixture_without_its_number_of_columns_is_refused(tmp_path: Path) -> N
 
 def test_a_sketch_of_another_number_of_terms_is_refused(tmp_path: Path) -> None:
     """With `coef0` there is one term more than columns."""
-    summula.save(KINDS["PolynomialCountSketch"][0]().model, tmp_path / "m")
-    forger = Forger(tmp_path / "m", seed=0)
-    forger.changes = lambda number: []  # type: ignore[method-assign]
+    forger = forger_by_hand(KINDS["PolynomialCountSketch"][0]().model, tmp_path)
     forger.header["params"]["coef0"] = 7
     forger.write(0, tmp_path / "m")
     with pytest.raises(ModelFileError, match="indexHash_ has . terms for . columns"):
