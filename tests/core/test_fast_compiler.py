@@ -10,12 +10,13 @@ import pytest
 from llvmlite import ir as llvm
 from numba import njit, types
 from numba.core import base, cpu, ir
-from numba.core.compiler import run_frontend
+from numba.core.compiler import Compiler, run_frontend
 from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
 
-from summula.core.compilation import kernel_cache
-from summula.core.compilation.fast_compiler import _collect_variables, faster_numba
+from summula.core.compilation import fast_compiler, kernel_cache
+from summula.core.compilation.compile import inlined
+from summula.core.compilation.fast_compiler import KernelCompiler, _list_variables, _may_have_closures, faster_numba
 
 POINT = np.dtype([("x", np.float64), ("count", np.int64)])
 
@@ -32,11 +33,62 @@ def scale(values, points, start, flag):
     return total, bits, points[start].x
 
 
-def code_of(function, kinds):
-    dispatcher = njit(function)
+@inlined
+def half(value):
+    """Be inlined."""
+    return value / 2 if value > 0 else value
+
+
+def sum_of_halves(values):
+    """Call a function that is inlined."""
+    total = 0.0
+    for value in values:
+        total += half(value)
+    return total
+
+
+def expression(a, b):
+    """Combine whole arrays, some of which are constant."""
+    return (a * b + 1.0)[1:] - np.sqrt(a[1:]) + np.array([1.0, 2.0]).sum()
+
+
+def closure(values, start):
+    """Use a local function and comprehensions."""
+
+    def shift(value):
+        return value + start
+
+    doubled = [2.0 * shift(value) for value in values]
+    return np.array([one - 1.0 for one in doubled])
+
+
+def appended(values):
+    """Fill a list, and make an array of it."""
+    found = []
+    for value in values:
+        found.append(value)
+    return np.array(found)
+
+
+def fields(points):
+    """Use fields by name, in a loop over names, and arguments that are constant."""
+    for i in range(len(points)):
+        points[i]["x"] = points[i]["count"] + points["x"][0]
+    if points is None:
+        return 1
+    return 0
+
+
+def code_of(function, kinds, compiler=Compiler):
+    dispatcher = njit(function, pipeline_class=compiler)
     dispatcher.compile(kinds)
     (text,) = dispatcher.inspect_llvm().values()
     return re.sub(r"scale\w*|B\dv\d+\w*", "", text)
+
+
+def instructions(text):
+    """Return the instructions of functions without names, some of which Numba numbers."""
+    return [re.sub(r"[%@][\w.$]+|\d{9,}", "", line) for line in text.splitlines() if line.startswith("  ")]
 
 
 def originals():
@@ -62,6 +114,41 @@ def _record():
     return from_dtype(POINT)
 
 
+@pytest.mark.parametrize(
+    ("function", "kinds"),
+    [
+        (sum_of_halves, (types.float64[::1],)),
+        (expression, (types.float64[::1], types.float64[::1])),
+        (closure, (types.float64[::1], types.int64)),
+        (appended, (types.float64[::1],)),
+        (fields, (lambda: types.Array(_record(), 1, "C"),)),
+        (scale, (types.float64[::1], lambda: types.Array(_record(), 1, "C"), types.int64, types.boolean)),
+    ],
+)
+def test_passes_that_are_left_out_have_nothing_to_do(function, kinds):
+    kinds = tuple(kind() if callable(kind) and not isinstance(kind, types.Type) else kind for kind in kinds)
+    plain = instructions(code_of(function, kinds))
+    with faster_numba():
+        assert instructions(code_of(function, kinds, KernelCompiler)) == plain
+    assert len(plain) > 20
+
+
+def test_kernels_with_local_functions_are_recognised():
+    assert [_may_have_closures(one.__code__) for one in (closure, appended)] == [True, True]
+    assert not any(_may_have_closures(one.__code__) for one in (scale, sum_of_halves, expression, fields))
+
+
+def test_numba_is_loaded_again_after_an_interruption(monkeypatch):
+    def interrupt(context):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fast_compiler, "_is_loaded", False)
+    monkeypatch.setattr(fast_compiler, "_load_registries", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fast_compiler._load_once(cpu_target.target_context)
+    assert not fast_compiler._is_loaded
+
+
 def test_everything_is_back_after_an_error():
     before = originals()
     with pytest.raises(ZeroDivisionError), faster_numba():
@@ -73,8 +160,7 @@ def test_variables_of_instructions_are_those_that_numba_lists():
     listed = 0
     for block in run_frontend(scale).blocks.values():
         for statement in block.body:
-            found: list[object] = []
-            _collect_variables(statement, found)
+            found = _list_variables(None, statement)
             assert found == statement.list_vars()
             listed += len(found)
     assert listed > 100

@@ -4,8 +4,10 @@ Most of the time that a kernel takes to compile is spent in Numba's own Python c
 result is known or discarded. While a kernel is compiled (`faster_numba`),
 
 - variables of an instruction are listed without trying the type of every field,
-- the type of an operation on numbers is looked up, after the first time, instead of trying dozens of alternatives,
+- the type of an operation on numbers or on elements of arrays is looked up, after the first time, instead of trying
+  dozens of alternatives,
 - sizes of LLVM types are remembered, and modules that have been imported are not imported again,
+- passes that have nothing to do are left out, and what is known of the variables is not computed anew after each pass,
 - messages of alternatives that do not fit have no colours, and nobody is told of every call of LLVM.
 
 The options of a kernel, which are part of the key of everything that Numba remembers, are quick to compare. What is
@@ -15,15 +17,20 @@ compiled stays the same. A part of Numba that another version does not have is l
 from __future__ import annotations
 
 import contextlib
+import dis
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
 from typing import Any
 
 from llvmlite import ir as llvm  # type: ignore[import-untyped]
 from llvmlite.binding import ffi  # type: ignore[import-untyped]
 from numba.core import base, cpu, errors, ir, registry, types
 from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.typed_passes import NopythonRewrites
 from numba.core.types.functions import BaseFunction
+from numba.core.untyped_passes import InlineClosureLikes
 
 __all__ = ["KernelCompiler", "faster_numba"]
 
@@ -51,13 +58,81 @@ class _KernelFlags(Flags):
         return {**_DEFAULTS, **self._values}
 
 
+# -------------------------------------------------------------------------------------------------------------- passes
+
+_LIST_APPEND = dis.opmap["LIST_APPEND"]
+_CALLS_OF_CLOSURES = frozenset({"append", "reduce", "stencil"})
+_OPERATIONS = frozenset({"unary", "binop", "inplace_binop", "call"})
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _InlineClosures(InlineClosureLikes):
+    """Numba's inlining of local functions and comprehensions, where a kernel has any."""
+
+    _name = "summula_inline_closures"
+
+    def run_pass(self, state: Any) -> bool:
+        return bool(super().run_pass(state)) if _may_have_closures(state.func_id.code) else False
+
+
+def _may_have_closures(code: CodeType) -> bool:
+    return (
+        any(isinstance(constant, CodeType) for constant in code.co_consts)
+        or not _CALLS_OF_CLOSURES.isdisjoint(code.co_names)
+        or _LIST_APPEND in code.co_code[::2]
+    )
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _RewriteExpressions(NopythonRewrites):
+    """Numba's rewriting of expressions of whole arrays and of names of fields, where a kernel has any."""
+
+    _name = "summula_rewrite_expressions"
+
+    def run_pass(self, state: Any) -> bool:
+        return bool(super().run_pass(state)) if _has_array_expressions(state) else False
+
+
+def _has_array_expressions(state: Any) -> bool:
+    typemap = state.typemap
+    if any(isinstance(kind, types.StringLiteral) for kind in typemap.values()):  # type: ignore[attr-defined]
+        return True
+    return any(
+        isinstance(typemap[statement.target.name], types.Array)
+        for block in state.func_ir.blocks.values()
+        for statement in block.find_insts(ir.Assign)
+        if isinstance(statement.value, ir.Expr) and statement.value.op in _OPERATIONS
+    )
+
+
+_INSTEAD = {InlineClosureLikes: _InlineClosures, NopythonRewrites: _RewriteExpressions}
+
+
+class _KernelPasses(PassManager):
+    """Passes that compute what they need of the variables themselves, so that it is not computed after each."""
+
+    _ENFORCING = False
+
+
 class KernelCompiler(Compiler):
-    """Numba's compiler with options that are quick to compare."""
+    """Numba's compiler with options that are quick to compare, without passes that have nothing to do."""
 
     def __init__(
         self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
     ) -> None:
         super().__init__(typingctx, targetctx, library, args, return_type, _KernelFlags(flags), locals)
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes, two of which look first whether there is anything to do."""
+        return [_replace_passes(manager) for manager in super().define_pipelines()]
+
+
+def _replace_passes(manager: Any) -> Any:
+    passes = _KernelPasses(manager.pipeline_name)
+    for kind, description in manager.passes:
+        passes.add_pass(_INSTEAD.get(kind, kind), description)
+    passes.finalize()
+    return passes
 
 
 # ----------------------------------------------------------------------------------------------- variables of the code
@@ -76,45 +151,55 @@ def _kind_of(cls: type) -> int:
 def _list_variables(self: Any, value: Any) -> list[Any]:
     """Return the variables in a field of an instruction."""
     found: list[Any] = []
-    _collect_variables(value, found)
+    _collect_variables((value,), found)
     return found
 
 
-def _collect_variables(value: Any, found: list[Any]) -> None:
-    cls = value.__class__
-    kind = _kinds.get(cls)
-    if kind is None:
-        kind = _kinds[cls] = _kind_of(cls)
-    if kind == _VARIABLE:
-        found.append(value)
-    elif kind == _INSTRUCTION:
-        found += value.list_vars()
-    elif kind == _SEQUENCE:
-        for item in value:
-            _collect_variables(item, found)
-    elif kind == _DICT:
-        for item in value.values():
-            _collect_variables(item, found)
+def _collect_variables(values: Iterable[Any], found: list[Any]) -> None:
+    for value in values:
+        cls = value.__class__
+        kind = _kinds.get(cls)
+        if kind is None:
+            kind = _kinds[cls] = _kind_of(cls)
+        if kind == _OTHER:
+            continue
+        if kind == _VARIABLE:
+            found.append(value)
+        elif kind == _INSTRUCTION:
+            found += value.list_vars()
+        elif kind == _SEQUENCE:
+            _collect_variables(value, found)
+        else:
+            _collect_variables(value.values(), found)
 
 
 # -------------------------------------------------------------------------------------------------- types of operations
 
-_OPERATORS = frozenset(value for name, value in vars(operator).items() if not name.startswith("_"))
+_OPERATORS = frozenset({bool, len, *(value for name, value in vars(operator).items() if not name.startswith("_"))})
 _find_type = BaseFunction.get_call_type
 _known: dict[Any, tuple[Any, Any]] = {}  # by operation and types: itself, and the signature found
 
 
 def _get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
-    """Return the signature of a call: of an operation on numbers, that which was found before."""
+    """Return the signature of a call: of an operation on numbers or arrays, that which was found before."""
     if kws or self.typing_key not in _OPERATORS or context is not registry.cpu_target.typing_context:
         return _find_type(self, context, args, kws)
     key = (id(self), *args)
     if key not in _known:
         signature = _find_type(self, context, args, kws)
-        if not all(isinstance(one, types.Number | types.Boolean) for one in args):
+        if signature is None or not all(_is_plain(one) for one in args):
             return signature
         _known[key] = (self, signature)
     return _known[key][1]
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a type is that of numbers, of arrays of them or of records, or of tuples of these."""
+    if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
+        return all(_is_plain(one) for one in kind)
+    if isinstance(kind, types.Array):
+        return isinstance(kind.dtype, types.Number | types.Boolean | types.Record)
+    return isinstance(kind, types.Number | types.Boolean)
 
 
 # ------------------------------------------------------------------------------------------------------ sizes of types
@@ -146,8 +231,12 @@ def _load_once(self: Any) -> None:
     """Import what Numba consists of the first time; later, only look for new definitions in it."""
     global _is_loaded
     if not _is_loaded:
-        _load_registries(self)
-        _is_loaded = True
+        _is_loaded = True  # what is imported here asks for the same, hundreds of times
+        try:
+            _load_registries(self)
+        except BaseException:
+            _is_loaded = False
+            raise
     for known in list(self._registries):
         self.install_registry(known)
 

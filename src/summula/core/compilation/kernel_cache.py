@@ -173,7 +173,8 @@ class KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function, or None if this process is to compile it now."""
-        found = super().load_overload(sig, target_context)
+        with faster_numba():  # the first time, Numba imports its library
+            found = super().load_overload(sig, target_context)
         if found is not None or sig in self._locks:
             return found
         lock = _FileLock(os.path.join(self._cache_path, f"{self._impl.filename_base}.lock"))
