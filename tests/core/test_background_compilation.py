@@ -25,6 +25,9 @@ from summula.tree.growing.grower import compile_grow
 from summula.tree.growing.grower import warmup as grow_a_tree
 from summula.tree.growing.growing_kernels import make_grow
 from summula.tree.growing.outputs import Outputs
+from summula.tree.prediction import predictor_kernels
+from summula.tree.prediction.predictor_kernels import COMPILE_FIND_LEAVES
+from summula.tree.prediction.predictor_kernels import warmup as find_leaves_of_all
 
 CALLS = []
 
@@ -131,6 +134,11 @@ def test_what_is_compiled_in_advance_is_what_a_fit_uses():
         (exact_grower.compile_grow, exact_grower.warmup, exact_grower.grow),
         (compile_assignment, k_means_kernels.warmup, k_means_kernels.assign_rows),
         (compile_passes, seeding_kernels.warmup, seeding_kernels.reseed_narrow_rows),
+        (
+            lambda: compile_targets([f"{COMPILE_FIND_LEAVES}:float64"]),
+            find_leaves_of_all,
+            predictor_kernels._find_leaves,
+        ),
     ):
         compile_alone()
         alone = set(kernel.signatures)

@@ -29,7 +29,7 @@ from summula.tree.named_importances import NamedImportances
 from summula.tree.prediction.arrays import TreeArrays, paths_to
 from summula.tree.prediction.grown_trees import ExplainedTrees, ScoreTrees
 from summula.tree.prediction.predictor import Nodes
-from summula.tree.prediction.predictor_kernels import find_leaves
+from summula.tree.prediction.predictor_kernels import COMPILE_FIND_LEAVES, find_leaves
 from summula.tree.targets import TreeEstimator
 
 __all__ = ["SHARED_PARAMETERS", "DecisionTree", "leaf_values"]
@@ -159,7 +159,7 @@ class DecisionTree(NamedImportances, CategoricalColumns, ExplainedTrees, TreeEst
         self._bins = learn_bins(found.rows[:0], None, found.categories, 255)
         rows = run.source.chunk(0, run.source.n_rows).dense()
         parameters = self._exact_parameters(len(rows), d, len(rows) if weight is None else float(weight.sum()))
-        grower = ExactGrower(self._bins.with_bins(rows), categorical, check_watch, monotone)
+        grower = ExactGrower(self._bins.with_bins(rows), categorical, check_watch, monotone, COMPILE_FIND_LEAVES)
         return grower.grow(y, weight, outputs, parameters)
 
     def _exact_parameters(self, n: int, d: int, weight: float) -> ExactParameters:

@@ -20,6 +20,7 @@ from summula.tree.exact.grower import ExactGrower, ExactTree
 from summula.tree.exact.pruning import prune
 from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor_kernels import find_leaves
+from summula.tree.prediction.scoring_kernels import COMPILE_SCORING
 
 __all__ = ["AnyLearner", "Learner", "TreeLearner", "is_plain_tree"]
 
@@ -64,7 +65,7 @@ class TreeLearner:
     def __init__(self, prototype: Any, X: Array, codes: Array, n_classes: int, seed: int, check: Any) -> None:
         self.prototype, self.codes, self.n_classes, self.seed = prototype, codes.astype(np.float64), n_classes, seed
         self._X = X
-        self._grower = ExactGrower(X, np.zeros(X.shape[1], bool), check)
+        self._grower = ExactGrower(X, np.zeros(X.shape[1], bool), check, later=COMPILE_SCORING)
         self.trees: list[ExactTree] = []
 
     def fit(self, weight: Array, number: int) -> Array:

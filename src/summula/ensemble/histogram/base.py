@@ -45,6 +45,7 @@ from summula.tree.columns.rows import binned, check_weights, divided_rows, learn
 from summula.tree.growing.nodes import Tree, TreeParameters
 from summula.tree.prediction.predictor import Nodes
 from summula.tree.prediction.predictor_kernels import add_scores, find_leaves
+from summula.tree.prediction.scoring_kernels import COMPILE_SCORING
 
 __all__ = ["SHARED_PARAMETERS", "HistGradientBoosting"]
 
@@ -353,7 +354,7 @@ class HistGradientBoosting(InterpretableTrees, StagedPredictions, CategoricalCol
         watched = None if held is None else Rows.at(held[0], held[1], held[2], start)
         watcher = Watcher(self, loss, learnt, watched, stops=stops, warm=warm)
         booster = Booster(loss, learnt, bins, monotone, parameters, seed, self.n_jobs)
-        scoring = f"summula.tree.prediction.scoring_kernels:compile_scoring:{run.source.dtype.name}"
+        scoring = f"{COMPILE_SCORING}:{run.source.dtype.name}"
         compile_meanwhile("summula.tree.growing.grower:compile_reading", scoring)
         self._add_trees(run, booster, watcher, self._nodes if warm else Nodes.none(), start)
 

@@ -25,6 +25,7 @@ from summula.tree.exact.grower import ExactGrower, ExactParameters, ExactTree
 from summula.tree.exact.pruning import prune
 from summula.tree.growing.outputs import Outputs
 from summula.tree.prediction.predictor_kernels import find_leaves
+from summula.tree.prediction.scoring_kernels import COMPILE_SCORING
 
 __all__ = ["AnyLearner", "Stage", "TreeLearner"]
 
@@ -71,7 +72,7 @@ class TreeLearner:
         self, X: Array, limits: ExactParameters, ccp_alpha: float, seed: int, check: Callable[[], None]
     ) -> None:
         self._X, self._limits, self._ccp_alpha, self._seed = X, limits, ccp_alpha, seed
-        self._grower = ExactGrower(X, np.zeros(X.shape[1], bool), check)
+        self._grower = ExactGrower(X, np.zeros(X.shape[1], bool), check, later=COMPILE_SCORING)
 
     def fit(self, stage: Stage, k: int, g: Array, number: int) -> tuple[ExactTree, Array]:
         """Fit a tree to the negative gradients g of score k.

@@ -332,33 +332,35 @@ def grow(data: Any, nodes: Any, sums: Any, open_nodes: Any, flags: Any, state: A
     state : one record of PARAMETERS; without nodes, the root is made first.
     """
     parameters = state[0]
-    if parameters.n_nodes == 0:
-        nodes[0].start, nodes[0].stop, nodes[0].depth = 0, data.orders.shape[1], 0
-        nodes[0].lower, nodes[0].upper = -np.inf, np.inf
-        _start_node(data, 0, nodes, sums, parameters)
-        parameters.n_nodes, parameters.n_leaves, parameters.weight = 1, 1, nodes[0].weight
-        parameters.n_open = 0
-        _call_open(parameters.open_node, (data, 0, nodes, sums, parameters, flags, scratch))
-        if parameters.may_split:
-            open_nodes[0], parameters.n_open = 0, 1
-    while parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves:
+    while parameters.n_nodes == 0 or (parameters.n_open > 0 and parameters.n_leaves < parameters.max_leaves):
         if budget <= 0:
             return False
-        number, child = next_open(nodes, open_nodes, parameters), parameters.n_nodes
-        node = nodes[number]
-        budget -= (node.stop - node.start) * len(data.orders)
-        n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)
-        _divide_rows(data, node, parameters, scratch)
-        node.left_child = child
-        for side in range(2):
-            nodes[child + side].start = node.start if side == 0 else node.start + n_left
-            nodes[child + side].stop = node.start + n_left if side == 0 else node.stop
-            nodes[child + side].depth = node.depth + 1
+        number, child, n_new = 0, parameters.n_nodes, 1
+        node = nodes[0]
+        if child == 0:
+            node.start, node.stop, node.depth = 0, data.orders.shape[1], 0
+            node.lower, node.upper = -np.inf, np.inf
+            parameters.n_leaves, parameters.n_open = 0, 0
+        else:
+            number, n_new = next_open(nodes, open_nodes, parameters), 2
+            node = nodes[number]
+            budget -= (node.stop - node.start) * len(data.orders)
+            n_left = _mark_rows(data, node, flags[number if node.split.is_categorical else 0], scratch)
+            _divide_rows(data, node, parameters, scratch)
+            node.left_child = child
+            for side in range(2):
+                nodes[child + side].start = node.start if side == 0 else node.start + n_left
+                nodes[child + side].stop = node.start + n_left if side == 0 else node.stop
+                nodes[child + side].depth = node.depth + 1
+        for side in range(n_new):
             _start_node(data, child + side, nodes, sums, parameters)
-        _bound_children(data, node, nodes[child], nodes[child + 1], sums, parameters)
-        parameters.n_nodes += 2
+        if child == 0:
+            parameters.weight = node.weight
+        else:
+            _bound_children(data, node, nodes[child], nodes[child + 1], sums, parameters)
+        parameters.n_nodes += n_new
         parameters.n_leaves += 1
-        for side in range(1, -1, -1):  # the left one is split first
+        for side in range(n_new - 1, -1, -1):  # the left one is split first
             _call_open(parameters.open_node, (data, child + side, nodes, sums, parameters, flags, scratch))
             if parameters.may_split:
                 open_nodes[parameters.n_open] = child + side

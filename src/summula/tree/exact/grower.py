@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.background import expect_kernels
+from summula.core.compilation.background import compile_meanwhile, expect_kernels
 from summula.core.compilation.compile import compile_for
 from summula.core.engine.threads import inside_pool, thread_count, together
 from summula.tree.exact.grow_kernels import find_categories, find_split, grow, keep_rows, open_node
@@ -106,6 +106,8 @@ class ExactGrower:
         1, -1 or 0.
     check : callable
         Called about every 0.1 s; may raise.
+    later : str, optional
+        The function that compiles, for a dtype, what predictions will need.
 
     Attributes
     ----------
@@ -114,13 +116,18 @@ class ExactGrower:
     """
 
     def __init__(
-        self, X: Array, is_categorical: Array, check: Callable[[], None], monotone: Array | None = None
+        self,
+        X: Array,
+        is_categorical: Array,
+        check: Callable[[], None],
+        monotone: Array | None = None,
+        later: str | None = None,
     ) -> None:
         d = X.shape[1]
         self._values, self._orders = _sorted_columns(X, is_categorical)
         self._is_categorical = is_categorical.astype(np.uint8)
         self._monotone = np.zeros(d, np.int64) if monotone is None else monotone.astype(np.int64)
-        self._check = check
+        self._check, self._later = check, () if later is None else (f"{later}:{X.dtype.name}",)
         self._used = np.empty((d + 1, len(X)), np.uint32)  # by absolute error more
         self._memory: tuple[Any, Scratch] | None = None
 
@@ -141,6 +148,7 @@ class ExactGrower:
             kinds = f"{outputs.n_outputs}:{sum(outputs.n_classes)}"
             expect_kernels(f"summula.tree.exact.grower:compile_search:{parameters.criterion}:{kinds}")
             compile_grow()
+            compile_meanwhile(*self._later)
         criterion, (d, n) = CRITERIA[parameters.criterion], self._values.shape
         w = np.ones(n) if weight is None else np.ascontiguousarray(weight, np.float64)
         y = outputs.places(y.reshape(-1, n))
@@ -283,10 +291,11 @@ def compile_grow() -> None:
 
 
 def compile_search(criterion: str, n_outputs: str, n_classes: str) -> None:
-    """Compile what finds splits by a criterion, in the order opposite to that of a fit."""
+    """Compile what finds splits by a criterion, and what calls it."""
     outputs = Outputs.one(int(n_classes)) if n_outputs == "1" else Outputs(int(n_outputs))
     scan_address(CRITERIA[criterion], outputs)
     find_split.address()
+    open_node.address()
 
 
 def warmup() -> None:

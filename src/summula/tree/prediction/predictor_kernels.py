@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compilation.compile import internal_kernel, kernel
+from summula.core.compilation.compile import compile_for, internal_kernel, kernel, non_allocating_kernel
 
-__all__ = ["add_scores", "add_scores_of_bins", "find_leaves", "warmup"]
+__all__ = ["COMPILE_FIND_LEAVES", "add_scores", "add_scores_of_bins", "compile_find_leaves", "find_leaves", "warmup"]
 
+COMPILE_FIND_LEAVES = "summula.tree.prediction.predictor_kernels:compile_find_leaves"
 _TOGETHER = 64  # rows that go down a tree side by side
 
 
@@ -40,14 +41,17 @@ def _go_down(X: Any, start: int, stop: int, nodes: Any, tree: int, at: Any) -> N
                 at[i] = child[node] + np.int32(right)
 
 
-@kernel
 def add_scores(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
     """Add the values of the trees from `first` up to `last` to the scores, shape (rows, trees per iteration).
 
     Tree after tree over all rows of a block, so that the nodes of a tree stay in the first cache.
     """
+    _add_scores(X, nodes, first, last, np.empty(_TOGETHER, np.int32), out)
+
+
+@non_allocating_kernel
+def _add_scores(X: Any, nodes: Any, first: int, last: int, at: Any, out: Any) -> None:
     n, width, value = X.shape[0], out.shape[1], nodes.value
-    at = np.empty(_TOGETHER, np.int32)
     for tree in range(first, last):
         k = tree % width
         for start in range(0, n, _TOGETHER):
@@ -57,11 +61,14 @@ def add_scores(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
                 out[start + i, k] += value[at[i]]
 
 
-@kernel
 def find_leaves(X: Any, nodes: Any, first: int, last: int, out: Any) -> None:
     """The number of the leaf, within its tree, that each row ends in; shape (rows, trees)."""
+    _find_leaves(X, nodes, first, last, np.empty(_TOGETHER, np.int32), out)
+
+
+@non_allocating_kernel
+def _find_leaves(X: Any, nodes: Any, first: int, last: int, at: Any, out: Any) -> None:
     n = X.shape[0]
-    at = np.empty(_TOGETHER, np.int32)
     for tree in range(first, last):
         for start in range(0, n, _TOGETHER):
             stop = min(start + _TOGETHER, n)
@@ -87,6 +94,14 @@ def add_scores_of_bins(bins: Any, nodes: Any, tree: int, start: int, stop: int, 
                 right = ((b > last[node]) & (b != 255)) | ((b == 255) & (missing_left[node] == 0))
             node = child[node] + np.int32(right)
         out[i] += value[node]
+
+
+def compile_find_leaves(kind: str) -> None:
+    """Compile what predictions of one tree need for rows of a dtype."""
+    from summula.tree.prediction.predictor import Nodes
+
+    at, out = np.zeros(1, np.int32), np.zeros((1, 1), np.int64)
+    compile_for(_find_leaves, np.zeros((1, 1), kind), Nodes.none(), 0, 1, at, out)
 
 
 def warmup() -> None:

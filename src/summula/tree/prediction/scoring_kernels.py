@@ -19,10 +19,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import internal_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
 
-__all__ = ["MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "compile_scoring", "warmup"]
+__all__ = ["COMPILE_SCORING", "MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "compile_scoring", "warmup"]
 
+COMPILE_SCORING = "summula.tree.prediction.scoring_kernels:compile_scoring"
 MOST_LEAVES = 64
 ROWS = 256  # at once: their numbers stay in the second cache
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
@@ -61,7 +62,7 @@ class Questions(NamedTuple):
             return None
         trees, inner = len(sizes), np.flatnonzero(nodes.column >= 0)
         keep, leaf = np.empty(len(inner), np.uint64), np.zeros((trees, MOST_LEAVES))
-        _number_leaves(nodes, keep, leaf)
+        _number_leaves(nodes, keep, leaf, np.empty((2, 2 * largest), np.int64))
         places = (np.uint64(1) << np.arange(MOST_LEAVES, dtype=np.uint64)) * _SEQUENCE >> _SHIFT
         value = np.empty_like(leaf)
         value[:, places] = leaf
@@ -82,13 +83,17 @@ class Questions(NamedTuple):
         )
 
 
-@kernel
-def _number_leaves(nodes: Any, keep: Any, leaf: Any) -> None:
-    """Equation (1) for each inner node, and the values of leaves from left to right; children come after parents."""
-    at, one = 0, np.uint64(1)
+@non_allocating_kernel
+def _number_leaves(nodes: Any, keep: Any, leaf: Any, scratch: Any) -> None:
+    """Equation (1) for each inner node, and the values of leaves from left to right; children come after parents.
+
+    scratch : of shape (2, the largest number of nodes of a tree, or more).
+    """
+    at, one, below, before = 0, np.uint64(1), scratch[0], scratch[1]
     for tree in range(len(leaf)):
         root, end = nodes.roots[tree], nodes.roots[tree + 1]
-        below, before = np.ones(end - root, np.int64), np.zeros(end - root, np.int64)
+        below[:] = 1
+        before[:] = 0
         for node in range(end - 1, root - 1, -1):
             if nodes.column[node] >= 0:
                 left = nodes.child[node] - root
