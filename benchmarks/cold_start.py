@@ -2,6 +2,9 @@
 
 `python -m benchmarks.cold_start [NAME ...]` tries every estimator of the library once: import, first fit and first
 prediction in a new process with an empty kernel cache. It prints seconds, and marks those above what is promised.
+
+Python's byte code of the packages is on disk, as after an installation: where `PYTHONDONTWRITEBYTECODE` is set, it is
+not set for the processes that are timed, of which a first one is not counted.
 """
 
 import inspect
@@ -156,7 +159,7 @@ class StartSession:
     def _run(self, program: str, contender: str) -> str:
         statement = self._workload.statement.format(package=_PACKAGES[contender])
         command = [sys.executable, "-c", program.format(statement=statement, before=self._workload.before)]
-        environment = dict(os.environ)
+        environment = _environment()
         with tempfile.TemporaryDirectory() as empty:
             if self._workload.empty_kernel_cache:
                 environment["NUMBA_CACHE_DIR"] = empty
@@ -234,6 +237,10 @@ def _needs_more(kind: type) -> bool:
     return bool(required) and kind.__name__ not in _ARGUMENTS
 
 
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def first_fit(module: str, name: str) -> tuple[float, float]:
     """Seconds of wall time and of all processors until a first fit and prediction, with an empty kernel cache."""
     statement = _FIRST_OF_ALL.format(
@@ -242,7 +249,7 @@ def first_fit(module: str, name: str) -> tuple[float, float]:
     program = _TIME.format(before="import numba, sklearn.base", statement=statement)
     program += "import os\nprint(sum(os.times()[:4]))\n"
     with tempfile.TemporaryDirectory() as empty:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": empty}
+        environment = {**_environment(), "NUMBA_CACHE_DIR": empty}
         done = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         return float("nan"), float("nan")
@@ -255,6 +262,7 @@ def main() -> None:
     for module, name in estimators():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
+        subprocess.run([sys.executable, "-c", f"import {module}"], env=_environment(), check=True)  # writes byte code
         wall, processor = first_fit(module, name)
         promised = PROMISED_BOOSTING if name.startswith(_LONGER) else PROMISED
         mark = "" if wall <= promised else f"   above {promised:g} s"
