@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import summula
 from summula.core.errors import DataError, ParameterError
@@ -137,6 +137,60 @@ def test_clones_grids_and_refits() -> None:
     assert model.predict(TABLE[["educ"]]).shape == (N,)
 
 
+@pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas])
+@pytest.mark.parametrize(
+    ("model", "target", "scoring"),
+    [
+        (LinearRegression(formula="lwage ~ educ + C(region)"), "lwage", "neg_mean_absolute_error"),
+        (LogisticRegression(formula="high ~ educ + C(region)"), "high", "roc_auc"),
+        (PoissonRegressor(formula="visits ~ educ + C(region)"), "visits", "neg_mean_poisson_deviance"),
+    ],
+)
+def test_cross_validation_may_pass_the_target_too(model: Any, target: str, scoring: str, make: Any) -> None:
+    frame, folds = make(TABLE), KFold(4)
+    right = clone(model).set_params(formula="~ educ + C(region)")
+    for rule in (None, scoring):
+        with_left = cross_val_score(model, frame, frame[target], cv=folds, scoring=rule)
+        np.testing.assert_array_equal(
+            with_left, cross_val_score(right, frame, frame[target], cv=folds, scoring=rule), strict=True
+        )
+        without_column = make(TABLE.drop(columns=target))
+        np.testing.assert_array_equal(
+            with_left, cross_val_score(model, without_column, frame[target], cv=folds, scoring=rule), strict=True
+        )
+    np.testing.assert_array_equal(
+        cross_val_score(model, frame, cv=folds), cross_val_score(right, frame, frame[target], cv=folds)
+    )
+    grid = GridSearchCV(model, {"fit_intercept": [True]}, cv=folds, scoring=scoring).fit(frame, frame[target])
+    assert grid.best_score_ == pytest.approx(with_left.mean())
+
+
+def test_a_target_that_is_not_that_of_the_formula_is_refused() -> None:
+    model = LinearRegression(formula="log(exper) ~ educ + region")
+    with pytest.raises(
+        ParameterError, match=r"differs from 'log\(exper\)'.* or use formula='~ educ \+ region' to fit to y"
+    ):
+        model.fit(TABLE, TABLE.exper)
+    with pytest.raises(DataError, match=r"no column 'exper'.* To fit to y, use formula='~ educ \+ region'"):
+        model.fit(TABLE.drop(columns="exper"), np.log(TABLE.exper))
+    with pytest.raises(ParameterError, match="differs from"):
+        model.fit(TABLE, "lwage")
+    with pytest.raises(ParameterError, match="differs from 'high'"):
+        LogisticRegression(formula="high ~ educ").fit(TABLE, TABLE.high == "yes")
+    plain = model.fit(TABLE).coef_
+    np.testing.assert_array_equal(model.fit(TABLE, np.log(TABLE.exper)).coef_, plain)
+    np.testing.assert_array_equal(
+        model.set_params(formula="~ educ + region").fit(TABLE, np.log(TABLE.exper)).coef_, plain
+    )
+
+
+def test_a_dot_is_every_column_that_has_no_other_part() -> None:
+    frame = TABLE[["educ", "exper", "weight", "lwage"]]
+    for formula, y in (("lwage ~ .", None), ("lwage ~ .", "lwage"), ("~ .", "lwage")):
+        model = LinearRegression(formula=formula).fit(frame, y, sample_weight="weight")
+        assert model.coef_names_ == ("educ", "exper")
+
+
 def test_a_saved_model_needs_the_frame_only(tmp_path: Path) -> None:
     for model in (LinearRegression(formula=FORMULAS[0]), LogisticRegression(formula="high ~ educ * region")):
         summula.save(model.fit(TABLE), tmp_path / "model.safetensors")
@@ -171,8 +225,6 @@ def test_what_does_not_fit_a_formula_is_refused() -> None:
         model.predict(TABLE.drop(columns="educ"))
     with pytest.raises(DataError, match="needs a frame in memory"):
         model.predict(TABLE[["educ", "exper"]].to_numpy())
-    with pytest.raises(ParameterError, match="y is given as well"):
-        LinearRegression(formula="lwage ~ educ").fit(TABLE, TABLE.lwage)
     with pytest.raises(DataError, match="requires y"):
         LinearRegression(formula="educ + region").fit(TABLE)
     gaps = TABLE.assign(educ=np.where(np.arange(N) == 7, np.nan, TABLE.educ))

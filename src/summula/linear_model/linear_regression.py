@@ -111,7 +111,7 @@ class LinearRegression(FormulaModel, FactorTerms, LeastSquaresModel):
         Parameters
         ----------
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or name(s) of columns of the frame X
-            Target values; omitted if the formula names the target.
+            Target values; may be omitted if the formula names the target.
         """
         design, X, y, sample_weight = self._learn_formula(X, y, sample_weight)
         with self._fitting(X, y, sample_weight) as run:

@@ -178,7 +178,7 @@ class LogisticRegression(FormulaModel, FactorTerms, SparseCoefficients, Probabil
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Class labels of any type; omitted if the formula names the target.
+            Class labels of any type; may be omitted if the formula names the target.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
         """

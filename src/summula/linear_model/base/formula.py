@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import itertools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -152,10 +152,10 @@ class Design:
     levels: dict[str, tuple[Any, ...]]
 
     @classmethod
-    def learn(cls, formula: str, X: Any, intercept: bool, name: str) -> Self:
-        """Read a formula and the levels of its categories."""
+    def learn(cls, formula: str, X: Any, intercept: bool, name: str, named: Collection[str] = ()) -> Self:
+        """Read a formula and the levels of its categories; a dot stands for all columns that are not `named`."""
         table = _Table(X, name)
-        target, terms, constant = _parsed(formula, table.frame.columns)
+        target, terms, constant = _parsed(formula, [one for one in table.frame.columns if one not in named])
         if intercept and not constant:
             raise ParameterError(
                 f"The formula {formula!r} has no intercept, and fit_intercept=True: set fit_intercept=False."
@@ -241,6 +241,14 @@ def _coding(terms: Any, levels: Mapping[str, Any], intercept: bool) -> tuple[tup
     return tuple(full)
 
 
+def _are_equal(one: Array, other: Array) -> bool:
+    """Whether arrays have the same values; missing ones are equal."""
+    if "O" not in (one.dtype.kind, other.dtype.kind):
+        return bool((np.asarray(one == other) | (np.asarray(one != one) & np.asarray(other != other))).all())
+    pairs = zip(one.tolist(), other.tolist(), strict=True)  # (pandas.NA is neither equal nor unequal to anything)
+    return all(a is b or (type(a) is type(b) and bool(a == b or (a != a and b != b))) for a, b in pairs)
+
+
 def _values_of(column: Any) -> Any:
     values = column.to_native()
     return values if hasattr(values, "dictionary_encode") else column.to_list()
@@ -280,7 +288,8 @@ class FormulaModel:
     ----------
     formula : str, optional
         Formula of the columns and the target, such as "y ~ age + C(region) * income"; `fit` and `predict` then take a
-        frame.
+        frame. Without a left-hand side, as in "~ age + C(region)", the target is the argument `y` of `fit`. With one, a
+        separate `y`, as cross-validation passes it, has to have the same values.
     """
 
     formula: str | None = None
@@ -296,22 +305,46 @@ class FormulaModel:
                 f"The 'formula' parameter of {type(self).__name__} must be {TEXT.words} or None. Got {self.formula!r} "
                 "instead."
             )
-        design = Design.learn(self.formula, X, self.fit_intercept, type(self).__name__)
+        named = [one for one in (y, *others) if isinstance(one, str)]
+        design = Design.learn(self.formula, X, self.fit_intercept, type(self).__name__, named)
         return design, *self._by_formula(design, X, y, *others)
 
     def _by_formula(self, design: Design, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
         name = type(self).__name__
         if is_frame(X) and tuple(opened(X).columns) == design.names:
             return X, y, *others
-        if design.target is not None and y is not None:
-            raise ParameterError(f"The formula {design.formula!r} names the target, and y is given as well: drop one.")
         table = _Table(X, name)
         values = [table.numbers(one) if isinstance(one, str) else one for one in others]
-        if design.target is not None:
-            y = design.target_of(X, self._labelled, name)
-        elif isinstance(y, str):
+        if design.target is None and isinstance(y, str):
             y = array_of(table.column(y).to_native()) if self._labelled else table.numbers(y, FOR_LABELS)
+        elif design.target is not None and not self._is_column_left_out(design.target, table, y):
+            y = self._target_by_formula(design, X, y)
         return design.table(X, name), y, *values
+
+    @staticmethod
+    def _is_column_left_out(target: str, table: _Table, y: Any) -> bool:
+        """Whether the left-hand side of a formula is a column that the frame does not have, and y its values."""
+        return y is not None and not isinstance(y, str) and target.isidentifier() and target not in table.frame.columns
+
+    def _target_by_formula(self, design: Design, X: Any, y: Any) -> Any:
+        """The left-hand side of the formula; a separate y, as cross-validation passes it, has to have these values."""
+        right = "~ " + design.formula.partition("~")[2].strip()
+        try:
+            target = design.target_of(X, self._labelled, type(self).__name__)
+        except DataError as error:
+            if y is None or isinstance(y, str):
+                raise
+            raise DataError(f"{error} To fit to y, use formula={right!r}.") from None
+        if y is None or (isinstance(y, str) and y == design.target):
+            return target
+        if not isinstance(y, str):
+            given = array_of(y)
+            if given.size == target.size and _are_equal(given.reshape(target.shape), target):
+                return target
+        raise ParameterError(
+            f"y is given, and differs from {design.target!r}, the left-hand side of the formula {design.formula!r}: "
+            f"leave y out, pass the values of {design.target!r}, or use formula={right!r} to fit to y."
+        )
 
     def _keep_formula(self, design: Design | None) -> None:
         self.__dict__.pop("formula_", None)

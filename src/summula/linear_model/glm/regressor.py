@@ -109,7 +109,7 @@ class GlmRegressor(FormulaModel, FactorTerms, DiagnosedGlm, Regressor):
         X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), or name of a column of X
-            Targets, in the support of the family; omitted if the formula names the target.
+            Targets, in the support of the family; may be omitted if the formula names the target.
         sample_weight : array-like of shape (n_samples,), float, or name of a column of X, optional
             Sample weights; a weight of 3 is equivalent to repeating the row three times.
         offset : array-like of shape (n_samples,), float, or name of a column of X, optional
