@@ -75,7 +75,10 @@ def test_wide_tables_have_the_same_suspicious_columns_as_their_columns_alone(cla
     wide["tied"] = np.repeat(np.arange(6.0), 5)
     wide["two"] = (np.arange(n) >= 12).astype(float)
     wide["gone"] = np.where(np.arange(n) < 12, np.nan, rng.normal(size=n))
+    wide |= {f"t{j}": rng.choice(["a", "b", "c"], n) for j in range(20)}
+    wide["word"] = np.where(np.arange(n) < 12, "x", rng.choice(["y", "z"], n))
+    wide["empty"] = pa.array([None if i < 12 else "a" for i in range(n)])
     alone = {name: found for name in wide for found in leaks(pa.table({name: wide[name]}), y, classes).values()}
     assert leaks(pa.table(wide), y, classes) == alone
     assert {"order", "reversed"} <= set(alone)
-    assert ("two" in alone) == ("gone" in alone) == classes
+    assert all((name in alone) == classes for name in ("two", "gone", "word", "empty"))

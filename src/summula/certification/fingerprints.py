@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.frames import is_frame, opened, plain_doubles
+from summula.core.data.frames import is_frame, opened, plain_doubles, plain_texts
+from summula.core.data.joined_texts import joined_texts
 from summula.core.data.numbers import array_of, column_values
 from summula.core.data.sparse_format import check_sparse
 from summula.core.engine.random import GOLDEN, mix64
@@ -156,8 +157,8 @@ def row_hashes(X: Any, y: Any = None) -> Hashes:
     else:
         columns = _columns(X)
         total = np.zeros(len(columns[0]) if columns else len(X), np.uint64)
-        if len(columns) > len(total) and all(column.dtype == np.float64 for column in columns):
-            total += _of_wide_rows(np.column_stack(columns))
+        if len(columns) > len(total):
+            total += _of_wide_rows(columns)
             columns = []
         for j, column in enumerate(columns):
             _add(total, column, (j + 1) * GOLDEN)
@@ -170,18 +171,26 @@ def row_hashes(X: Any, y: Any = None) -> Hashes:
 
 def _columns(X: Any) -> list[Any]:
     if is_frame(X):
-        plain = plain_doubles(X)
-        if plain and len(plain) == X.num_columns:
-            return list(plain.values())
-        return [column_values(column) for column in opened(X).iter_columns()]
+        frame = opened(X)
+        plain = plain_doubles(X) | (plain_texts(X) if len(frame.columns) > len(frame) else {})
+        return [plain[name] if name in plain else column_values(frame.get_column(name)) for name in frame.columns]
     values = np.asarray(X)
     return [values] if values.ndim == 1 else [values[:, j] for j in range(values.shape[1])]
 
 
-def _of_wide_rows(values: NDArray[np.float64]) -> Hashes:
-    """The sums of (1) over the columns of rows that are fewer than these, without a loop over columns."""
-    bits = _bits(values.ravel()).reshape(values.shape)
-    steps = np.arange(1, values.shape[1] + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+def _of_wide_rows(columns: list[Any]) -> Hashes:
+    """The sums of (1) over the columns of rows that are fewer than these, numbers and texts each at once."""
+    bits = np.empty((len(columns[0]), len(columns)), np.uint64)
+    doubles = [j for j, one in enumerate(columns) if isinstance(one, np.ndarray) and one.dtype == np.float64]
+    texts = [j for j, one in enumerate(columns) if not isinstance(one, np.ndarray)]
+    if doubles:
+        bits[:, doubles] = _of_numbers(np.column_stack([columns[j] for j in doubles]))
+    if texts:
+        found = joined_texts([columns[j] for j in texts])
+        bits[:, texts] = _bits(np.array([*found.words, None], object))[found.cells()].T
+    for j in set(range(len(columns))).difference(doubles, texts):
+        bits[:, j] = _bits(columns[j])
+    steps = np.arange(1, len(columns) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     return np.asarray(np.where(bits == 0, np.uint64(0), mix64(bits + steps)).sum(axis=1, dtype=np.uint64))
 
 

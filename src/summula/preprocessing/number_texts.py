@@ -145,14 +145,15 @@ def text_numbers(words: Sequence[str], places: NDArray[np.intp], weight: Array |
     if not len(there):
         return TextNumbers()
     codes = places[there]
-    counts = np.ones(len(there)) if weight is None else weight[there]
     few = words[:_LOOKED_AT]
     hopeless = sum(_value(word, ".") is not None or _value(word, ",") is not None for word in few) < _HOPELESS * len(
         few
     )
     if hopeless:
         first = (start + int(there[0]), words[codes[0]])
-        return TextNumbers({}, dict.fromkeys(".,", (float(counts.sum()), first)))
+        rows = float(len(there)) if weight is None else float(weight[there].sum())
+        return TextNumbers({}, dict.fromkeys(".,", (rows, first)))
+    counts = np.ones(len(there)) if weight is None else weight[there]
     numbers, others = {}, {}
     for mark in ".,":
         read = [_value(word, mark) for word in words]

@@ -24,8 +24,8 @@ from summula.core.errors import DataError
 from summula.core.estimator.input.validation import as_weights, collection_reader
 from summula.core.estimator.parameters import Allowed, boolean, check_parameters, integer, one_of
 from summula.core.model_files import schema
-from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
-from summula.preprocessing.table_encoder_plans import ColumnPlan, encode_numbers, plan_column
+from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks, wide_texts
+from summula.preprocessing.table_encoder_plans import ColumnPlan, encode_together, plan_column
 from summula.preprocessing.table_encoder_sums import ColumnSums
 
 __all__ = ["TableEncoder", "apply_encoded", "column_sums", "encoded_blocks", "merged", "weight_of"]
@@ -41,11 +41,19 @@ def column_sums(blocks: Blocks, weight: Array | str | None = None) -> dict[str, 
     def of_piece(piece: Piece) -> dict[str, ColumnSums]:
         columns = piece.columns()
         w = None if weight is None else weight_of(columns, weight, piece.start, piece.stop)
+        texts = _texts_of_columns(columns) if w is None else {}
         with np.errstate(over="ignore", invalid="ignore"):
-            return {name: ColumnSums.of(values, name, piece.start, w) for name, values in columns.items()}
+            return {name: ColumnSums.of(one, name, piece.start, w, texts.get(name)) for name, one in columns.items()}
 
     total: dict[str, ColumnSums] = local_engine().map_reduce(of_piece, blocks.pieces(), merged)
     return total
+
+
+def _texts_of_columns(columns: Columns) -> dict[str, Any]:
+    """Distinct texts and the index of each row's text, for all text columns of a wide block."""
+    if (found := wide_texts(columns)) is None:
+        return {}
+    return {name: found[1].column(j) for j, name in enumerate(found[0])}
 
 
 def weight_of(columns: Columns, weight: Array | str, start: int, stop: int) -> Array:
@@ -281,7 +289,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         def encode(columns: Columns, start: int) -> Array:
             rows: Array = np.empty((len(next(iter(columns.values()))), places[-1].stop))
-            done = encode_numbers(used, places, columns, options, rows) if len(rows) < len(used) else set()
+            done = encode_together(used, places, columns, options, rows) if len(rows) < len(used) else set()
             for plan, place in zip(used, places, strict=True):
                 if plan.name not in done:
                     plan.encode(columns[plan.name], start, options, rows[:, place])

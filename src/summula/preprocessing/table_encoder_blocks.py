@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.data.frames import column_numbers, frame_library, is_frame, opened, plain_doubles
+from summula.core.data.frames import column_numbers, frame_library, is_frame, opened, plain_doubles, plain_texts
+from summula.core.data.joined_texts import JoinedTexts, joined_texts
 from summula.core.data.numbers import Origin, real_numbers, refuse_silent_conversions
 from summula.core.data.readers.table import decoded
 from summula.core.data.scan import Scan
@@ -33,6 +34,7 @@ __all__ = [
     "observed",
     "table_blocks",
     "texts_with_places",
+    "wide_texts",
 ]
 
 Array = NDArray[Any]
@@ -102,7 +104,7 @@ def table_blocks(X: Any, names: list[str] | None = None, *, as_stored: bool = Fa
         frame = opened(X)
         named = {str(name): name for name in frame.columns}  # names of pandas may be numbers
         columns = list(named) if names is None else names
-        plain = plain_doubles(X)
+        plain = plain_doubles(X) | plain_texts(X)
         read = {name: plain[name] if name in plain else _of_series(frame.get_column(named[name])) for name in columns}
         return Blocks(columns, len(frame), _slicer(read), False)
     values = np.asarray(X)
@@ -261,7 +263,8 @@ def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
     if _is_coded(array) and (array.dictionary.null_count or len(array.dictionary) > len(array)):
         array = _one_text([array])
     coded = array if _is_coded(array) else array.dictionary_encode()
-    places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = coded.indices.cast(pa.int64()).fill_null(-1) if coded.null_count else coded.indices
+    places = indices.to_numpy(zero_copy_only=False)
     words, places = coded.dictionary, places.astype(np.intp, copy=False)
     if coded is array:  # the dictionary of a file is shared by many rows: drop texts of other rows
         used = np.zeros(len(words) + 1, bool)
@@ -270,6 +273,15 @@ def texts_with_places(array: Any) -> tuple[list[str], NDArray[np.intp]]:
         renumbered[-1] = -1
         words, places = words.cast(pa.large_string()).take(pa.array(np.flatnonzero(used[:-1]))), renumbered[places]
     return words.to_pylist(), places
+
+
+def wide_texts(columns: Columns) -> tuple[list[str], JoinedTexts] | None:
+    """Return the text columns of a block with more columns than rows: their names and texts; None where it has none."""
+    names = [name for name, column in columns.items() if not isinstance(column, np.ndarray)]
+    if not names or len(columns) <= len(columns[names[0]]):
+        return None
+    arrays = [columns[name] for name in names]
+    return names, joined_texts([_one_text([one]) if _is_coded(one) else one for one in arrays])
 
 
 def blocks_in_order(blocks: Blocks, work: Callable[[Columns, int], Any], *, to_user: bool = False) -> Iterator[Any]:

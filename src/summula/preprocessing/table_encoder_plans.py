@@ -8,6 +8,7 @@ these are replaced by the mean (all zeros for categories) and marked in a column
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from summula.core.data.readers.table import spells_number
 from summula.core.errors import RowError
 from summula.core.model_files import schema
 from summula.preprocessing.number_texts import NumberFormat, parsed_numbers
-from summula.preprocessing.table_encoder_blocks import texts_with_places
+from summula.preprocessing.table_encoder_blocks import texts_with_places, wide_texts
 from summula.preprocessing.table_encoder_sums import ColumnSums, as_dates, days_of
 
 __all__ = ["ColumnPlan", "plan_column"]
@@ -169,16 +170,13 @@ class ColumnPlan:
             places = np.full(len(values), -1)
         else:
             words, places = texts_with_places(values)
-        known = {level: k for k, level in enumerate(self.levels)}
-        unseen = len(self.levels) if self.other else -2
-        table = np.array([*(known.get(word, unseen) for word in words), -1], np.intp)
-        found = table[places]  # the last entry is for missing values
+        found = np.array(self.codes_of(words), np.intp)[places]
         if unknown == "error" and (found == -2).any():
             row = int(np.flatnonzero(found == -2)[0])
             raise RowError(
                 f"Column {self.name!r} is {words[places[row]]!r}",
                 start + row,
-                f", which is not among its {len(known)} levels in the training data; drop such rows, or set "
+                f", which is not among its {len(self.levels)} levels in the training data; drop such rows, or set "
                 "unknown='ignore'.",
             )
         if codes:
@@ -189,6 +187,12 @@ class ColumnPlan:
         out[marked, found[marked] - 1] = 1.0
         if self.missing:
             out[:, -1] = found == -1
+
+    def codes_of(self, words: list[str]) -> list[int]:
+        """Codes of texts (-2 for unknown ones), and -1 for missing values at the end."""
+        known = {level: k for k, level in enumerate(self.levels)}
+        unseen = len(self.levels) if self.other else -2
+        return [*(known.get(word, unseen) for word in words), -1]
 
     def _encode_date(self, values: Any, start: int, codes: bool, standardize: bool) -> list[Array]:
         if not isinstance(values, np.ndarray):
@@ -226,10 +230,61 @@ def _write(columns: list[Array], out: Array) -> None:
         out[:, j] = column
 
 
-def encode_numbers(
+def encode_together(
     plans: list[ColumnPlan], places: list[slice], columns: dict[str, Any], options: dict[str, Any], out: Array
 ) -> set[str]:
-    """Encode all numeric columns of a block with more columns than rows at once; return the names of those encoded."""
+    """Encode the numbers and the categories of a block with more columns than rows, each at once.
+
+    Returns
+    -------
+    set of str
+        The columns that are encoded.
+    """
+    of_numbers = _encode_numbers(plans, places, columns, options, out)
+    return of_numbers | _encode_categories(plans, places, columns, options, out)
+
+
+def _encode_categories(
+    plans: list[ColumnPlan], places: list[slice], columns: dict[str, Any], options: dict[str, Any], out: Array
+) -> set[str]:
+    if (wide := wide_texts(columns)) is None:
+        return set()
+    names, texts = wide
+    row_of = {name: j for j, name in enumerate(names)}
+    chosen = [(plan, place) for plan, place in zip(plans, places, strict=True) if plan.kind == "category"]
+    chosen = [(plan, place) for plan, place in chosen if plan.name in row_of]
+    if not chosen:
+        return set()
+    rows = np.array([row_of[plan.name] for plan, _ in chosen])
+    tables = [
+        plan.codes_of(texts.words[texts.bounds[j] : texts.bounds[j + 1]])
+        for (plan, _), j in zip(chosen, rows, strict=True)
+    ]
+    lengths = np.array([len(table) for table in tables])
+    ends = np.cumsum(lengths)
+    inside = texts.places[rows]
+    # The last entry of a table is for missing values.
+    cells = np.where(inside < 0, ends[:, np.newaxis] - 1, inside + (ends - lengths)[:, np.newaxis])
+    found = np.fromiter(itertools.chain.from_iterable(tables), np.intp, int(ends[-1]))[cells].T
+    if options["unknown"] == "error" and (found == -2).any():
+        return set()  # encoding column by column reports the position
+    starts = np.array([place.start for _, place in chosen])
+    if options["categories"] == "codes":
+        out[:, starts] = np.where(found < 0, np.nan, found)
+    else:
+        for _, place in chosen:
+            out[:, place] = 0.0
+        i, j = np.nonzero(found > 0)
+        out[i, starts[j] + found[i, j] - 1] = 1.0
+        marked = np.array([plan.missing for plan, _ in chosen])
+        last = np.array([place.stop - 1 for _, place in chosen])
+        out[:, last[marked]] = found[:, marked] == -1
+    return {plan.name for plan, _ in chosen}
+
+
+def _encode_numbers(
+    plans: list[ColumnPlan], places: list[slice], columns: dict[str, Any], options: dict[str, Any], out: Array
+) -> set[str]:
     chosen = [
         (plan, place.start)
         for plan, place in zip(plans, places, strict=True)

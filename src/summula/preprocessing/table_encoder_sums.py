@@ -29,6 +29,7 @@ from summula.preprocessing.table_encoder_blocks import texts_with_places
 __all__ = ["LARGEST", "MOST_TEXTS", "ColumnSums", "as_dates", "days_of"]
 
 Array = NDArray[Any]
+Texts = tuple[list[str], Array] | None
 
 MOST_TEXTS = 10_000
 LARGEST = 1e140  # the sum of squares of larger numbers may not be finite
@@ -94,15 +95,18 @@ class ColumnSums:
         return int(min(self.count, round((_HASHES - 1) / (float(self.hashes[-1]) / 2.0**64))))
 
     @classmethod
-    def of(cls, values: Any, name: str, start: int, weight: Array | None = None) -> ColumnSums:
-        """Compute the sums of one block of a column; `start` is its first row, for error messages."""
+    def of(cls, values: Any, name: str, start: int, weight: Array | None = None, texts: Texts = None) -> ColumnSums:
+        """Compute the sums of one block of a column; `start` is its first row, for error messages.
+
+        `texts` are the distinct texts and the index of each row's text, where they are known.
+        """
         if isinstance(values, np.ndarray) and values.dtype.kind == "f" and len(values):
             _check_size(values, name, start)
         if weight is not None:
             used = weight > 0
             values, weight = (values[used] if isinstance(values, np.ndarray) else _taken(values, used)), weight[used]
         if not isinstance(values, np.ndarray):
-            return cls._of_text(values, weight, start)
+            return cls._of_text(*(texts or texts_with_places(values)), weight, start)
         if values.dtype.kind == "M":
             return cls._of_numbers("date", days_of(values), _no_time(values), weight)
         return cls._of_numbers("number", values, None, weight)
@@ -120,13 +124,12 @@ class ColumnSums:
         return cls(kind, rows, missing, *moments, whole=whole, hashes=hashes)
 
     @classmethod
-    def _of_text(cls, values: Any, weight: Array | None, start: int) -> ColumnSums:
-        words, places = texts_with_places(values)
+    def _of_text(cls, words: list[str], places: Array, weight: Array | None, start: int) -> ColumnSums:
         present = places >= 0
         counts = np.bincount(places[present], None if weight is None else weight[present], len(words))
         rows, missing = _count(places, weight), _count(places, weight, ~present)
         texts = dict(zip(words, counts.tolist(), strict=True)) if len(words) <= MOST_TEXTS else None
-        hashes = _smallest(np.array([_hash_of(word) for word in words], np.uint64))
+        hashes = np.array(sorted({_hash_of(word) for word in words})[:_HASHES], np.uint64)
         parsed = as_dates(words)
         if parsed is None or not len(words):
             spelled = text_numbers(words, places, weight, start)

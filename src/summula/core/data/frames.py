@@ -25,6 +25,7 @@ __all__ = [
     "no_such_column",
     "opened",
     "plain_doubles",
+    "plain_texts",
     "pop_columns",
 ]
 
@@ -50,6 +51,25 @@ def plain_doubles(X: Any) -> dict[str, Array]:
         return {}
     double = pa.float64()
     return {field.name: X.column(j).to_numpy() for j, field in enumerate(X.schema) if field.type == double}
+
+
+def plain_texts(X: Any) -> dict[str, Any]:
+    """The columns of a pyarrow Table that hold strings, as one array of large strings each; none of other frames."""
+    pa = sys.modules.get("pyarrow")
+    if pa is None or not isinstance(X, pa.Table):
+        return {}
+    large, kinds = pa.large_string(), (pa.large_string(), pa.string())
+    found = {field.name: X.column(j) for j, field in enumerate(X.schema) if field.type in kinds}
+    return {name: _one_array(column if column.type == large else column.cast(large)) for name, column in found.items()}
+
+
+def _one_array(column: Any) -> Any:
+    """A pyarrow column as one array."""
+    import pyarrow as pa
+
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def frame_library(X: Any) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places
+from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places, wide_texts
 from summula.training.data.target import distinct_texts
 
 __all__ = ["leak_sentence", "leaks", "leaks_of_training"]
@@ -53,7 +53,7 @@ def leaks(table: Any, y: Array, classes: bool) -> dict[str, str]:
     codes = distinct_texts(y)[1] if y.dtype.kind == "O" else np.unique(y, return_inverse=True)[1]
     blocks = table_blocks(table)
     columns = blocks.read(0, blocks.n_rows)
-    clear = _clear_columns(columns, codes) if len(columns) > blocks.n_rows else set()
+    clear = _clear_numbers(columns, codes) | _clear_texts(columns, codes) if len(columns) > blocks.n_rows else set()
     for name, column in columns.items():
         evidence = "" if name in clear else _of_column(column, y, codes, classes)
         if evidence:
@@ -61,7 +61,23 @@ def leaks(table: Any, y: Array, classes: bool) -> dict[str, str]:
     return found
 
 
-def _clear_columns(columns: dict[str, Any], codes: Array) -> set[str]:
+def _clear_texts(columns: dict[str, Any], codes: Array) -> set[str]:
+    """Columns of text of a wide table that are not suspicious: nothing is missing, and rows that are equal differ."""
+    if (wide := wide_texts(columns)) is None:
+        return set()
+    names, texts = wide
+    groups = texts.cells()
+    n_codes = int(codes.max()) + 1
+    pairs, counts = np.unique(groups * n_codes + codes, return_counts=True)
+    most = np.zeros(len(texts.words) + 1, np.int64)  # rows with the most frequent target of each text
+    np.maximum.at(most, pairs // n_codes, counts)
+    explained = np.diff(np.cumsum(np.append(0, most))[texts.bounds])
+    constant = np.bincount(codes).max()
+    clear = (texts.places >= 0).all(axis=1) & (explained - constant < _NEARLY * (len(codes) - constant))
+    return {name for name, one in zip(names, clear.tolist(), strict=True) if one}
+
+
+def _clear_numbers(columns: dict[str, Any], codes: Array) -> set[str]:
     """Columns of a table with more columns than rows that are not suspicious, found in one pass over all of them.
 
     They have no missing value, more different values than purity can be told from, and an order that is not nearly that

@@ -138,8 +138,9 @@ def rows_of(blocks: Blocks, chosen: NDArray[np.bool_]) -> Blocks:
 
     def some(columns: Callable[[], Columns], start: int, stop: int) -> Columns:
         kept = chosen[start:stop]
+        mask = _mask(kept)
         return {
-            name: values[kept] if isinstance(values, np.ndarray) else values.filter(_mask(kept))
+            name: values[kept] if isinstance(values, np.ndarray) else values.filter(mask)
             for name, values in columns().items()
         }
 

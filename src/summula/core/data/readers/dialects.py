@@ -41,6 +41,8 @@ _SPELLED = {".": "31.12.2024", "d/": "31/12/2024", "m/": "12/31/2024"}
 _TIMES = ("", " %H:%M", " %H:%M:%S")
 _COMPARED = 200  # rows that the first one is compared with
 _PADDED = r"^\s*[-+]?0\d"  # 01000: a code, not a number
+_WIDE = 500  # columns from which on their types are looked for in the first row
+_WORD = re.compile(r"(?!(?:true|false|null|nan|na|none|inf|infinity)\Z)[a-z]+", re.IGNORECASE)
 
 
 class Dialect(NamedTuple):
@@ -200,7 +202,8 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
         source = pa.BufferReader(head if head.endswith((b"\n", b"\r")) else head + b"\n")
         return arrow.read_csv(source, options, parse_options(dialect), convert)
 
-    table = parsed(convert_options(dialect))
+    texts = _clearly_text(head, dialect)
+    table = parsed(convert_options(dialect, texts) if texts else convert_options(dialect))
     spelled = {field.name: field.type for field in table.schema}
     column_kinds(table.schema, path)  # names have to be different
     numeric = [name for name, dtype in spelled.items() if pa.types.is_integer(dtype) or pa.types.is_floating(dtype)]
@@ -211,6 +214,22 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
     if not dialect.header:
         spelled = {f"x{j}": dtype for j, dtype in enumerate(spelled.values())}
     return ColumnTypes({name: _type(dtype, dialect) for name, dtype in spelled.items()}, spelled)
+
+
+def _clearly_text(head: bytes, dialect: Dialect) -> dict[str, Any]:
+    """The columns of a wide table whose first value cannot be anything but text.
+
+    Arrow tries all other types before it takes a column for text, which adds up over thousands of columns.
+    """
+    import pyarrow as pa
+
+    line = head[: head.find(b"\n") + 1]
+    if line.count(dialect.delimiter.encode()) < _WIDE:
+        return {}
+    rows = csv.reader(io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=dialect.delimiter)
+    first = next(rows)
+    names, values = (first, next(rows, [])) if dialect.header else ([f"f{j}" for j in range(len(first))], first)
+    return {name: pa.string() for name, one in zip(names, values, strict=False) if _WORD.fullmatch(one)}
 
 
 def _may_have_padded_numbers(head: bytes, dialect: Dialect) -> bool:
