@@ -280,3 +280,14 @@ def test_compiling_of_predictions_is_not_counted(monkeypatch: pytest.MonkeyPatch
     board, budget = compared_while_compiling(monkeypatch, CompilingFold, compiled)
     assert budget.compiling == pytest.approx(50.0)
     assert max(max(entry.spent) for entry in board.entries) < 1.0
+
+
+def test_a_slow_start_leaves_time_for_one_candidate_besides_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"baseline": 0.01, "logistic": 1.8, "logistic_l1": 1.8, "boosting": 9.0}
+    for seconds in (-0.05, 0.4):
+        board, model, took, _ = compared(monkeypatch, seconds, costs, n_rows=400)
+        assert board.best.name == "logistic"
+        assert model == "logistic on 400"
+        notes = {entry.name: entry.note for entry in board.entries}
+        assert notes["boosting"] == notes["logistic_l1"] == "no model in time"
+        assert took < 4.0

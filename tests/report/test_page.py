@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from summula.report import Content, Figure, Gallery, Table, render
-from summula.report.axes import SMALL, level_ticks, number_text
+from summula.report.axes import SMALL, Axis, date_ticks, level_ticks, number_text
 from summula.report.charts import Line, bars, histogram, intervals, lines, points, waterfall
 from summula.report.matrix_charts import matrix
 
@@ -157,6 +157,36 @@ def test_axes_of_levels_and_dates_are_labelled_by_them() -> None:
     drawn = [Line("", np.arange(3.0), np.arange(3.0))]
     drawing = lines(drawn, "island", "", x_range=(-0.5, 2.5), ticks=levels, box=SMALL)
     assert ">Biscoe</text>" in drawing
-    assert ">an island …</text>" in drawing
+    assert ">an islan…</text>" in drawing
     days = np.datetime64("2024-01-01").astype(int) + np.arange(100.0)
     assert ">2024-02-19</text>" in histogram(days, "day", whole=True, dates=True)
+
+
+def test_labels_of_small_charts_have_room() -> None:
+    width = SMALL.width - SMALL.left - SMALL.right
+    for ticks in (
+        level_ticks(["New York", "São Paulo", "Berlin", "München", "Paris"], SMALL),
+        date_ticks(0.0, 900.0, SMALL),
+    ):
+        assert sum(7.7 * (len(text) + 1) for _, text in ticks) <= width
+    long = lines([Line("", np.arange(3.0), np.arange(3.0))], "a" * 60, "", box=SMALL)
+    assert "a" * 29 + "…</text>" in long
+
+
+def test_columns_without_values_are_left_out() -> None:
+    text = page(Table("t", ["a", "note", "b"], [["x", "", 1.5], ["y", None, float("nan")]]))
+    assert re.findall(r'<button type="button">(.*?)</button>', text) == ["a", "b"]
+
+
+def test_hashes_may_be_broken_and_percent_signs_stay_with_their_numbers() -> None:
+    text = page(Table("t", ["", "97.5 %"], [["model", "0123456789abcdef" * 4], ["short", "abc"]]))
+    assert re.findall(r'<td class="hash">(.*?)</td>', text) == ["0123456789abcdef" * 4]
+    assert "97.5\u00a0%" in text
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.25, 0.95), (0.51, 0.99), (-3.0, 4.0), (0.0, 1.0), (99.0, 1301.0)])
+def test_an_axis_has_two_ticks_or_more(low: float, high: float) -> None:
+    for most in (3, 4, 5):
+        ticks = Axis(low, high, 0.0, 1.0).ticks(most)
+        assert 2 <= len(ticks) <= most + 1
+        assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in ticks)

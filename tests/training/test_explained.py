@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import summula
 from summula.linear_model import LinearRegression
 from summula.preprocessing import TableEncoder, TableModel
+from summula.training.reporting.data_figures import _distribution
 from summula.training.reporting.explained import EncodedModel, contributions, dependence, importances
 
 RNG = np.random.default_rng(3)
@@ -169,3 +171,11 @@ def test_numbers_names_and_headings_of_a_report_are_readable(tmp_path: Path) -> 
     header = re.search(r'<th scope="col"([^>]*)><button type="button">mean</button>', page)
     assert header is not None
     assert header[1] == ' class="number"'
+
+
+def test_dates_in_text_are_drawn_as_dates() -> None:
+    days = np.array(["2024-01-05", "2024-03-01", "NaT", "2024-03-02"], "datetime64[us]")
+    texts = pa.array(["2024-01-05", "2024-03-01", None, "2024-03-02"], pa.large_string())
+    groups = (["no", "yes"], np.array([0, 1, 0, 1]))
+    for chosen in (None, groups):
+        assert _distribution(texts, "day", chosen) == _distribution(days, "day", chosen)

@@ -197,7 +197,8 @@ def test_leakage_is_reported() -> None:
     [
         ({"target": "sicc"}, DataError, "did you mean 'sick'"),
         ({"metric": "squared"}, ParameterError, "The metric 'squared' is not for a target of classes"),
-        ({"metric": "expected_cost"}, ParameterError, "needs costs"),
+        ({"metric": "expected_cost"}, ParameterError, r"needs costs .* give --costs FILE \(costs= in Python\)"),
+        ({"metric": "mape"}, ParameterError, "did you mean 'mae'"),
         ({"groups": "nobody"}, DataError, "nobody"),
         ({"groups": "a", "time_column": "b"}, ParameterError, "not both"),
         ({"models": ["magic"]}, ParameterError, "choose from baseline, logistic"),

@@ -62,13 +62,16 @@ def objective_of_counts(T: Array, log_p: Array) -> tuple[float, float]:
 def objective_of_tables(counts: Array, tables: Any, alpha: Array) -> tuple[float, float]:
     """(1) summed over columns of categories; `counts` has shape (n_classes, n_columns, n_categories)."""
     value, gap = 0.0, 0.0
-    for j, (table, a) in enumerate(zip(tables, alpha, strict=True)):
-        m = table.shape[1]
-        if counts[:, j, m:].any():  # categories that the model has no probability for
+    widths = np.array([table.shape[1] for table in tables], np.intp)
+    for m in np.unique(widths).tolist():  # columns with equally many categories at once
+        chosen = np.flatnonzero(widths == m)
+        some = counts[:, chosen]
+        if some[:, :, m:].any():  # categories that the model has no probability for
             return np.inf, np.inf
-        T = np.full(table.shape, float(a))
-        T[:, : counts.shape[2]] += counts[:, j, :m]
-        one = objective_of_counts(T, table)
+        T = np.repeat(np.asarray(alpha, np.float64)[chosen], m).reshape(1, -1, m).repeat(len(counts), axis=0)
+        T[:, :, : counts.shape[2]] += some[:, :, :m]
+        log_p = np.stack([tables[j] for j in chosen], axis=1)
+        one = objective_of_counts(T.reshape(-1, m), log_p.reshape(-1, m))
         value, gap = value + one[0], gap + one[1]
     return value, gap
 

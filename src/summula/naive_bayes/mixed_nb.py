@@ -244,9 +244,9 @@ def _families(given: Any, names: tuple[str, ...], categorical: set[str]) -> tupl
     if isinstance(given, str):
         chosen = auto if given == "auto" else [given] * len(names)
     elif isinstance(given, Mapping):
-        chosen = auto
+        chosen, places = auto, {name: j for j, name in enumerate(names)}
         for key, family in given.items():
-            place = names.index(key) if key in names else key
+            place = places.get(key, key)
             if not isinstance(place, int | np.integer) or not 0 <= place < len(names):
                 raise ParameterError(f"families names {key!r}, which is no column; the columns are {list(names)[:10]}.")
             chosen[place] = family

@@ -235,4 +235,5 @@ def _hash_of(word: str) -> int:
 
 
 def _smallest(hashes: Array) -> Array:
-    return np.unique(hashes)[:_HASHES]
+    ordered = np.sort(hashes)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])][:_HASHES] if len(ordered) else ordered

@@ -28,6 +28,7 @@ __all__ = [
 Ticks = list[tuple[float, str]]  # places and their labels
 
 _CHARACTER = 6.6  # mean width of a character of the legend
+_WIDEST = 7.8  # the same where the page shows a small chart in a narrow column, with larger text
 _LEGEND_ROW = 18.0
 
 
@@ -62,11 +63,13 @@ class Axis(NamedTuple):
         return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Round numbers within the axis."""
-        step = 10.0 ** math.floor(math.log10((self.high - self.low) / (most - 1)))
-        step *= next(k for k in (1, 2, 5, 10) if (self.high - self.low) / (step * k) <= most)
-        first = math.ceil(self.low / step - 1e-9)
-        return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        """Round numbers within the axis, at most one more than `most`."""
+        power = 10.0 ** math.floor(math.log10((self.high - self.low) / (most - 1)))
+        for step in (power, 2 * power, 5 * power, 10 * power):
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            if last - first <= most:
+                break
+        return [k * step for k in range(first, last + 1)]
 
 
 def axis_of(values: Sequence[Any], begin: float, end: float, fixed: tuple[float, float] | None = None) -> Axis:
@@ -103,16 +106,17 @@ def svg(body: Sequence[str], label: str, width: float, height: float) -> str:
     return "".join([head, *body, "</svg>"])
 
 
-def date_ticks(low: float, high: float) -> Ticks:
-    """Three dates within a range of days since 1970."""
-    days = [round(low + share * (high - low)) for share in (1 / 6, 1 / 2, 5 / 6)]
+def date_ticks(low: float, high: float, box: Box) -> Ticks:
+    """Dates within a range of days since 1970: three, or two in a small chart."""
+    shares = (1 / 6, 1 / 2, 5 / 6) if box.width > SMALL.width else (1 / 4, 3 / 4)
+    days = [round(low + share * (high - low)) for share in shares]
     return [(float(day), str(np.datetime64(day, "D"))) for day in sorted(set(days))]
 
 
 def level_ticks(names: Sequence[str], box: Box) -> Ticks:
     """Names at 0, 1, 2, ..., cut to the room there is for each."""
     room = (box.width - box.left - box.right) / len(names)
-    return [(float(k), clipped(name, max(int(room / _CHARACTER) - 1, 2))) for k, name in enumerate(names)]
+    return [(float(k), clipped(name, max(int(room / _WIDEST) - 1, 2))) for k, name in enumerate(names)]
 
 
 def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, ticks: Ticks | None = None) -> list[str]:
@@ -126,7 +130,7 @@ def frame(box: Box, x: Axis, y: Axis, x_name: str, y_name: str, *, ticks: Ticks 
         body.append(f'<line class="grid" x1="{box.left:g}" x2="{right:g}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>')
         body.append(f'<text x="{box.left - 6:g}" y="{y(value) + 4:.1f}" text-anchor="end">{number_text(value)}</text>')
     across, up = (box.left + right) / 2, (box.top + bottom) / 2
-    shown_x, shown_y = clipped(x_name, int(box.width / 8)), clipped(y_name, int(box.height / 7))
+    shown_x, shown_y = clipped(x_name, int((right - box.left) / _WIDEST)), clipped(y_name, int(box.height / 7))
     body.append(f'<text x="{across:g}" y="{box.height - 7:g}" text-anchor="middle">{escape(shown_x)}</text>')
     body.append(f'<text transform="translate(12 {up:g}) rotate(-90)" text-anchor="middle">{escape(shown_y)}</text>')
     return body

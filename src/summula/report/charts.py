@@ -143,7 +143,7 @@ def histogram(
     box = box.lowered(above)
     x = axis_of([edges], box.left, box.width - box.right)
     y = Axis(0.0, float(max(counts.sum(axis=0).max(), 1)) * 1.05, box.height - box.bottom, box.top)
-    ticks = date_ticks(float(edges[0]), float(edges[-1])) if dates else None
+    ticks = date_ticks(float(edges[0]), float(edges[-1]), box) if dates else None
     body = [*keys, *frame(box, x, y, x_name, "rows", ticks=ticks)]
     below = np.zeros(len(edges) - 1)
     for k, row in enumerate(counts):

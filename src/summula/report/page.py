@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from importlib.resources import files
 from typing import Any
 
-from summula.report.content import Content, Figure, Gallery
+from summula.report.content import Content, Figure, Gallery, Item, Table
 
 __all__ = ["render"]
+
+_HASH = re.compile(r"[0-9a-f]{32,}")
 
 
 def render(content: Content) -> str:
@@ -37,10 +40,21 @@ def render(content: Content) -> str:
     environment.tests["figure"] = lambda item: isinstance(item, Figure)
     environment.tests["gallery"] = lambda item: isinstance(item, Gallery)
     environment.tests["numeric"] = _is_number
+    environment.tests["hash"] = lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None
     # Drawings are made by charts.py, which escapes the names in them.
     environment.filters["drawing"] = Markup
     template = environment.from_string(files("summula.report").joinpath("page.html").read_text(encoding="utf-8"))
-    return str(template.render(content._asdict()))
+    sections = [(heading, [_without_empty_columns(item) for item in items]) for heading, items in content.sections]
+    return str(template.render(content._replace(sections=sections)._asdict()))
+
+
+def _without_empty_columns(item: Item) -> Item:
+    """A table without columns that have no value in any row; other items as they are."""
+    if not isinstance(item, Table):
+        return item
+    kept = [j for j in range(len(item.columns)) if not item.rows or any(cell(row[j]) for row in item.rows)]
+    rows = [[row[j] for j in kept] for row in item.rows]
+    return item._replace(columns=[item.columns[j] for j in kept], rows=rows)
 
 
 def _is_number(value: Any) -> bool:

@@ -195,7 +195,10 @@ def metric_for(kind: str, wanted: str | None, costs: bool = False) -> Metric:
     given, wanted = wanted, metric_name(wanted)
     fitting = [one.name for one in METRICS.values() if one.kind == kind and (costs or one.name != "expected_cost")]
     if wanted == "expected_cost" and kind == "classes" and not costs:
-        raise ParameterError("The metric 'expected_cost' needs costs: give what each confusion of classes costs.")
+        raise ParameterError(
+            "The metric 'expected_cost' needs costs of each prediction for each true class: give --costs FILE "
+            "(costs= in Python)."
+        )
     if wanted not in fitting:
         other = METRICS[wanted].kind
         raise ParameterError(

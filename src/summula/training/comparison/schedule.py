@@ -37,6 +37,9 @@ _FIRST_ROWS = 200  # enough for every kernel to be called
 _LEAST_ROWS = 500  # a fit on fewer would say nothing
 _CLEARLY = 3.0  # standard errors
 _SHORT = 1.0  # seconds left for the first round from which on cheap candidates go first
+_OVERTIME = (
+    2.0  # seconds that a fit may take when time is short, until the first candidate besides the baseline is done
+)
 _SLACK = 1.5  # how much longer than predicted a fit may take before it is stopped
 _LEAST_LIMIT = 5.0  # seconds: short fits may be held up by anything
 _FIRST_PORTION = 0.6  # of the time left, that boosting may take for its first fold
@@ -176,18 +179,21 @@ def _behind(entry: Entry, best: Entry, number: int) -> bool:
 def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], waiting: int, debug: bool) -> None:
     """Fit the first fold of a candidate, on as many rows as its share of the time allows."""
     candidate, n = entry.candidate, fold.n_rows
-    if budget.left <= 0.0 and any(other.judged and other.name != "baseline" for other in entries):
+    is_first = not any(other.judged and other.name != "baseline" for other in entries)
+    if budget.left <= 0.0 and not is_first:
         _give_up(entry)
         return
     fold.prepare(candidate)
     reserve = max(budget.last_fit_of(other, n) for other in entries)
-    if budget.left > 0.0 and not _warm(fold, candidate, max(budget.left - reserve, 0.5) / waiting, budget):
+    least = max(min(_OVERTIME, _OVERTIME + budget.left), 0.5) if is_first else 0.5
+    share = max(max(budget.left - reserve, 0.5) / waiting, 2 * least if is_first else 0.0)
+    if budget.left > 0.0 and not _warm(fold, candidate, share, budget):
         _give_up(entry)
         return
-    left = max(budget.left - reserve, 0.5)
+    left = max(budget.left - reserve, least)
     if candidate.stops_early:
         # Its last fit takes longer than a fold; the rest of the time is left to the others.
-        _fit(entry, fold, max(left / (1 + budget.whole / n) * _portion(candidate, waiting), 0.5), n, budget, debug)
+        _fit(entry, fold, max(left / (1 + budget.whole / n) * _portion(candidate, waiting), least), n, budget, debug)
         return
     share = left / waiting
     rows = _affordable_rows(fold, candidate, share, budget)
@@ -195,7 +201,7 @@ def _first_fit(entry: Entry, fold: Round, budget: Budget, entries: list[Entry], 
         _give_up(entry)
         return
     entry.rows = rows if rows < n else None
-    _fit(entry, fold, max(min(_SLACK * share, left), 0.5), rows, budget, debug)
+    _fit(entry, fold, max(min(_SLACK * share, left), least), rows, budget, debug)
     if entry.rows is not None and not entry.failed:
         entry.note = entry.note or f"fitted on {rows:,} of {n:,} rows, for time or memory"
 

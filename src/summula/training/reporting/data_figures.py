@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.preprocessing.table_encoder_blocks import table_blocks, texts_with_places
+from summula.preprocessing.table_encoder_sums import as_dates
 from summula.report import Figure, Gallery, Item, Table
 from summula.report.axes import SMALL, clipped
 from summula.report.charts import bars, histogram
@@ -76,6 +77,8 @@ def _groups(result: TrainingResult, y: Array) -> tuple[list[str], Array] | None:
 def _distribution(column: Any, name: str, groups: tuple[list[str], Array] | None) -> str:
     if not isinstance(column, np.ndarray):
         words, places = texts_with_places(column)
+        if words and (dates := as_dates(words)) is not None:
+            return _distribution(np.append(dates, np.datetime64("NaT"))[places], name, groups)
         counts = np.bincount(places[places >= 0], minlength=len(words))
         order = np.argsort(-counts, kind="stable")[:_LEVELS]
         missing = int((places < 0).sum())

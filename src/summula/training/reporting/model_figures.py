@@ -135,7 +135,7 @@ class Explanation:
             room = (-0.5, len(found.values) - 0.5)
         else:
             x, room = np.array(found.values), None
-            ticks = date_ticks(float(x.min()), float(x.max())) if found.kind == "date" else None
+            ticks = date_ticks(float(x.min()), float(x.max()), SMALL) if found.kind == "date" else None
         drawn = [Line(str(classes[k]), x, found.output[:, k]) for k in shown]
         return lines(drawn, found.name, "", x_range=room, ticks=ticks, box=SMALL, dots=found.kind != "number")
 

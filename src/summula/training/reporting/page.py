@@ -64,7 +64,8 @@ def _held_out_by(result: TrainingResult) -> str:
 def _range_note(result: TrainingResult) -> str:
     certificate = result.certificate
     bounds = f"Mean loss: observed {cell(certificate.estimate)}, true value from {cell(certificate.lower)} to"
-    said = f"{bounds} {cell(certificate.upper)} ({certificate.loss}; {certificate.method})."
+    loss = "share of errors" if certificate.loss == "zero_one" else certificate.loss
+    said = f"{bounds} {cell(certificate.upper)} ({loss}; {certificate.method})."
     if result.model.prediction_range is None:
         return said
     low, high = result.model.prediction_range
