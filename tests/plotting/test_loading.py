@@ -30,4 +30,4 @@ def test_without_matplotlib_one_sentence_names_the_cure() -> None:
             said.append(str(error))
     print(json.dumps(said))
     """)
-    assert said == ['Plots need matplotlib, which is not installed: pip install "summula[cli]".'] * 3
+    assert said == ["Plots need matplotlib, which is not installed: pip install matplotlib."] * 3

@@ -173,6 +173,12 @@ def test_labels_of_small_charts_have_room() -> None:
     assert "a" * 29 + "…</text>" in long
 
 
+def test_names_above_narrow_cells_are_slanted() -> None:
+    for count, slanted in ((8, False), (16, True)):
+        names = [f"x{j}" for j in range(count)]
+        assert ("rotate(-45)" in matrix(np.eye(count), names, names, "correlations")) == slanted
+
+
 def test_columns_without_values_are_left_out() -> None:
     text = page(Table("t", ["a", "note", "b"], [["x", "", 1.5], ["y", None, float("nan")]]))
     assert re.findall(r'<button type="button">(.*?)</button>', text) == ["a", "b"]

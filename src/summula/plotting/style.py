@@ -49,7 +49,7 @@ def check_installed() -> None:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
         raise ModuleNotFoundError(
-            'Plots need matplotlib, which is not installed: pip install "summula[cli]".', name="matplotlib"
+            "Plots need matplotlib, which is not installed: pip install matplotlib.", name="matplotlib"
         ) from None
 
 

@@ -47,7 +47,8 @@ def matrix(
     n, m = shades.shape
     left = min(0.35 * box.width, 14 + _CHARACTER * max((len(name) for name in rows), default=0)) + 8
     left += 16 if titles[0] else 0
-    slanted = bool(columns) and max(len(name) for name in columns) * _CHARACTER > (box.width - left - box.right) / m
+    longest = max((len(name) for name in columns), default=-1) + 1  # with a space between names
+    slanted = longest * _CHARACTER > (box.width - left - box.right) / m
     top = (_SLANTED if slanted else 20.0 if columns else 4.0) + (16 if titles[1] else 0)
     right = 34.0 if slanted else box.right
     wide = (box.width - left - right) / m

@@ -260,7 +260,7 @@ def _parsed(formula: str, columns: list[str]) -> tuple[str | None, tuple[tuple[s
         from formulaic.errors import FormulaicError
         from formulaic.parser import DefaultFormulaParser
     except ImportError:
-        raise ParameterError("formula= needs the package formulaic: pip install 'summula[formula]'.") from None
+        raise ParameterError("formula= needs the package formulaic: pip install formulaic.") from None
     try:
         context: Mapping[str, Any] = {"__formulaic_variables_available__": list(columns)}
         sides = DefaultFormulaParser().get_terms(formula, context=context)

@@ -20,7 +20,6 @@ from summula.core.errors import DataError
 __all__ = ["database_rows", "is_database", "without_password"]
 
 _BATCH_ROWS = 65_536
-_INSTALL = "pip install 'summula[sql]'"
 
 
 def is_database(path: str) -> bool:
@@ -49,7 +48,7 @@ def _duckdb_rows(path: str, query: str | None) -> Iterator[Any]:
     try:
         import duckdb
     except ImportError:
-        raise DataError(f"Reading DuckDB needs the package duckdb: {_INSTALL}.") from None
+        raise DataError("Reading DuckDB needs the package duckdb: pip install duckdb.") from None
 
     if query is None and re.match(r"\s*(select|from|with|values)\b", path, re.IGNORECASE):
         path, query = ":memory:", path
@@ -81,7 +80,9 @@ def _postgresql_rows(address: str, query: str | None) -> Iterator[Any]:
         from adbc_driver_manager import Error
         from adbc_driver_postgresql import dbapi
     except ImportError:
-        raise DataError(f"Reading PostgreSQL needs the package adbc-driver-postgresql: {_INSTALL}.") from None
+        raise DataError(
+            "Reading PostgreSQL needs adbc-driver-postgresql: pip install adbc-driver-manager adbc-driver-postgresql."
+        ) from None
 
     shown = without_password(address)
     if query is None:
@@ -101,7 +102,7 @@ def _select(query: str) -> str:
 
 def _first_line(error: BaseException) -> str:
     lines = [line for line in without_password(str(error)).splitlines() if line.strip()]
-    return lines[0].strip().rstrip(".") if lines else type(error).__name__
+    return lines[0].strip().rstrip(".!") if lines else type(error).__name__
 
 
 def _plain_types(reader: Any) -> Any:

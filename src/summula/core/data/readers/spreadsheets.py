@@ -30,7 +30,7 @@ def rows_of_sheet(path: str, sheet: str | None) -> tuple[Any, tuple[str, ...]]:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise DataError(
-            f"Reading {path} needs python-calamine: pip install 'summula[excel]', or save the sheet as CSV."
+            f"Reading {path} needs python-calamine: pip install python-calamine, or save the sheet as CSV."
         ) from None
 
     try:
