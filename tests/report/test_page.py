@@ -179,6 +179,13 @@ def test_names_above_narrow_cells_are_slanted() -> None:
         assert ("rotate(-45)" in matrix(np.eye(count), names, names, "correlations")) == slanted
 
 
+def test_tables_with_long_words_have_the_whole_width() -> None:
+    rows = [["a_really_long_column_name_that_goes_on[missing]", 0.5, -0.25], ["intercept", 1.0, 2.0]]
+    assert '<div class="wide">' in page(Table("t", ["term", "neutral", "satisfied"], rows))
+    assert '<div class="wide">' not in page(Table("t", ["term", "neutral", "satisfied"], rows[1:]))
+    assert '<div class="wide">' not in page(Table("t", ["name", "value"], [["model", "0123456789abcdef" * 4]]))
+
+
 def test_columns_without_values_are_left_out() -> None:
     text = page(Table("t", ["a", "note", "b"], [["x", "", 1.5], ["y", None, float("nan")]]))
     assert re.findall(r'<button type="button">(.*?)</button>', text) == ["a", "b"]

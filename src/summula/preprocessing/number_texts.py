@@ -151,8 +151,8 @@ def text_numbers(words: Sequence[str], places: NDArray[np.intp], weight: Array |
     )
     if hopeless:
         first = (start + int(there[0]), words[codes[0]])
-        rows = float(len(there)) if weight is None else float(weight[there].sum())
-        return TextNumbers({}, dict.fromkeys(".,", (rows, first)))
+        total = float(len(there)) if weight is None else float(weight[there].sum())
+        return TextNumbers({}, dict.fromkeys(".,", (total, first)))
     counts = np.ones(len(there)) if weight is None else weight[there]
     numbers, others = {}, {}
     for mark in ".,":

@@ -106,7 +106,8 @@ class ColumnSums:
             used = weight > 0
             values, weight = (values[used] if isinstance(values, np.ndarray) else _taken(values, used)), weight[used]
         if not isinstance(values, np.ndarray):
-            return cls._of_text(*(texts or texts_with_places(values)), weight, start)
+            words, places = texts_with_places(values) if texts is None else texts
+            return cls._of_text(words, places, weight, start)
         if values.dtype.kind == "M":
             return cls._of_numbers("date", days_of(values), _no_time(values), weight)
         return cls._of_numbers("number", values, None, weight)

@@ -11,6 +11,7 @@ from summula.report.content import Content, Figure, Gallery, Item, Table
 
 __all__ = ["render"]
 
+_COLUMNS, _CHARACTERS = 5, 60  # of a table that fits into one of several columns of the page
 _HASH = re.compile(r"[0-9a-f]{32,}")
 
 
@@ -40,6 +41,7 @@ def render(content: Content) -> str:
     environment.tests["figure"] = lambda item: isinstance(item, Figure)
     environment.tests["gallery"] = lambda item: isinstance(item, Gallery)
     environment.tests["numeric"] = _is_number
+    environment.tests["wide"] = _is_wide
     environment.tests["hash"] = lambda value: isinstance(value, str) and _HASH.fullmatch(value) is not None
     # Drawings are made by charts.py, which escapes the names in them.
     environment.filters["drawing"] = Markup
@@ -55,6 +57,17 @@ def _without_empty_columns(item: Item) -> Item:
     kept = [j for j in range(len(item.columns)) if not item.rows or any(cell(row[j]) for row in item.rows)]
     rows = [[row[j] for j in kept] for row in item.rows]
     return item._replace(columns=[item.columns[j] for j in kept], rows=rows)
+
+
+def _is_wide(table: Table) -> bool:
+    """Whether a table needs more than a column of the page: many columns, or words that are too long for it."""
+    longest = [max(map(_longest_word, one)) for one in zip(table.columns, *table.rows, strict=True)]
+    return len(longest) > _COLUMNS or sum(longest) + 3 * len(longest) > _CHARACTERS
+
+
+def _longest_word(value: Any) -> int:
+    text = cell(value)
+    return 0 if _HASH.fullmatch(text) else max(map(len, text.split()), default=0)
 
 
 def _is_number(value: Any) -> bool:
