@@ -368,7 +368,7 @@ def test_passwords_are_not_shown() -> None:
     ("module", "address", "said"),
     [
         ("duckdb", "duckdb:t.duckdb", "Reading DuckDB needs the package duckdb: pip install"),
-        ("adbc_driver_postgresql", "postgresql://host/db", "needs the package adbc-driver-postgresql: pip install"),
+        ("adbc_driver_postgresql", "postgresql://host/db", "needs adbc-driver-postgresql: pip install"),
         ("python_calamine", "t.xlsx", "needs python-calamine: pip install"),
     ],
 )
