@@ -194,7 +194,8 @@ def test_columns_without_values_are_left_out() -> None:
 def test_hashes_may_be_broken_and_percent_signs_stay_with_their_numbers() -> None:
     text = page(Table("t", ["", "97.5 %"], [["model", "0123456789abcdef" * 4], ["short", "abc"]]))
     assert re.findall(r'<td class="hash">(.*?)</td>', text) == ["0123456789abcdef" * 4]
-    assert "97.5\u00a0%" in text
+    assert "97.5&nbsp;%" in text
+    assert "a &lt;b&gt;&nbsp;%" in page(Table("t", ["a <b> %"], [[1.0]]))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.25, 0.95), (0.51, 0.99), (-3.0, 4.0), (0.0, 1.0), (99.0, 1301.0)])
