@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 __all__ = [
     "compare_exchange",
     "cpu_relax",
+    "emit_prefetch",
     "load_acquire",
     "maximum",
     "minimum",
@@ -107,12 +108,17 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.bitcast(_element(context, builder, signature.args[0], *args), _BYTES)
-        shape = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], shape)
-        builder.call(function, [pointer, _I32(0), _I32(3), _I32(1)])  # read, keep in all caches, data
+        emit_prefetch(builder, pointer, 3)  # into all caches
         return context.get_dummy_value()
 
     return types.void(array, index), generate
+
+
+def emit_prefetch(builder: Any, pointer: Any, locality: int) -> None:
+    """Generate the instruction that requests a cache line for reading; `locality` 3 is for all caches, 2 from L2 on."""
+    shape = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], shape)
+    builder.call(function, [pointer, _I32(0), _I32(locality), _I32(1)])  # read, data
 
 
 @_define

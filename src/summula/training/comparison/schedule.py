@@ -37,9 +37,7 @@ _FIRST_ROWS = 200  # enough for every kernel to be called
 _LEAST_ROWS = 500  # a fit on fewer would say nothing
 _CLEARLY = 3.0  # standard errors
 _SHORT = 1.0  # seconds left for the first round from which on cheap candidates go first
-_OVERTIME = (
-    2.0  # seconds that a fit may take when time is short, until the first candidate besides the baseline is done
-)
+_OVERTIME = 2.0  # seconds for the first candidate besides the baseline, when time is short
 _SLACK = 1.5  # how much longer than predicted a fit may take before it is stopped
 _LEAST_LIMIT = 5.0  # seconds: short fits may be held up by anything
 _FIRST_PORTION = 0.6  # of the time left, that boosting may take for its first fold

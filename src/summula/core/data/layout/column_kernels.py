@@ -10,6 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from summula.core.compilation.compile import internal_kernel, kernel
+from summula.core.compilation.intrinsics import emit_prefetch
 
 __all__ = ["column_addresses", "copy_columns", "copy_rows", "sum_columns", "warmup"]
 
@@ -90,13 +91,10 @@ def _transposer(size: int) -> Any:
                 low = [i if not i & s else size + i - s for i in lanes]
                 high = [i + s if not i & s else size + i for i in lanes]
                 v = [mix(v[k], v[k | s], low) if not k & s else mix(v[k - s], v[k], high) for k in lanes]
-            next_first, number_type = builder.inttoptr(given[5], word.as_pointer()), ir.IntType(32)
-            shape = ir.FunctionType(ir.VoidType(), [_BYTES] + [number_type] * 3)
-            fetch = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], shape)
+            next_first = builder.inttoptr(given[5], word.as_pointer())
             for k in lanes:
                 place = builder.add(builder.load(builder.gep(next_first, [ir.Constant(word, k)])), given[6])
-                how = [ir.Constant(number_type, value) for value in (0, 2, 1)]  # to read, into the second-level cache
-                builder.call(fetch, [builder.inttoptr(place, _BYTES), *how])
+                emit_prefetch(builder, builder.inttoptr(place, _BYTES), 2)
             by, target = builder.load(pointer(given[2]), align=size_of), given[3]
             for row in v:
                 builder.store(builder.fsub(row, by), pointer(target), align=size_of)
