@@ -13,6 +13,7 @@ Shape = tuple[int, int]
 
 LEAF = 20
 STAGES = 100
+FEW_ROUNDS = 2  # of models in stages, for which scikit-learn needs half a minute
 TEST_ROWS = 20_000
 
 
@@ -76,9 +77,12 @@ def _fit_stages(module: str, name: str, options: dict[str, Any]) -> Callable[[],
     return load
 
 
-def _against_sklearn(name: str, title: str, shape: Shape, quick_shape: Shape, data: Any, fit: Any, judge: Any) -> Any:
+def _against_sklearn(
+    name: str, title: str, shape: Shape, quick_shape: Shape, data: Any, fit: Any, judge: Any, rounds: int
+) -> FitWorkload:
     contenders = (Contender("summula", fit("summula")), Contender("scikit-learn", fit("sklearn")))
-    return FitWorkload(name, title, shape, quick_shape, data, contenders, Quality(judge, "objective", tolerance=3e-3))
+    quality = Quality(judge, "objective", tolerance=3e-3)
+    return FitWorkload(name, title, shape, quick_shape, data, contenders, quality, rounds)
 
 
 def _workload(name: str, title: str, data: Any, kind: str, judge: Any) -> FitWorkload:
@@ -87,14 +91,15 @@ def _workload(name: str, title: str, data: Any, kind: str, judge: Any) -> FitWor
     def fit(library: str) -> Any:
         return _fit(f"{library}.tree", kind)
 
-    return _against_sklearn(f"tree-{name}", title, (100_000, 20), (3_000, 12), data, fit, judge)
+    return _against_sklearn(f"tree-{name}", title, (100_000, 20), (3_000, 12), data, fit, judge, 7)
 
 
 def _stages(name: str, title: str, data: Any, judge: Any, **options: Any) -> FitWorkload:
     def fit(library: str) -> Any:
         return _fit_stages(f"{library}.ensemble", name, options)
 
-    return _against_sklearn(f"stages-{name}", f"{name}, {title}", (50_000, 20), (2_000, 8), data, fit, judge)
+    title = f"{name}, {title}"
+    return _against_sklearn(f"stages-{name}", title, (50_000, 20), (2_000, 8), data, fit, judge, FEW_ROUNDS)
 
 
 WORKLOADS = (
