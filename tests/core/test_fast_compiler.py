@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import re
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from llvmlite import ir as llvm
 from numba import njit, types
-from numba.core import base, cpu, ir
+from numba.core import base, cpu, inline_closurecall, ir, ssa
 from numba.core.compiler import Compiler, run_frontend
 from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
@@ -44,6 +45,23 @@ def sum_of_halves(values):
     total = 0.0
     for value in values:
         total += half(value)
+    return total
+
+
+@inlined
+def quarter(value):
+    """Inline a function that is itself inlined."""
+    a, b = half(value), 2.0
+    while a > b:
+        a = half(a)
+    return half(a)
+
+
+def sum_of_quarters(values):
+    """Call functions that are inlined several times, some within others."""
+    total = quarter(values[0]) + half(values[1])
+    for value in values:
+        total += quarter(value) + quarter(total)
     return total
 
 
@@ -93,6 +111,7 @@ def instructions(text):
 
 def originals():
     owners = [(ir.Inst, "_rec_list_vars"), (BaseFunction, "get_call_type"), (base.BaseContext, "get_abi_sizeof")]
+    owners += [(inline_closurecall, "copy"), (inline_closurecall.InlineWorker, "run_untyped_passes"), (ssa, "_logger")]
     return [getattr(owner, name) for owner, name in [*owners, (cpu.CPUContext, "load_additional_registries")]]
 
 
@@ -118,6 +137,8 @@ def _record():
     ("function", "kinds"),
     [
         (sum_of_halves, (types.float64[::1],)),
+        (sum_of_quarters, (types.float64[::1],)),
+        (sum_of_quarters, (types.float32[::1],)),
         (expression, (types.float64[::1], types.float64[::1])),
         (closure, (types.float64[::1], types.int64)),
         (appended, (types.float64[::1],)),
@@ -164,6 +185,24 @@ def test_variables_of_instructions_are_those_that_numba_lists():
             assert found == statement.list_vars()
             listed += len(found)
     assert listed > 100
+
+
+def test_a_copy_of_instructions_is_complete_and_shares_nothing_that_changes():
+    original = run_frontend(scale)
+    plain, copier = copy.deepcopy(original.blocks), fast_compiler._BlockCopier()
+    copies = [{label: copier.deepcopy(block) for label, block in original.blocks.items()} for _ in range(2)]
+    scopes = [{id(block.scope) for block in blocks.values()} for blocks in (original.blocks, *copies)]
+    assert [len(one) for one in scopes] == [1, 1, 1]
+    assert len(set.union(*scopes)) == 3
+    for blocks in copies:
+        assert {label: [str(one) for one in block.body] for label, block in blocks.items()} == {
+            label: [str(one) for one in block.body] for label, block in plain.items()
+        }
+        variables = {id(one) for block in blocks.values() for line in block.body for one in line.list_vars()}
+        assert variables.isdisjoint(
+            id(one) for block in original.blocks.values() for line in block.body for one in line.list_vars()
+        )
+        assert blocks[0].scope.localvars._con.keys() == original.blocks[0].scope.localvars._con.keys()
 
 
 def test_sizes_of_types_are_those_of_the_target():

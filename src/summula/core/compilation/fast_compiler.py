@@ -8,7 +8,9 @@ result is known or discarded. While a kernel is compiled (`faster_numba`),
   dozens of alternatives,
 - sizes of LLVM types are remembered, and modules that have been imported are not imported again,
 - passes that have nothing to do are left out, and what is known of the variables is not computed anew after each pass,
-- messages of alternatives that do not fit have no colours, and nobody is told of every call of LLVM.
+- messages of alternatives that do not fit have no colours, and nobody is told of every call of LLVM or of every
+  statement,
+- functions that are inlined are read once, and copied without their surroundings at every call.
 
 The options of a kernel, which are part of the key of everything that Numba remembers, are quick to compare. What is
 compiled stays the same. A part of Numba that another version does not have is left as it is.
@@ -17,15 +19,17 @@ compiled stays the same. A part of Numba that another version does not have is l
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 from llvmlite import ir as llvm  # type: ignore[import-untyped]
 from llvmlite.binding import ffi  # type: ignore[import-untyped]
-from numba.core import base, cpu, errors, ir, registry, types
+from numba.core import base, cpu, errors, inline_closurecall, ir, registry, ssa, types
+from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import NopythonRewrites
@@ -141,6 +145,13 @@ _VARIABLE, _INSTRUCTION, _SEQUENCE, _DICT, _OTHER = range(5)
 _kinds: dict[type, int] = {}  # of the fields of instructions
 
 
+def _kind_of_field(cls: type) -> int:
+    kind = _kinds.get(cls)
+    if kind is None:
+        kind = _kinds[cls] = _kind_of(cls)
+    return kind
+
+
 def _kind_of(cls: type) -> int:
     for kind, classes in enumerate((ir.Var, ir.Inst, (list, tuple), dict)):
         if issubclass(cls, classes):
@@ -157,10 +168,9 @@ def _list_variables(self: Any, value: Any) -> list[Any]:
 
 def _collect_variables(values: Iterable[Any], found: list[Any]) -> None:
     for value in values:
-        cls = value.__class__
-        kind = _kinds.get(cls)
+        kind = _kinds.get(value.__class__)
         if kind is None:
-            kind = _kinds[cls] = _kind_of(cls)
+            kind = _kind_of_field(value.__class__)
         if kind == _OTHER:
             continue
         if kind == _VARIABLE:
@@ -241,6 +251,84 @@ def _load_once(self: Any) -> None:
         self.install_registry(known)
 
 
+# -------------------------------------------------------------------------------------------------- inlined functions
+
+_read: Any = getattr(inline_closurecall.InlineWorker, "run_untyped_passes", None)
+_inlined: dict[Callable[..., Any], Any] = {}  # the instructions of functions that are inlined
+_NOT_COPIED = (ir.Const, ir.Global, ir.FreeVar, ir.Arg)  # their values are those of the program
+
+
+def _read_once(self: Any, func: Any, enable_ssa: bool = False) -> Any:
+    """Return the instructions of a function that is inlined, which the caller copies; all but the name are shared."""
+    if enable_ssa or func.__closure__:
+        return _read(self, func, enable_ssa)
+    if func not in _inlined:
+        _inlined[func] = _read(self, func)
+    self.flags.enable_ssa = False  # as Numba does
+    instructions = copy.copy(_inlined[func])
+    instructions.func_id = FunctionIdentity.from_function(func)  # numbered, for names of variables
+    return instructions
+
+
+class _BlockCopier:
+    """Copies the blocks of a function one by one; its variables, which belong to all blocks, once."""
+
+    def __init__(self) -> None:
+        self._copied: list[Any] = []
+        self._memo: dict[int, Any] = {}
+
+    def deepcopy(self, value: Any) -> Any:
+        """Return a copy of a block, or of anything else."""
+        if not isinstance(value, ir.Block):
+            return copy.deepcopy(value)
+        if any(value is one for one in self._copied):  # another copy of the same function
+            self.forget()
+        self._copied.append(value)
+        block = ir.Block(self._copy(value.scope), value.loc)
+        block.body = self._copy(value.body)
+        return block
+
+    def forget(self) -> None:
+        """Start with the first block of a function again."""
+        self._copied, self._memo = [], {}
+
+    def _copy(self, value: Any) -> Any:
+        kind = _kind_of_field(value.__class__)
+        if kind == _SEQUENCE:
+            return value.__class__([self._copy(one) for one in value])
+        if kind == _DICT:
+            return {key: self._copy(one) for key, one in value.items()}
+        if kind == _INSTRUCTION:
+            return self._copy_fields(value)
+        if isinstance(value, _NOT_COPIED):
+            return copy.copy(value)
+        if kind == _VARIABLE or isinstance(value, ir.Scope):
+            if id(value) not in self._memo:
+                self._memo[id(value)] = self._copy_variable(value) if kind == _VARIABLE else self._copy_scope(value)
+            return self._memo[id(value)]
+        return value  # a name, a place in the source, an operator
+
+    def _copy_fields(self, value: Any) -> Any:
+        new = value.__class__.__new__(value.__class__)
+        for name, one in vars(value).items():
+            new.__dict__[name] = self._copy(one)
+        return new
+
+    def _copy_variable(self, variable: Any) -> Any:
+        return ir.Var(self._copy(variable.scope), variable.name, variable.loc)
+
+    def _copy_scope(self, scope: Any) -> Any:
+        new = copy.copy(scope)
+        self._memo[id(scope)] = new  # its variables refer to it
+        new.redefined, new.var_redefinitions = copy.deepcopy((scope.redefined, scope.var_redefinitions))
+        new.localvars = ir.VarMap()
+        new.localvars._con = {name: self._copy(one) for name, one in scope.localvars._con.items()}
+        return new
+
+
+_copier = _BlockCopier()
+
+
 # --------------------------------------------------------------------------------------------------------- all together
 
 
@@ -255,6 +343,9 @@ _REPLACEMENTS: tuple[tuple[Any, str, Any], ...] = (
     (cpu.CPUContext, "load_additional_registries", _load_once),
     (type(errors.termcolor()), "_markup", _plain),
     (getattr(ffi.lib, "_lock", None), "_cblist", []),
+    (inline_closurecall.InlineWorker, "run_untyped_passes", _read_once),
+    (inline_closurecall, "copy", _copier),
+    (ssa, "_logger", SimpleNamespace(debug=lambda *args: None)),
 )
 
 
@@ -270,3 +361,4 @@ def faster_numba() -> Iterator[None]:
     finally:
         for owner, name, value in before:
             setattr(owner, name, value)
+        _copier.forget()
