@@ -249,7 +249,7 @@ def _check_discrete(source: Source, categories: dict[int, tuple[Array, Array]]) 
         problem = f"has {len(values)} different values" if is_whole else "holds numbers that are not whole"
         raise DataError(
             f"{source.column(j)} {problem}; ID3Classifier needs discrete values, at most {_MOST_LEVELS} per column: "
-            "discretise it (scikit-learn's KBinsDiscretizer, pandas.cut), or use DecisionTreeClassifier."
+            "discretise it with KBinsDiscretizer(encode='ordinal'), or use DecisionTreeClassifier."
         )
 
 
