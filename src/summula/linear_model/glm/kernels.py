@@ -26,48 +26,52 @@ Array = NDArray[Any]
 # unsigned integers, which avoids a test for negative indices at every access.
 
 
-@kernel
 def add_products(indptr: Array, indices: Array, data: Array, V: Array, eta: Array) -> None:
-    """eta += X V, four outputs at a time, which are one vector each."""
-    outputs = V.shape[1]
-    fours = outputs // 4 * 4
-    for i in range(len(indptr) - 1):
-        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        for t in range(0, fours, 4):
-            a, b, c, d = eta[i, t], eta[i, t + 1], eta[i, t + 2], eta[i, t + 3]
-            for k in range(first, last):
-                j, x = np.uint64(indices[k]), data[k]
-                a += x * V[j, t]
-                b += x * V[j, t + 1]
-                c += x * V[j, t + 2]
-                d += x * V[j, t + 3]
-            eta[i, t], eta[i, t + 1], eta[i, t + 2], eta[i, t + 3] = a, b, c, d
-        for t in range(fours, outputs):
-            a = eta[i, t]
-            for k in range(first, last):
-                a += data[k] * V[np.uint64(indices[k]), t]
-            eta[i, t] = a
+    """eta += X V."""
+    add_by_fours(indptr, indices, data, eta, V, None)
+
+
+def add_transposed(indptr: Array, indices: Array, data: Array, S: Array, out: Array) -> None:
+    """out += X'S."""
+    add_by_fours(indptr, indices, data, S, out, True)
 
 
 @kernel
-def add_transposed(indptr: Array, indices: Array, data: Array, S: Array, out: Array) -> None:
-    """out += X'S, four outputs at a time."""
-    outputs = S.shape[1]
+def add_by_fours(indptr: Array, indices: Array, data: Array, R: Array, C: Array, transposed: Any) -> None:
+    """R += X C, or C += X'R if `transposed` is not None; four outputs at a time, which are one vector each.
+
+    The branches on None are decided by the compiler.
+    """
+    outputs = R.shape[1]
     fours = outputs // 4 * 4
     for i in range(len(indptr) - 1):
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         for t in range(0, fours, 4):
-            a, b, c, d = S[i, t], S[i, t + 1], S[i, t + 2], S[i, t + 3]
+            a, b, c, d = R[i, t], R[i, t + 1], R[i, t + 2], R[i, t + 3]
             for k in range(first, last):
                 j, x = np.uint64(indices[k]), data[k]
-                out[j, t] += x * a
-                out[j, t + 1] += x * b
-                out[j, t + 2] += x * c
-                out[j, t + 3] += x * d
+                if transposed is None:
+                    a += x * C[j, t]
+                    b += x * C[j, t + 1]
+                    c += x * C[j, t + 2]
+                    d += x * C[j, t + 3]
+                else:
+                    C[j, t] += x * a
+                    C[j, t + 1] += x * b
+                    C[j, t + 2] += x * c
+                    C[j, t + 3] += x * d
+            if transposed is None:
+                R[i, t], R[i, t + 1], R[i, t + 2], R[i, t + 3] = a, b, c, d
         for t in range(fours, outputs):
-            a = S[i, t]
+            a = R[i, t]
             for k in range(first, last):
-                out[np.uint64(indices[k]), t] += data[k] * a
+                j = np.uint64(indices[k])
+                if transposed is None:
+                    a += data[k] * C[j, t]
+                else:
+                    C[j, t] += data[k] * a
+            if transposed is None:
+                R[i, t] = a
 
 
 @kernel
