@@ -11,6 +11,7 @@ from scipy import sparse
 from summula.linear_model.sgd import kernels as sgd_kernels
 from summula.linear_model.sgd import rows as sgd_rows
 from summula.linear_model.sgd.kernels import descend, settle
+from summula.linear_model.sgd.rows import Buffer
 from summula.linear_model.sgd.rule import (
     AVERAGED,
     INTERCEPT,
@@ -70,10 +71,11 @@ def ours(X: Any, y: Any, weight: Any, order: Any, given: Rule, storage: str) -> 
     state = State.at(np.zeros(X.shape[1]), 0.0, 1.0, given.eta0, averages=given.average > 0, l1=given.l1 > 0)
     rows = sparse.csr_array(X)
     if storage == "dense":
-        descend(X.ravel(), None, None, X.shape[1], y, weight, order, given, state)
+        buffer = Buffer(X.ravel(), None, None, X.shape[1], y, weight, order)
     else:
         indices, starts = rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-        descend(rows.data, indices, starts, X.shape[1], y, weight, order, given, state)
+        buffer = Buffer(rows.data, indices, starts, X.shape[1], y, weight, order)
+    descend(buffer, given, state)
     settle(state)
     numbers = state.numbers
     count = max(numbers[AVERAGED], 1.0)

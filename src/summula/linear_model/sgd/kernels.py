@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, non_allocating_kernel
 from summula.core.compilation.intrinsics import prefetch
 from summula.core.engine.random_kernels import shuffle
+from summula.linear_model.sgd.rows import Buffer
 from summula.linear_model.sgd.rule import DUE, ONE_BUFFER, SCALE, SCALES, Epochs, Rule, State
 from summula.losses.kernels import loss_of_score, slope_of_score
 
@@ -203,26 +204,15 @@ def add_products(starts: Array, indices: Array, data: Array, theta: Array, out: 
                     out[c, np.uint64(indices[k])] += data[k] * theta[i, c]
 
 
-def descend(
-    data: Array,
-    indices: Any,
-    starts: Any,
-    width: int,
-    y: Array,
-    weight: Array,
-    order: Array,
-    rule: Rule,
-    state: State,
-    epochs: Epochs = ONE_BUFFER,
-) -> int:
-    """Steps (1) to (4) over the rows of a buffer in the given order; `state` is changed in place.
+def descend(buffer: Buffer, rule: Rule, state: State, epochs: Epochs = ONE_BUFFER) -> int:
+    """Take the steps (1) to (4) over the rows of a buffer in its order, changing `state`; return the number of epochs.
 
-    Dense rows are `width` consecutive numbers of `data` each; of CSR rows `starts` says where they begin. An empty
-    `weight` means none. With several `epochs`, `order` is scratch. Returns the number of epochs.
+    With several `epochs`, the order is scratch.
     """
+    *rows, order = buffer
     scratch = (order, np.empty(rule.batch))
     weights, optional = (state.v, state.numbers), (_given(state.a), _given(state.q))
-    return int(descend_rows(data, indices, starts, width, y, weight, scratch, rule, weights, *optional, epochs))
+    return int(descend_rows(*rows, scratch, rule, weights, *optional, epochs))
 
 
 def _given(values: Array) -> Array | None:
@@ -376,8 +366,8 @@ def warmup() -> None:
     for dtype in (np.float64, np.float32):
         state = State.at(np.zeros(1), 0.0, 1.0, 0.1, averages=False, l1=False)
         x, at = np.ones(1, dtype), np.zeros(1, np.int32)
-        descend(x, None, None, 1, one, one, order, rule, state)
-        descend(x, at, np.array([0, 1]), 1, one, one, order, rule, state)
+        descend(Buffer(x, None, None, 1, one, one, order), rule, state)
+        descend(Buffer(x, at, np.array([0, 1]), 1, one, one, order), rule, state)
         ends = np.array([0, 1], np.int32)
         add_squares(ends, x, np.zeros(1))
         add_products(ends, at, x, np.ones((1, 1)), np.zeros((1, 1)))

@@ -140,7 +140,11 @@ class HeldOut(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """Rows in the layout of the kernels, and the order in which to use them."""
+    """Rows in the layout of the kernels, and the order in which to use them.
+
+    Dense rows are `width` consecutive numbers of `data` each; of CSR rows `starts` says where they begin. An empty
+    `weight` means none.
+    """
 
     data: Array
     indices: Array | None

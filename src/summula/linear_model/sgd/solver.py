@@ -108,7 +108,7 @@ class Column:
         """Take the steps of one buffer."""
         from summula.linear_model.sgd.kernels import descend
 
-        descend(*buffer, self.rule, self.state)
+        descend(buffer, self.rule, self.state)
 
     def end_epoch(self, n_rows: int) -> None:
         """Record the loss and the updates of the epoch."""
@@ -129,7 +129,7 @@ class Column:
             most = min(most, settings.patience - self._waited)
         trace = np.empty((most, 2))
         epochs = Epochs(visits.seed, first, int(visits.shuffle), int(settings.clean), trace)
-        done = descend(*visits.whole, self.rule, self.state, epochs)
+        done = descend(visits.whole, self.rule, self.state, epochs)
         if not self.state.finite:
             raise OverflowError(self.n_epochs + done)
         for loss, updates in trace[:done].tolist():
