@@ -14,6 +14,7 @@ from summula.penalties.kernels import proximal_step
 __all__ = ["dual_epoch", "l1_epoch", "warmup"]
 
 Array = NDArray[Any]
+Entries = tuple[Array, Array, Array]  # indptr, indices and data of CSR rows or CSC columns
 
 _SHRUNK, _VIOLATION = range(2)  # places of `state`
 
@@ -28,20 +29,13 @@ def _dot(data: Array, indices: Array, a: int, b: int, w: Array) -> float:
 
 @kernel
 def dual_epoch(
-    rows: tuple[Array, Array, Array],
-    y: Array,
-    box: Array,
-    square: Array,
-    w: Array,
-    beta: Array,
-    order: Array,
-    state: Array,
+    rows: Entries, y: Array, box: Array, square: Array, w: Array, beta: Array, order: Array, state: Array
 ) -> int:
     """One pass over the rows in `order`, which is shuffled and shortened; returns how many rows remain active.
 
-    `rows` are the indptr, indices and data of CSR; `box` holds low, high, D and epsilon of every row; `square` is
-    ||z_i||^2. state[0] is the slope beyond which a variable at its bound is left out, state[1] becomes the largest
-    violation; state[2] and state[3] are the key and the number of the first random number.
+    `box` holds low, high, D and epsilon of every row; `square` is ||z_i||^2. state[0] is the slope beyond which a
+    variable at its bound is left out, state[1] becomes the largest violation; state[2] and state[3] are the key and
+    the number of the first random number.
     """
     indptr, indices, data = rows
     active, key, draw = len(order), int(state[2]), int(state[3])
@@ -85,17 +79,11 @@ def dual_epoch(
 
 @kernel
 def l1_epoch(
-    columns: tuple[Array, Array, Array],
-    weight: Array,
-    penalised: Array,
-    w: Array,
-    short: Array,
-    order: Array,
-    sign: Array,
+    columns: Entries, weight: Array, penalised: Array, w: Array, short: Array, order: Array, sign: Array
 ) -> float:
     """One pass over the columns for the L1 penalty and a squared loss; returns the largest violation.
 
-    `columns` are the indptr, indices and data of CSC; weight is C c_i; `short` holds 1 - y f (classes, sign = y).
+    `weight` is C c_i; `short` holds 1 - y f (classes, sign = y).
     """
     indptr, indices, data = columns
     worst = 0.0
