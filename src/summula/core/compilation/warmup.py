@@ -133,7 +133,8 @@ def skip_package_imports() -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(format="%(message)s")
+    _log.setLevel(logging.INFO)
     logging.getLogger("summula.compile").setLevel(logging.WARNING)  # it recommends what runs here
     skip_package_imports()
     _compile(_not_taken(sys.argv[2:], sys.argv[1])) if len(sys.argv) > 1 else warmup()
