@@ -30,6 +30,11 @@ class Golden(NamedTuple):
     method: str
     X: np.ndarray
 
+    @classmethod
+    def of(cls, model: Any, method: str, X: np.ndarray) -> Golden:
+        """Name a model after its class."""
+        return cls(type(model).__name__, model, method, X)
+
 
 def models() -> Iterator[Golden]:
     """Every estimator at least once; features of the format (names, several targets, weights) somewhere."""
@@ -53,26 +58,26 @@ def models() -> Iterator[Golden]:
     Y = np.column_stack([y, -2 * y + X[:, 0]])
     w = rng.integers(1, 4, 40).astype(float)
     new = X[:5] + 0.5
-    yield Golden("LinearRegression", LinearRegression().fit(X, y), "predict", new)
+    yield Golden.of(LinearRegression().fit(X, y), "predict", new)
     frame = pd.DataFrame(X, columns=["age", "größe", "x" * 70])
     yield Golden("LinearRegression-names", LinearRegression().fit(frame, y), "predict", new)
     yield Golden("LinearRegression-targets", LinearRegression().fit(X, Y, sample_weight=w), "predict", new)
     yield Golden("LinearRegression-float32", LinearRegression().fit(X.astype("f4"), y), "predict", new)
-    yield Golden("Ridge", Ridge(alpha=0.5).fit(X, y), "predict", new)
+    yield Golden.of(Ridge(alpha=0.5).fit(X, y), "predict", new)
     yield Golden("Ridge-alphas", Ridge(alpha=np.array([0.1, 10.0])).fit(X, Y), "predict", new)
     yield Golden("Ridge-positive", Ridge(positive=True).fit(X, y), "predict", new)
-    yield Golden("RidgeCV", RidgeCV(alphas=[0.1, 1.0, 10.0], cv=4).fit(X, y), "predict", new)
-    yield Golden("PolynomialRegression", PolynomialRegression(degree=2).fit(X, y), "predict", new)
-    yield Golden("StandardScaler", StandardScaler().fit(X), "transform", new)
-    yield Golden("PolynomialLift", PolynomialLift(degree=2).fit(X), "transform", new)
+    yield Golden.of(RidgeCV(alphas=[0.1, 1.0, 10.0], cv=4).fit(X, y), "predict", new)
+    yield Golden.of(PolynomialRegression(degree=2).fit(X, y), "predict", new)
+    yield Golden.of(StandardScaler().fit(X), "transform", new)
+    yield Golden.of(PolynomialLift(degree=2).fit(X), "transform", new)
     words = np.array(["low", "middle", "high"])[np.digitize(y + 4 * rng.normal(size=40), [-15.0, -5.0])]
-    yield Golden("LogisticRegression", LogisticRegression().fit(X, words == "low"), "predict_proba", new)
+    yield Golden.of(LogisticRegression().fit(X, words == "low"), "predict_proba", new)
     yield Golden("LogisticRegression-words", LogisticRegression(C=0.1).fit(frame, words), "predict", new)
     counts = rng.poisson(np.exp(0.2 * X[:, 0] + 1))
-    yield Golden("PoissonRegressor", PoissonRegressor(alpha=0.1).fit(X, counts), "predict", new)
+    yield Golden.of(PoissonRegressor(alpha=0.1).fit(X, counts), "predict", new)
     amounts = np.exp(0.3 * X[:, 0]) * rng.gamma(2.0, size=40)
     glm = GeneralizedLinearRegressor("gamma", "log", lower=[-1.0, 0.0, -np.inf])
-    yield Golden("GeneralizedLinearRegressor", glm.fit(X, amounts, sample_weight=w), "predict", new)
+    yield Golden.of(glm.fit(X, amounts, sample_weight=w), "predict", new)
     yield from _more_models(X, y, words, counts, new)
     yield from _mixtures(X, new)
     yield from _machines(X, y, words)
@@ -88,28 +93,28 @@ def _trees(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:
     levels = np.column_stack([X[:, 0], np.arange(len(X)) % 4, X[:, 2]])
     levels[::7, 0] = np.nan
     regression = DecisionTreeRegressor(max_depth=3, categorical_features=[1]).fit(levels, y)
-    yield Golden("DecisionTreeRegressor", regression, "predict", levels[:5])
+    yield Golden.of(regression, "predict", levels[:5])
     classes = DecisionTreeClassifier(max_depth=3).fit(levels, words)
-    yield Golden("DecisionTreeClassifier", classes, "predict_proba", levels[:5])
+    yield Golden.of(classes, "predict_proba", levels[:5])
     few = np.round(X / [1, 10, 100])
     few[::9, 1] = np.nan
-    yield Golden("ID3Classifier", ID3Classifier(max_depth=2).fit(few, words), "predict_proba", few[:12])
+    yield Golden.of(ID3Classifier(max_depth=2).fit(few, words), "predict_proba", few[:12])
 
 
 def _boosted(X: np.ndarray, y: np.ndarray, words: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
     from summula.ensemble import AdaBoostClassifier, GradientBoostingClassifier, GradientBoostingRegressor
     from summula.linear_model import LogisticRegression, Ridge
 
-    yield Golden("AdaBoostClassifier", AdaBoostClassifier(n_estimators=4).fit(X, words), "predict_proba", new)
+    yield Golden.of(AdaBoostClassifier(n_estimators=4).fit(X, words), "predict_proba", new)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     boosted = AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(scaled, words == "low")
     yield Golden("AdaBoostClassifier-learners", boosted, "decision_function", scaled[:5])
     regression = GradientBoostingRegressor(n_estimators=3, subsample=0.7, random_state=0).fit(X, y)
-    yield Golden("GradientBoostingRegressor", regression, "predict", new)
+    yield Golden.of(regression, "predict", new)
     linear = GradientBoostingRegressor(estimator=Ridge(), loss="huber", n_estimators=2).fit(X, y)
     yield Golden("GradientBoostingRegressor-learners", linear, "predict", new)
     few = {"n_estimators": 2, "max_depth": 2}
-    yield Golden("GradientBoostingClassifier", GradientBoostingClassifier(**few).fit(X, words), "predict_proba", new)
+    yield Golden.of(GradientBoostingClassifier(**few).fit(X, words), "predict_proba", new)
 
 
 def _mixtures(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
@@ -119,8 +124,8 @@ def _mixtures(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
         model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
         yield Golden(f"GaussianMixture-{kind}", model, "score_samples", new)
     counts, ones = np.clip(np.round(X[:, :1] + 5), 0, 10), (X - X.mean(axis=0) > 0).astype(float)
-    yield Golden("BinomialMixture", BinomialMixture(2, 10, random_state=0).fit(counts), "predict_proba", counts[:5])
-    yield Golden("BernoulliMixture", BernoulliMixture(2, random_state=0).fit(ones), "predict_proba", ones[:5])
+    yield Golden.of(BinomialMixture(2, 10, random_state=0).fit(counts), "predict_proba", counts[:5])
+    yield Golden.of(BernoulliMixture(2, random_state=0).fit(ones), "predict_proba", ones[:5])
 
 
 def _machines(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golden]:
@@ -131,20 +136,20 @@ def _machines(X: np.ndarray, y: np.ndarray, words: np.ndarray) -> Iterator[Golde
 
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     new, low = X[:5] + 0.1, words == "low"
-    yield Golden("SVC", SVC(C=2.0).fit(X, words), "decision_function", new)
+    yield Golden.of(SVC(C=2.0).fit(X, words), "decision_function", new)
     yield Golden("SVC-sum-of-kernels", SVC(kernel=Gaussian(2.0) + 0.5 * Linear()).fit(X, low), "predict", new)
-    yield Golden("SVR", SVR(kernel="poly", coef0=1.0).fit(X, y), "predict", new)
-    yield Golden("OneClassSVM", OneClassSVM(nu=0.3).fit(X), "decision_function", new)
-    yield Golden("LinearSVC", LinearSVC().fit(X, words), "decision_function", new)
+    yield Golden.of(SVR(kernel="poly", coef0=1.0).fit(X, y), "predict", new)
+    yield Golden.of(OneClassSVM(nu=0.3).fit(X), "decision_function", new)
+    yield Golden.of(LinearSVC().fit(X, words), "decision_function", new)
     yield Golden("LinearSVC-hinge", LinearSVC(loss="hinge", random_state=0).fit(X, low), "decision_function", new)
-    yield Golden("LinearSVR", LinearSVR(epsilon=0.5, random_state=0).fit(X, y), "predict", new)
-    yield Golden("PegasosSVC", PegasosSVC(0.1, random_state=0).fit(X, words), "decision_function", new)
-    yield Golden("KernelRidge", KernelRidge(kernel="rbf", gamma=0.3).fit(X, y), "predict", new)
-    yield Golden("KernelLMS", KernelLMS(gamma=0.3, budget=20).fit(X, y), "predict", new)
-    yield Golden("Nystroem", Nystroem(n_components=6, random_state=0).fit(X), "transform", new)
-    yield Golden("RBFSampler", RBFSampler(n_components=6, random_state=0).fit(X), "transform", new)
+    yield Golden.of(LinearSVR(epsilon=0.5, random_state=0).fit(X, y), "predict", new)
+    yield Golden.of(PegasosSVC(0.1, random_state=0).fit(X, words), "decision_function", new)
+    yield Golden.of(KernelRidge(kernel="rbf", gamma=0.3).fit(X, y), "predict", new)
+    yield Golden.of(KernelLMS(gamma=0.3, budget=20).fit(X, y), "predict", new)
+    yield Golden.of(Nystroem(n_components=6, random_state=0).fit(X), "transform", new)
+    yield Golden.of(RBFSampler(n_components=6, random_state=0).fit(X), "transform", new)
     sketch = PolynomialCountSketch(n_components=6, coef0=1.0, random_state=0).fit(X)
-    yield Golden("PolynomialCountSketch", sketch, "transform", new)
+    yield Golden.of(sketch, "transform", new)
 
 
 def _generative(X: np.ndarray, words: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
@@ -154,16 +159,16 @@ def _generative(X: np.ndarray, words: np.ndarray, new: np.ndarray) -> Iterator[G
 
     gaps, counts = np.array(X), np.abs(np.round(X / X.std(axis=0)))
     gaps[::7, 1] = np.nan
-    yield Golden("GaussianNB", GaussianNB().fit(gaps, words), "predict_joint_log_proba", gaps[:8])
+    yield Golden.of(GaussianNB().fit(gaps, words), "predict_joint_log_proba", gaps[:8])
     for model in (BernoulliNB(binarize=1.0), MultinomialNB(), ComplementNB(norm=True), CategoricalNB()):
-        yield Golden(type(model).__name__, model.fit(counts, words), "predict_joint_log_proba", counts[:5])
+        yield Golden.of(model.fit(counts, words), "predict_joint_log_proba", counts[:5])
     rows = np.array([[1.0, 0.0, 2.0], [np.nan, 1.0, 0.0]])
-    yield Golden("MixedNB", MixedNB({2: "categorical"}).fit(counts, words), "predict_joint_log_proba", rows)
+    yield Golden.of(MixedNB({2: "categorical"}).fit(counts, words), "predict_joint_log_proba", rows)
     linear = LinearDiscriminantAnalysis(shrinkage="auto").fit(X, words)
-    yield Golden("LinearDiscriminantAnalysis", linear, "predict_joint_log_proba", new)
+    yield Golden.of(linear, "predict_joint_log_proba", new)
     quadratic = QuadraticDiscriminantAnalysis(priors=[0.2, 0.3, 0.5]).fit(X, words)
-    yield Golden("QuadraticDiscriminantAnalysis", quadratic, "predict_joint_log_proba", new)
-    yield Golden("NearestCentroid", NearestCentroid(shrink_threshold=0.5).fit(X, words), "predict_proba", new)
+    yield Golden.of(quadratic, "predict_joint_log_proba", new)
+    yield Golden.of(NearestCentroid(shrink_threshold=0.5).fit(X, words), "predict_proba", new)
     border = NearestCentroid(adjust=True).fit(X, words == "low")
     yield Golden("NearestCentroid-adjusted", border, "decision_function", new)
 
@@ -172,39 +177,18 @@ def _clusters(X: np.ndarray, new: np.ndarray) -> Iterator[Golden]:
     from summula.cluster import KMeans, MiniBatchKMeans
     from summula.preprocessing import KBinsDiscretizer
 
-    yield Golden("KMeans", KMeans(3, n_init=2, random_state=0).fit(X), "transform", new)
-    yield Golden("MiniBatchKMeans", MiniBatchKMeans(3, random_state=0).fit(X), "transform", new)
+    yield Golden.of(KMeans(3, n_init=2, random_state=0).fit(X), "transform", new)
+    yield Golden.of(MiniBatchKMeans(3, random_state=0).fit(X), "transform", new)
     bins = KBinsDiscretizer(3, encode="ordinal", strategy="uniform").fit(X)
-    yield Golden("KBinsDiscretizer", bins, "transform", new)
+    yield Golden.of(bins, "transform", new)
 
 
 def _more_models(
     X: np.ndarray, y: np.ndarray, words: np.ndarray, counts: np.ndarray, new: np.ndarray
 ) -> Iterator[Golden]:
     """The estimators that were added later."""
+    from summula import ensemble, linear_model
     from summula.decomposition import PCA, FactorAnalysis
-    from summula.ensemble import (
-        ExtraTreesClassifier,
-        ExtraTreesRegressor,
-        HistGradientBoostingClassifier,
-        HistGradientBoostingRegressor,
-        RandomForestClassifier,
-        RandomForestRegressor,
-    )
-    from summula.linear_model import (
-        BayesianLogisticRegression,
-        ElasticNet,
-        ElasticNetCV,
-        GammaRegressor,
-        Lasso,
-        LassoCV,
-        LogisticRegression,
-        LogisticRegressionCV,
-        Perceptron,
-        SGDClassifier,
-        SGDRegressor,
-        TweedieRegressor,
-    )
     from summula.preprocessing import TableEncoder, TableModel
 
     Y, low = np.column_stack([y, -y]), words == "low"
@@ -212,43 +196,41 @@ def _more_models(
     scaled, few = (X - X.mean(axis=0)) / X.std(axis=0), {"max_iter": 3, "min_samples_leaf": 3, "random_state": 0}
     levels = np.column_stack([X[:, 0], np.arange(len(X)) % 4, X[:, 2]])
     chosen = y + 3.0 * np.isin(levels[:, 1], (1, 2))
-    boosted = HistGradientBoostingRegressor(categorical_features=[1], **few).fit(levels, chosen)
-    yield Golden("HistGradientBoostingRegressor", boosted, "predict", levels[:5])
-    yield Golden(
-        "HistGradientBoostingClassifier", HistGradientBoostingClassifier(**few).fit(X, words), "predict_proba", new
-    )
+    boosted = ensemble.HistGradientBoostingRegressor(categorical_features=[1], **few).fit(levels, chosen)
+    yield Golden.of(boosted, "predict", levels[:5])
+    yield Golden.of(ensemble.HistGradientBoostingClassifier(**few).fit(X, words), "predict_proba", new)
     drawn_trees: dict[str, Any] = {"n_estimators": 3, "max_depth": 3, "random_state": 0}
-    forest = RandomForestRegressor(categorical_features=[1], **drawn_trees).fit(levels, chosen)
-    yield Golden("RandomForestRegressor", forest, "predict", levels[:5])
-    for name, forest in (
-        ("RandomForestClassifier", RandomForestClassifier(**drawn_trees)),
-        ("ExtraTreesClassifier", ExtraTreesClassifier(splits="exact", **drawn_trees)),
-    ):
-        yield Golden(name, forest.fit(X, words), "predict_proba", new)
-    yield Golden("ExtraTreesRegressor", ExtraTreesRegressor(**drawn_trees).fit(X, y), "predict", new)
-    yield Golden("Lasso", Lasso(0.1).fit(X, y), "predict", new)
-    yield Golden("ElasticNet", ElasticNet(0.1).fit(X, Y), "predict", new)
-    yield Golden("LassoCV", LassoCV(cv=3, alphas=4).fit(X, y), "predict", new)
-    yield Golden("ElasticNetCV", ElasticNetCV(l1_ratio=[0.3, 0.9], cv=3, alphas=4).fit(X, y), "predict", new)
+    forest = ensemble.RandomForestRegressor(categorical_features=[1], **drawn_trees).fit(levels, chosen)
+    yield Golden.of(forest, "predict", levels[:5])
+    yield Golden.of(ensemble.RandomForestClassifier(**drawn_trees).fit(X, words), "predict_proba", new)
+    exact = ensemble.ExtraTreesClassifier(splits="exact", **drawn_trees)
+    yield Golden.of(exact.fit(X, words), "predict_proba", new)
+    yield Golden.of(ensemble.ExtraTreesRegressor(**drawn_trees).fit(X, y), "predict", new)
+    yield Golden.of(linear_model.Lasso(0.1).fit(X, y), "predict", new)
+    yield Golden.of(linear_model.ElasticNet(0.1).fit(X, Y), "predict", new)
+    yield Golden.of(linear_model.LassoCV(cv=3, alphas=4).fit(X, y), "predict", new)
+    yield Golden.of(linear_model.ElasticNetCV(l1_ratio=[0.3, 0.9], cv=3, alphas=4).fit(X, y), "predict", new)
     options = {"l1_ratios": (0.0,), "scoring": "accuracy", "use_legacy_attributes": True}
-    chosen_by_folds = LogisticRegressionCV(Cs=2, cv=2, **options).fit(scaled, low)
-    yield Golden("LogisticRegressionCV", chosen_by_folds, "predict_proba", scaled[:5])
-    sparse = LogisticRegression(l1_ratio=1.0, C=0.3).fit(scaled, words).sparsify()
+    chosen_by_folds = linear_model.LogisticRegressionCV(Cs=2, cv=2, **options).fit(scaled, low)
+    yield Golden.of(chosen_by_folds, "predict_proba", scaled[:5])
+    sparse = linear_model.LogisticRegression(l1_ratio=1.0, C=0.3).fit(scaled, words).sparsify()
     yield Golden("LogisticRegression-sparse", sparse, "predict_proba", scaled[:5])
-    yield Golden("GammaRegressor", GammaRegressor().fit(X, counts + 0.5), "predict", new)
-    yield Golden("TweedieRegressor", TweedieRegressor(power=1.5).fit(X, counts + 0.5), "predict", new)
-    drawn = BayesianLogisticRegression(predictive="sampling", n_samples=20, random_state=0).fit(scaled, low)
-    yield Golden("BayesianLogisticRegression", drawn, "predict_proba", scaled[:5])
-    yield Golden(
-        "SGDClassifier", SGDClassifier(loss="log_loss", random_state=0).fit(scaled, words), "predict_proba", scaled[:5]
+    yield Golden.of(linear_model.GammaRegressor().fit(X, counts + 0.5), "predict", new)
+    yield Golden.of(linear_model.TweedieRegressor(power=1.5).fit(X, counts + 0.5), "predict", new)
+    drawn = linear_model.BayesianLogisticRegression(predictive="sampling", n_samples=20, random_state=0).fit(
+        scaled, low
     )
-    yield Golden("SGDRegressor", SGDRegressor(average=True, random_state=0).fit(scaled, y), "predict", scaled[:5])
-    yield Golden("Perceptron", Perceptron().fit(scaled, words), "decision_function", scaled[:5])
-    yield Golden("TableEncoder", TableEncoder(standardize=True).fit(levels), "transform", levels[:5])
-    table = TableModel(TableEncoder(), LogisticRegression(), "kind", costs=[[0.0, 5.0], [1.0, 0.0]])
-    yield Golden("TableModel", table.fit(scaled, low), "predict", scaled[:5])
-    yield Golden("PCA", PCA(n_components=2, scale=True).fit(X), "transform", new)
-    yield Golden("FactorAnalysis", FactorAnalysis(n_components=1).fit(common), "transform", common[:5])
+    yield Golden.of(drawn, "predict_proba", scaled[:5])
+    yield Golden.of(
+        linear_model.SGDClassifier(loss="log_loss", random_state=0).fit(scaled, words), "predict_proba", scaled[:5]
+    )
+    yield Golden.of(linear_model.SGDRegressor(average=True, random_state=0).fit(scaled, y), "predict", scaled[:5])
+    yield Golden.of(linear_model.Perceptron().fit(scaled, words), "decision_function", scaled[:5])
+    yield Golden.of(TableEncoder(standardize=True).fit(levels), "transform", levels[:5])
+    table = TableModel(TableEncoder(), linear_model.LogisticRegression(), "kind", costs=[[0.0, 5.0], [1.0, 0.0]])
+    yield Golden.of(table.fit(scaled, low), "predict", scaled[:5])
+    yield Golden.of(PCA(n_components=2, scale=True).fit(X), "transform", new)
+    yield Golden.of(FactorAnalysis(n_components=1).fit(common), "transform", common[:5])
 
 
 def main() -> int:
