@@ -50,7 +50,7 @@ def run(script: str, *arguments: str, **changes: str) -> Any:
 
 
 # Sends SIGINT to itself while part number `at` is computed, and counts the parts begun before and after that.
-# Work is counted, not seconds: the count does not depend on the speed or the load of the machine.
+# As a context it records how its body ended. Work is counted, not seconds: the count does not depend on the speed or the load of the machine.
 PRESS_CTRL_C = """
 import os, signal, threading
 from summula.core.data.chunks import Part
@@ -58,6 +58,13 @@ from summula.core.data.chunks import Part
 class CtrlC:
     def __init__(self, at):
         self.at, self.begun, self.sent, self.lock = at, 0, None, threading.Lock()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.ended = "interrupted" if kind is KeyboardInterrupt else "finished"
+        return kind is KeyboardInterrupt
 
     def work(self):
         with self.lock:

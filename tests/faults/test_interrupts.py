@@ -23,14 +23,10 @@ from summula.linear_model import LinearRegression, Ridge
 small, target = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0)
 expected = LinearRegression().fit(small, target).coef_.tolist()
 model, ctrl_c = {model}, CtrlC({at}).watch_parts()
-try:
-    with summula.engine("{engine}"):
-        model.fit(X, y)
-    ended = "finished"
-except KeyboardInterrupt:
-    ended = "interrupted"
+with ctrl_c, summula.engine("{engine}"):
+    model.fit(X, y)
 print(json.dumps(dict(
-    ended=ended,
+    ended=ctrl_c.ended,
     after=ctrl_c.after,
     queue=2 * thread_count() if "{engine}" == "threads" else 0,
     fitted=sorted(name for name in vars(model) if name.endswith("_")),

@@ -343,13 +343,10 @@ def stream():
         ctrl_c.work()
         yield batch
 
-try:
+with ctrl_c:
     {act}
-    ended = "finished"
-except KeyboardInterrupt:
-    ended = "interrupted"
 print(json.dumps(dict(
-    ended=ended,
+    ended=ctrl_c.ended,
     after=ctrl_c.after,
     queue=2 * thread_count(),
     fitted=sorted(name for name in vars(model) if name.endswith("_")),
