@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from summula.linear_model.least_squares import certificate
 from summula.linear_model.least_squares import solver as least_squares
+
+
+def _usual_and(forced: str, usual: str, by: str) -> Any:
+    """Make a fixture of both in turn: what small data do by themselves, and what the fixture named `by` forces."""
+
+    @pytest.fixture(params=[usual, forced])
+    def fixture(request: pytest.FixtureRequest) -> str:
+        if request.param == forced:
+            request.getfixturevalue(by)
+        return request.param
+
+    return fixture
 
 
 @pytest.fixture
@@ -15,14 +29,6 @@ def by_gram(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(least_squares, "_CHEAP_FACTOR", 0)
 
 
-@pytest.fixture(params=["small", "large"])
-def way(request: pytest.FixtureRequest) -> str:
-    """Both in turn: the way small data take, and the one large data take."""
-    if request.param == "large":
-        request.getfixturevalue("by_gram")
-    return request.param
-
-
 @pytest.fixture
 def by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sparse data of more than ten columns count as wide."""
@@ -30,9 +36,7 @@ def by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "SPARSE_GRAM_COLUMNS", 10)
 
 
-@pytest.fixture(params=["narrow", "wide"])
-def width(request: pytest.FixtureRequest) -> str:
-    """Both in turn: sparse data that have a Gram matrix, and those that are too wide for one."""
-    if request.param == "wide":
-        request.getfixturevalue("by_conjugate_gradients")
-    return request.param
+# The way small data take, and the one large data take.
+way = _usual_and("large", usual="small", by="by_gram")
+# Sparse data that have a Gram matrix, and those that are too wide for one.
+width = _usual_and("wide", usual="narrow", by="by_conjugate_gradients")

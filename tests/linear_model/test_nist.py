@@ -58,16 +58,21 @@ def check(model, name, y):
     assert summary.df_residual == want["n"] - len(want["coef"])
 
 
+def fit_and_check(model, name, X, y, chunk_rows):
+    with engine("threads", chunk_rows=chunk_rows):
+        model.fit(X, y)
+    check(model, name, y)
+    assert model.certificate_.verify(X, y)
+
+
 @pytest.mark.parametrize("chunk_rows", [None, 5, 1])
 @pytest.mark.parametrize("name", SETS)
 def test_power_columns(name, chunk_rows):
     _, X, y = read(name)
     want = CERTIFIED[name]
-    with engine("threads", chunk_rows=chunk_rows):
-        model = LinearRegression(fit_intercept=want["intercept"]).fit(powers(X, want["degree"]), y)
+    model = LinearRegression(fit_intercept=want["intercept"])
+    fit_and_check(model, name, powers(X, want["degree"]), y, chunk_rows)
     assert model.rank_ == len(want["coef"]) - want["intercept"], "no warning, no column dropped"
-    check(model, name, y)
-    assert model.certificate_.verify(powers(X, want["degree"]), y)
 
 
 @pytest.mark.parametrize("chunk_rows", [None, 5, 1])
@@ -75,10 +80,7 @@ def test_power_columns(name, chunk_rows):
 def test_polynomials(name, chunk_rows):
     _, X, y = read(name)
     want = CERTIFIED[name]
-    with engine("threads", chunk_rows=chunk_rows):
-        model = PolynomialRegression(want["degree"], fit_intercept=want["intercept"]).fit(X, y)
-    check(model, name, y)
-    assert model.certificate_.verify(X, y)
+    fit_and_check(PolynomialRegression(want["degree"], fit_intercept=want["intercept"]), name, X, y, chunk_rows)
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
