@@ -219,8 +219,8 @@ def jensen_gap(f: Callable[[Array], Any], x: ArrayLike, p: ArrayLike | None = No
 
     Examples
     --------
-    >>> import numpy as np
-    >>> jensen_gap(np.square, [1.0, 3.0])  # the variance
+    >>> from summula.stats import jensen_gap
+    >>> jensen_gap(lambda x: x**2, [1.0, 3.0])  # the variance
     1.0
     """
     values = np.asarray(x, np.float64)
