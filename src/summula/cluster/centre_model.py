@@ -26,7 +26,17 @@ Array = NDArray[Any]
 
 
 class CentreModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """Base class of models with centres: the nearest one of each row, distances, inertia."""
+    """Base class of models with centres: the nearest one of each row, distances, inertia.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    verbose : int, default=0
+        For compatibility; use scikit-learn's callbacks for progress.
+    random_state : int, Generator, RandomState or None, default=None
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+    """
 
     cluster_centers_: Array
     _n_threads: int  # scikit-learn's tests set it; nothing reads it

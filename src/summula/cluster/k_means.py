@@ -28,6 +28,7 @@ from summula.cluster.selection import elbow
 from summula.core.compilation.background import expect_kernels
 from summula.core.data.layout.blocks import empty_block
 from summula.core.data.sources import MemorySource
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.random import stream_key
 from summula.core.errors import DataError, ParameterError, warn
 from summula.core.estimator.input.finiteness import raise_if_overflowing
@@ -69,6 +70,7 @@ class Spread(NamedTuple):
     bound: Callable[[int], float]  # on the inertia with a number of centres
 
 
+@inherit_docs()
 @schema.saved(
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
     labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
@@ -85,7 +87,6 @@ class KMeans(CentreModel):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     init : {"k-means++", "k-means||", "random"}, callable or array-like of shape (n_clusters, n_features), \
 default="k-means++"
         Where to begin. "k-means++" draws rows one by one, far from each other; "k-means||" draws them in a few
@@ -97,16 +98,11 @@ default="k-means++"
     tol : float, default=1e-4
         A run stops when the squared steps of the centres add up to at most this share of the mean variance of the
         columns.
-    verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
-    random_state : int, Generator, RandomState or None, default=None
     copy_x : bool, default=True
         For compatibility; the rows are never changed.
     algorithm : {"lloyd", "elkan"}, default="lloyd"
         How many bounds on distances are kept of each row in memory: one per ten centres, or ("elkan") one per centre.
         The result is the same.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
     max_time : float, optional
         Seconds after which a fit stops with the best centres so far.
 

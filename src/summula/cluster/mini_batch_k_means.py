@@ -36,6 +36,7 @@ from summula.cluster.lloyd import labels_of
 from summula.cluster.passes import Centres, ClusterSums, LloydPass
 from summula.core.data.chunks import Chunk, Part, SparseRows
 from summula.core.data.sources import MemorySource
+from summula.core.docstrings import inherit_docs
 from summula.core.engine.engine import SerialEngine, engine
 from summula.core.engine.random import choice, permutation, stream_key, uniform
 from summula.core.errors import ParameterError, warn
@@ -51,6 +52,7 @@ _STRETCHES = 16  # of a batch
 _SAMPLE, _EPOCH, _REASSIGN = range(3)  # streams of random numbers
 
 
+@inherit_docs()
 @schema.saved(
     cluster_centers_=schema.Array("float", "n_clusters", "n_features"),
     labels_=schema.Maybe(schema.Array("int32", "n_rows", low=0)),
@@ -67,7 +69,6 @@ class MiniBatchKMeans(CentreModel):
 
     Parameters
     ----------
-    n_clusters : int, default=8
     init : {"k-means++", "k-means||", "random"}, callable or array-like of shape (n_clusters, n_features), \
 default="k-means++"
         Where to begin, as in `KMeans`; drawn from `init_size` rows.
@@ -75,11 +76,8 @@ default="k-means++"
         Most epochs, passes over the rows.
     batch_size : int, default=1024
         Rows of a batch.
-    verbose : int, default=0
-        For compatibility; use scikit-learn's callbacks for progress.
     compute_labels : bool, default=True
         Whether to compute `labels_` and `inertia_` of all rows at the end.
-    random_state : int, Generator, RandomState or None, default=None
     tol : float, default=0.0
         Stop when the smoothed squared steps of the centres fall below this share of the mean variance of the columns.
     max_no_improvement : int or None, default=10
@@ -91,8 +89,6 @@ default="k-means++"
         for "random" and callables, else 1.
     reassignment_ratio : float, default=0.01
         Centres with less than this share of the weight of the heaviest are moved to random rows now and then.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
     max_time : float, optional
         Seconds after which a fit stops with the centres it has.
 
