@@ -158,18 +158,7 @@ default="k-means++"
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
-        """Find the centres.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
-
-        Returns
-        -------
-        self
-        """
+        """Find the centres."""
         with self._fitting(X, None, sample_weight, needs_y=False) as run:
             compile_kernels(run, self.n_clusters)
             rows_in_order(run, scattered=True)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.estimator.rows import ROWS, PredictionWriter, RowFunction, RowwiseEstimator
+from summula.core.estimator.rows import ROWS, UNLABELLED_ROWS, PredictionWriter, RowFunction, RowwiseEstimator
 from summula.core.numerics.sums import Sum
 
 __all__ = ["Clusterer", "Density", "LogDensityScores"]
@@ -77,14 +77,9 @@ class LogDensityScores(RowwiseEstimator):
         check_is_fitted(self)
         return self._by_row(X, self._log_density)
 
-    @inherit_docs(ROWS)
+    @inherit_docs(UNLABELLED_ROWS)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the mean log-density of the rows.
-
-        Parameters
-        ----------
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
 
         Returns
         -------

@@ -29,6 +29,7 @@ from summula.core.estimator.input.validation import check_fitted, collection_rea
 __all__ = [
     "DENSE_ROWS",
     "ROWS",
+    "UNLABELLED_ROWS",
     "PredictionWriter",
     "ProbabilityWriter",
     "RowFunction",
@@ -57,6 +58,10 @@ Parameters
 X : {array-like, frame, sparse matrix, scan, Dask collection} of shape (n_samples, n_features)
 """
 DENSE_ROWS = ROWS.replace(" sparse matrix,", "")
+UNLABELLED_ROWS = f"""{ROWS.rstrip()}
+y : ignored
+sample_weight : array-like of shape (n_samples,), or name of a column of X, optional
+"""
 
 
 def composed(finish: Callable[[Array], Array], compute: RowFunction) -> RowFunction:
