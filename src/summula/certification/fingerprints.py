@@ -47,6 +47,7 @@ SAMPLE_SIZE = 65_536  # maximum number of training row hashes stored by a model:
 Hashes = NDArray[np.uint64]
 
 _ROWS = 1 << 16
+_MANY = 100  # keys of a dictionary that is hardly the state of an object
 _MISSING = frozenset(("None", "nan", "NaT", "<NA>"))  # missing values as text
 _NAN = int(np.float64("nan").view(np.uint64))
 _NEW_OBJECT = copyreg.__newobj__  # type: ignore[attr-defined]  # a pickled part of every plain object
@@ -77,23 +78,29 @@ def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
     sha.update(_kind_name(kind))
     if kind in _PLAIN:
         sha.update(repr(value).encode())
-    elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":
+    elif isinstance(value, _ARRAYS) and value.dtype.kind != "O":
         sha.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif id(value) in inside:  # a reference cycle
         sha.update(f"up {inside[::-1].index(id(value))}".encode())
     elif value is _NEW_OBJECT:
         sha.update(_new_object())
+    elif kind is tuple and len(value) == 1 and isinstance(value[0], type):
+        sha.update(_of_class(value[0]))
     elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         _feed_callable(sha, value, inside)
     else:
         parts = _parts(value)
         sha.update(f"{len(parts)}".encode())
         inside = (*inside, id(value))
+        plain: list[str] = []  # consecutive parts, added at once: models of wide tables have a million
         for part in parts:
-            if type(part) in _PLAIN:  # (most parts are, and models of wide tables have many)
-                sha.update(_PLAIN[type(part)] + repr(part).encode())
-            else:
-                _feed(sha, part, inside)
+            if name := _PLAIN.get(type(part)):
+                plain += name, repr(part)
+                continue
+            sha.update("".join(plain).encode())
+            plain.clear()
+            _feed(sha, part, inside)
+        sha.update("".join(plain).encode())
 
 
 def _feed_callable(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
@@ -123,19 +130,39 @@ def _new_object() -> bytes:
     return recorder.taken
 
 
+@functools.cache
+def _of_class(kind: type) -> bytes:
+    """Return what the arguments of `_NEW_OBJECT` for a class add to a hash, after the name of their type."""
+    recorder = _Recorder()
+    recorder.update(b"1")
+    _feed(recorder, kind, ())
+    return recorder.taken
+
+
 def _kind_name(kind: type) -> bytes:
     return f"<{kind.__module__}.{kind.__qualname__}>".encode()
 
 
-_PLAIN = {kind: _kind_name(kind) for kind in (type(None), bool, int, float, complex, str, bytes, range, slice)}
+_ARRAYS, _SETS = (np.ndarray, np.generic), (set, frozenset)
+_PLAIN = {kind: _kind_name(kind).decode() for kind in (type(None), bool, int, float, complex, str, bytes, range, slice)}
+
+
+@functools.lru_cache(maxsize=256)
+def _sorted_names(names: tuple[str, ...]) -> list[str]:
+    """Attribute names in the order in which they are added to a hash; many objects have the same."""
+    return sorted((name for name in names if name not in _NOT_FITTED), key=repr)
 
 
 def _parts(value: Any) -> list[Any]:
     """Return the parts of an object, in an order independent of how it was created."""
     if isinstance(value, dict) and type(value) is dict:
-        kept = sorted((key for key in value if key not in _NOT_FITTED), key=repr)
+        names = tuple(value)
+        if len(names) <= _MANY and all(type(name) is str for name in names):
+            kept: list[Any] = _sorted_names(names)
+        else:
+            kept = sorted((key for key in names if key not in _NOT_FITTED), key=repr)
         return [item for key in kept for item in (key, value[key])]
-    if isinstance(value, set | frozenset):
+    if isinstance(value, _SETS):
         return sorted(value, key=repr)
     if type(value) in (list, tuple):
         return list(value)
