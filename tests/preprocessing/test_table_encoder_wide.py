@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ from summula.core.data.joined_texts import joined_texts
 from summula.core.errors import DataError
 from summula.preprocessing import TableEncoder
 from summula.preprocessing.table_encoder_blocks import texts_with_places
+from summula.preprocessing.table_encoder_sums import ColumnSums
 
 RNG = np.random.default_rng(0)
 COLUMNS = {f"v{j}": np.where(RNG.random(200) < 0.1 * (j % 3), np.nan, RNG.normal(j, 2, 200)) for j in range(40)}
@@ -85,3 +88,29 @@ def test_hashes_of_wide_tables_are_those_of_their_rows_in_long_ones() -> None:
     np.testing.assert_array_equal(row_hashes(few), row_hashes(few.to_pandas()))
     empty = pa.table({f"e{j}": pa.nulls(3, pa.string()) for j in range(5)})
     assert len(set(row_hashes(empty).tolist())) == 1
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 8, 9, 24, 129, 1_500])
+@pytest.mark.parametrize("decimals", [0, 9])
+def test_numbers_of_wide_blocks_are_summed_as_those_of_single_columns(n_rows: int, decimals: int) -> None:
+    values = np.round(np.random.default_rng(n_rows).normal(0, 10, (20, n_rows)), decimals)
+    values[3, 0], values[4, 0], values[5, 0] = np.nan, -0.0, 1e200
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = ColumnSums.of_wide_numbers(values)
+    assert [j for j, one in enumerate(found) if one is None] == [3, 5]
+    for column, one in zip(values, found, strict=True):
+        if one is not None:
+            alone = ColumnSums.of(column, "x", 0)
+            np.testing.assert_array_equal(one.hashes, alone.hashes)
+            empty = np.empty(0, np.uint64)
+            assert repr(replace(one, hashes=empty)) == repr(replace(alone, hashes=empty))
+
+
+@pytest.mark.parametrize("options", [{}, {"categories": "codes"}])
+def test_widths_of_plans_count_their_names(options: dict) -> None:
+    dates = pa.array(np.array(["2024-01-01", "2024-02-02T12:00", "NaT"], "datetime64[us]").repeat(67)[:200])
+    encoder = TableEncoder(drop=False, **options).fit(TABLE.append_column("when", dates))
+    for plan in encoder.columns_:
+        assert plan.width(True) == len(plan.names(True))
+        assert plan.width(False) == len(plan.names(False))
+    assert encoder.n_columns_out == len(encoder.get_feature_names_out())

@@ -12,6 +12,7 @@ The sums of a column add up over rows, so a plan follows from one pass, and is s
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -176,6 +177,7 @@ def _summed(x: Array, w: Array, first: tuple[int, str]) -> SpelledNumbers:
     return SpelledNumbers(float(w.sum()), mean, square, float(x.min()), float(x.max()), whole, first)
 
 
+@functools.lru_cache(maxsize=4_096)  # (the columns of a wide table often share their texts)
 def _value(word: str, decimal: str) -> tuple[float, str] | None:
     """The number that a text spells, and its unit; None for other texts."""
     found = _PATTERNS[decimal].fullmatch(word)

@@ -88,7 +88,12 @@ class PairedEncoder(TransformerMixin, BaseEstimator):
     @property
     def widths(self) -> tuple[int, int]:
         """Number of columns that each encoder returns."""
-        return len(self.codes.get_feature_names_out()), len(self.indicators.get_feature_names_out())
+        return self.codes.n_columns_out, self.indicators.n_columns_out
+
+    @property
+    def n_columns_out(self) -> int:
+        """Number of encoded columns."""
+        return sum(self.widths)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of all encoded columns."""

@@ -43,7 +43,11 @@ def column_sums(blocks: Blocks, weight: Array | str | None = None) -> dict[str, 
         w = None if weight is None else weight_of(columns, weight, piece.start, piece.stop)
         texts = _texts_of_columns(columns) if w is None else {}
         with np.errstate(over="ignore", invalid="ignore"):
-            return {name: ColumnSums.of(one, name, piece.start, w, texts.get(name)) for name, one in columns.items()}
+            known = _sums_of_wide_numbers(columns) if w is None else {}
+            return {
+                name: known.get(name) or ColumnSums.of(one, name, piece.start, w, texts.get(name))
+                for name, one in columns.items()
+            }
 
     total: dict[str, ColumnSums] = local_engine().map_reduce(of_piece, blocks.pieces(), merged)
     return total
@@ -54,6 +58,14 @@ def _texts_of_columns(columns: Columns) -> dict[str, Any]:
     if (found := wide_texts(columns)) is None:
         return {}
     return {name: found[1].column(j) for j, name in enumerate(found[0])}
+
+
+def _sums_of_wide_numbers(columns: Columns) -> dict[str, ColumnSums | None]:
+    """Sums of the columns of numbers without missing values, for a block with more columns than rows."""
+    names = [name for name, one in columns.items() if isinstance(one, np.ndarray) and one.dtype == np.float64]
+    if not names or not 0 < len(columns[names[0]]) < len(columns):
+        return {}
+    return dict(zip(names, ColumnSums.of_wide_numbers(np.stack([columns[name] for name in names])), strict=True))
 
 
 def weight_of(columns: Columns, weight: Array | str, start: int, stop: int) -> Array:
@@ -101,7 +113,7 @@ def _columns_agree(encoder: Any, sizes: schema.Sizes) -> str | None:
     names = [column.name for column in encoder.columns_]
     if len(set(names)) != len(names) or len(names) != sizes.get("n_features", len(names)):
         return f"columns_ has {len(names)} plans, not one per column"
-    if not any(column.names(encoder.categories == "codes") for column in encoder.columns_):
+    if not any(column.width(encoder.categories == "codes") for column in encoder.columns_):
         return "columns_ leaves no column to encode"
     return None
 
@@ -227,7 +239,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def use_sums(self, sums: dict[str, ColumnSums], named: list[str] | None = None) -> TableEncoder:
         """Determine the encoding from precomputed sums; `named` are the names of the columns."""
         columns = [plan_column(name, one, self.max_levels, self.drop) for name, one in sums.items()]
-        if not any(column.names(self.categories == "codes") for column in columns):
+        if not any(column.width(self.categories == "codes") for column in columns):
             rows = next(iter(sums.values())).rows
             why = "n_samples=1" if rows == 1 else _reasons(columns)
             raise DataError(f"All columns were dropped ({why}); at least one column must vary between rows.")
@@ -247,7 +259,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def categorical_features_(self) -> list[int]:
         """With codes, the indices of the categorical columns."""
         check_is_fitted(self)
-        kept = [column for column in self.columns_ for _ in column.names(True)]
+        kept = [column for column in self.columns_ for _ in range(column.width(True))]
         return [j for j, column in enumerate(kept) if column.kind == "category"] if self.categories == "codes" else []
 
     def transform(self, X: Any) -> Any:
@@ -301,7 +313,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the positions of the encoded columns of each column that is not dropped."""
         check_is_fitted(self)
         codes = self.categories == "codes"
-        used = {column.name: len(column.names(codes)) for column in self.columns_ if column.kind != "dropped"}
+        used = {column.name: column.width(codes) for column in self.columns_ if column.kind != "dropped"}
         ends = [0, *accumulate(used.values())]
         return {name: slice(a, b) for name, (a, b) in zip(used, pairwise(ends), strict=True)}
 
@@ -323,7 +335,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         plan = next(column for column in self.columns_ if column.name == name)
         column = table_blocks(pa.table({name: values})).read(0, len(values))[name]
-        rows = np.empty((len(values), len(plan.names(self.categories == "codes"))))
+        rows = np.empty((len(values), plan.width(self.categories == "codes")))
         plan.encode(column, 0, self.get_params(), rows)
         return rows
 
@@ -333,8 +345,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self._check_size(X.n_rows, X.columns)
             return X, X.columns if fitting else self._used_columns(X.columns)
         if is_frame(X):
-            present = [str(name) for name in opened(X).columns]
-            self._check_size(len(opened(X)), present)
+            frame = opened(X)
+            present = [str(name) for name in frame.columns]
+            self._check_size(len(frame), present)
             if fitting or not hasattr(self, "feature_names_in_"):
                 validate_data(self, X, reset=fitting, skip_check_array=True)
                 return X, present if fitting else self._used_columns(present, by_place=True)
@@ -375,6 +388,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         codes = self.categories == "codes"
         return np.array([name for column in self.columns_ for name in column.names(codes)], dtype=object)
+
+    @property
+    def n_columns_out(self) -> int:
+        """Number of encoded columns."""
+        check_is_fitted(self)
+        codes = self.categories == "codes"
+        return sum(column.width(codes) for column in self.columns_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "columns_")

@@ -112,6 +112,15 @@ class ColumnPlan:
         own = [f"{self.name}[{part}]" for part in parts] if parts or self.kind == "category" else [self.name]
         return [*own, *([f"{self.name}[missing]"] if self.missing and not codes else [])]
 
+    def width(self, codes: bool) -> int:
+        """Return the number of encoded columns, that of `names`."""
+        if self.kind == "dropped":
+            return 0
+        marked = 1 if self.missing and not codes else 0
+        if self.kind == "category":
+            return 1 if codes else max(len(self.levels) - 1, 0) + self.other + marked
+        return (3 + self.timed if self.kind == "date" else 1) + marked
+
     def encode(self, values: Any, start: int, options: dict[str, Any], out: Array) -> None:
         """Write the encoded columns of one block into `out`; `start` is the first row, for error messages."""
         codes = options["categories"] == "codes"

@@ -60,7 +60,7 @@ def _parts_agree(table: Any, sizes: schema.Sizes) -> str | None:
     """Validation rule of saved models: the model fits the columns of the encoder, and costs fit its classes."""
     if not table.__sklearn_is_fitted__():
         return None
-    width, model = len(table.encoder.get_feature_names_out()), table.model
+    width, model = table.encoder.n_columns_out, table.model
     if model.n_features_in_ != width:
         return f"model has {model.n_features_in_} features but encoder returns {width} columns"
     if getattr(model, "factor_levels_", None) or getattr(model, "category_levels_", None):
