@@ -43,13 +43,14 @@ from summula.training.comparison.metrics import Judge, LeftOut, metric_for
 from summula.training.comparison.rows import Fold, Rows
 from summula.training.comparison.schedule import Budget, compare_candidates, last_fit
 from summula.training.data.costs import costs_of
+from summula.training.data.encoded_holdout import EncodedHoldout
 from summula.training.data.file_rows import FileRows
 from summula.training.data.leaks import leak_sentence, leaks_of_training
 from summula.training.data.memory_rows import MemoryRows
 from summula.training.data.profile import as_read, spelled_remark
 from summula.training.data.row_numbers import located_in, number_in_blocks, numbered
 from summula.training.data.split import MIN_ROWS, Split, key_values, split_rows
-from summula.training.data.tables import TableSource, free_memory, read_table, rows_of
+from summula.training.data.tables import TableSource, blocks_of_rows, free_memory, read_table
 from summula.training.data.target import (
     Task,
     as_labels,
@@ -163,7 +164,7 @@ class _Training:
         classes = np.unique(y[split.training]) if target.task.kind == "classes" else None
         costs = None if request.costs is None else costs_of(request.costs, classes)
         judge = Judge(metric, classes, costs)
-        pairs = len(encoders[False].get_feature_names_out()) ** 2 * (1 if classes is None else len(classes))
+        pairs = encoders[False].n_columns_out ** 2 * (1 if classes is None else len(classes))
         candidates = candidates_for(target.task.kind, target.task.counts, request.models, request.class_weight, pairs)
         rows = self._rows(encoders, candidates, y, split, open_folders)
         board, fitted = self._compared(candidates, rows, split, judge, encoders)
@@ -173,9 +174,10 @@ class _Training:
         model = table_model(encoders[best.codes], fitted, request.target, judge, y[split.training], predicted)
         model.threshold = best.threshold if judge.chooses_threshold else None
         model.training_hashes_ = rows.hashes([str(name) for name in model.feature_names_in_])
-        certificate, beats = self._certificate(board, model, rows, encoders, split)
-        self._judge_on_holdout(board, model, rows, encoders, judge)
         X, answers = rows.sample(_SHOWN)
+        holdout = EncodedHoldout(encoders, X, answers, int(split.held_out.sum()))
+        certificate, beats = self._certificate(board, model, rows, encoders, split, holdout)
+        self._judge_on_holdout(board, model, holdout, judge)
         if not leaks and (text := near_perfect_remark(model, X, answers, request.target)):
             self.remark(WARNING + text)
         guess = constant_prediction(y[split.training], target.task.kind, classes, costs)
@@ -197,6 +199,7 @@ class _Training:
             _sums=sums,
             _holdout=Labelled(X, answers),
             _sample=sample.head(_DRAWN),
+            _encoded_holdout=holdout.kept_rows(best.codes),
             _linear=self._linear_fit(board, model, rows, encoders[False], split),
             _finished=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             _versions=versions(),
@@ -279,9 +282,8 @@ class _Training:
         return split._replace(rounds=rounds)
 
     def _sums(self, split: Split) -> dict[str, Any]:
-        blocks = table_blocks(self.table.table, self.features)
         with numbered(partial(number_in_blocks, split.training)):
-            return dict(column_sums(rows_of(blocks, split.training)))
+            return dict(column_sums(blocks_of_rows(self.table.table, self.features, split.training)))
 
     def _training_sample(self, split: Split, y: Array, sums: dict[str, Any]) -> Labelled:
         """The first training rows in memory, as they are in the table, except for text that is read as numbers."""
@@ -310,7 +312,7 @@ class _Training:
         split: Split,
         open_folders: ExitStack,
     ) -> Rows:
-        width = len(encoders[False].get_feature_names_out())
+        width = encoders[False].n_columns_out
         request = self.request
         if not self.streamed and not _too_large(int(split.training.sum()) * width // 2):
             return MemoryRows(encoders, self.table.table.select(self.features), y, split, request.seed)
@@ -364,7 +366,13 @@ class _Training:
         return linear_fit(board, model.model, encoder, n_rows, fit)
 
     def _certificate(
-        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: Encoders, split: Split
+        self,
+        board: Leaderboard,
+        model: TableModel,
+        rows: Rows,
+        encoders: Encoders,
+        split: Split,
+        holdout: EncodedHoldout,
     ) -> tuple[Any, bool]:
         """The certificate, and whether held-out rows show that the model is better than the baseline."""
         X, y = rows.holdout()
@@ -378,6 +386,7 @@ class _Training:
                 self.request.delta,
                 split.groups,
                 _with_baseline(board),
+                None if self.streamed else holdout.predictor(model, board.best.codes),
             )
         certificate, comparison = found
         if self.request.time_column is not None:
@@ -388,22 +397,15 @@ class _Training:
             return certificate, bool(comparison.estimate < 0 and comparison.p_value / 2 <= self.request.delta)
         return certificate, bool(comparison.upper < 0)
 
-    def _judge_on_holdout(
-        self, board: Leaderboard, model: TableModel, rows: Rows, encoders: Encoders, judge: Judge
-    ) -> None:
+    def _judge_on_holdout(self, board: Leaderboard, model: TableModel, holdout: EncodedHoldout, judge: Judge) -> None:
         """The metric of every finished candidate on held-out rows."""
-        X, y = rows.sample(_SHOWN)
-        encoded: dict[bool | None, Array] = {}
         for entry in board.entries:
             if entry.model is None or board.interrupted:
                 continue
-            codes = entry.codes
-            if codes not in encoded:
-                encoded[codes] = encoders[codes].transform(X)
             final = model.model if entry is board.best else entry.model
             threshold = entry.threshold if judge.chooses_threshold and hasattr(final, "predict_proba") else None
             with quietly():
-                entry.holdout = judge.interval(Clipped(final, model), encoded[codes], y, threshold)
+                entry.holdout = judge.interval(Clipped(final, model), holdout.rows(entry.codes), holdout.y, threshold)
 
     # -------------------------------------------------------------------------------------------------------- remarks
 

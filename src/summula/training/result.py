@@ -87,6 +87,7 @@ class TrainingResult:
     _finished: str = field(repr=False)
     _versions: dict[str, str] = field(repr=False)
     _streamed: bool = field(repr=False, default=False)
+    _encoded_holdout: Array | None = field(repr=False, default=None)  # `_holdout.X` as the model's encoder encodes it
 
     @property
     def verdict(self) -> str:

@@ -36,8 +36,8 @@ def average_of(encoders: Encoders, entry: Entry, models: Sequence[Any]) -> Any:
     kind = AveragedClassifier if entry.candidate.kind == "classes" else AveragedRegressor
     starts, stops = [], []
     for member, _ in entry.members:
-        width = len(encoders[member.codes].get_feature_names_out())
-        start = len(encoders[True].get_feature_names_out()) if entry.codes is None and not member.codes else 0
+        width = encoders[member.codes].n_columns_out
+        start = encoders[True].n_columns_out if entry.codes is None and not member.codes else 0
         starts.append(start)
         stops.append(start + width)
     return kind(list(models), [weight for _, weight in entry.members], starts, stops)
@@ -78,7 +78,7 @@ class _Constant:
         self.model = table.model
         if hasattr(table.model, "classes_"):
             self.classes_ = table.model.classes_
-        width = len(table.encoder.get_feature_names_out())
+        width = table.encoder.n_columns_out
         self._predicted = table._predicted(np.zeros((1, width)))
 
     @property

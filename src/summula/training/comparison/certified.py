@@ -128,6 +128,7 @@ def judged_on_holdout(
     delta: float,
     groups: Array | None = None,
     folds: Iterable[tuple[LeftOut, LeftOut]] = (),
+    predictor: Any = None,
 ) -> HoldoutJudgement:
     """Certify a table model on rows that are known to be held out, and compare it with a baseline.
 
@@ -142,9 +143,12 @@ def judged_on_holdout(
         The groups of the rows.
     folds : iterable of (LeftOut, LeftOut)
         Predictions of the model and of the baseline for rows that were left out of their fits.
+    predictor : object with `predict`, optional
+        Predicts X as the model does, from rows that are encoded already.
     """
     loss, delta = loss_named(**certified_loss(model)), check_delta(delta)
-    rows = measure([model] if baseline is None else [model, baseline], X, y, loss)
+    measured = model if predictor is None else predictor
+    rows = measure([measured] if baseline is None else [measured, baseline], X, y, loss)
     own = rows._replace(losses=rows.losses[:, :1])
     certificate = certificate_of(model, own, loss, delta, groups)
     if baseline is None:

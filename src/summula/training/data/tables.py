@@ -15,9 +15,10 @@ from summula.core.data.frames import is_frame, opened
 from summula.core.data.readers.opening import Reading, shown_name
 from summula.core.data.scan import Scan, scan
 from summula.core.errors import DataError, ParameterError
+from summula.preprocessing import table_encoder_blocks
 from summula.preprocessing.table_encoder_blocks import Blocks, Columns, Piece, blocks_in_order, table_blocks
 
-__all__ = ["TableSource", "free_memory", "open_data", "open_table", "read_table", "rows_of"]
+__all__ = ["TableSource", "blocks_of_rows", "free_memory", "open_data", "open_table", "read_table"]
 
 Array = NDArray[Any]
 
@@ -131,6 +132,13 @@ def _arrow(values: Any) -> Any:
     import pyarrow as pa
 
     return pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
+
+
+def blocks_of_rows(table: Any, names: list[str], chosen: NDArray[np.bool_]) -> Blocks:
+    """Some rows of a frame or of files as blocks, which keep their places on the grid."""
+    if isinstance(table, Scan) or len(chosen) > table_encoder_blocks.BLOCK_ROWS:
+        return rows_of(table_blocks(table, names), chosen)
+    return table_blocks(table.select(names).filter(_mask(chosen)))  # (one call for all columns of a wide table)
 
 
 def rows_of(blocks: Blocks, chosen: NDArray[np.bool_]) -> Blocks:

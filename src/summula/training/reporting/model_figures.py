@@ -47,7 +47,9 @@ class Explanation:
         self.result, self.model = result, EncodedModel(result.model)
         rows = min(len(result._holdout.y), _ROWS)
         self.table, self.y = result._holdout.X.slice(0, rows), result._holdout.y[:rows]
-        self.rows = np.asarray(result.model.encoder.transform(self.table), np.float64)
+        encoded = result._encoded_holdout
+        encoded = result.model.encoder.transform(self.table) if encoded is None else encoded[:rows]
+        self.rows = np.asarray(encoded, np.float64)
         loss, self.loss_name = self._loss()
         seconds = min(_SECONDS, _SHARE * result._request.time)
         self.importances: list[Importance] = importances(self.model, self.rows, loss, seconds, result._request.seed)
@@ -149,10 +151,12 @@ class Explanation:
     # --------------------------------------------------------------------------------------------------- contributions
 
     def _contribution_gallery(self) -> list[Item]:
+        if time.monotonic() > self._end or not self.leading:
+            return []
         background = np.asarray(self.result.model.encoder.transform(self.result._sample.X.slice(0, _BACKGROUND)))
         figures = []
         for row, why, out in self._chosen_rows():
-            if time.monotonic() > self._end or not self.leading:
+            if time.monotonic() > self._end:
                 break
             found = contributions(self.model, self.rows[row], background, self.leading[:_PLAYERS], out)
             figures.append(self._contribution_figure(found, row, why, out))
