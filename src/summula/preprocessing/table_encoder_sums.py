@@ -156,7 +156,7 @@ class ColumnSums:
         n_rows = values.shape[1]
         ordered = np.sort(mix64((values + 0.0).view(np.uint64)), axis=1)
         distinct = (ordered[:, 1:] != ordered[:, :-1]).all(axis=1).tolist()
-        plain = (np.abs(values) <= LARGEST).all(axis=1).tolist()
+        plain = np.all(np.abs(values) <= LARGEST, axis=1).tolist()
         whole = (values == np.floor(values)).all(axis=1).tolist()
         means = np.add.reduce(values, axis=1) / n_rows
         squares = np.add.reduce((values - means[:, np.newaxis]) ** 2, axis=1).tolist()
