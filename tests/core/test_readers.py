@@ -23,6 +23,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import summula
+from summula.core.data.readers import dialects
 from summula.core.data.readers.databases import without_password
 from summula.core.errors import DataError
 from summula.linear_model import LinearRegression
@@ -513,6 +514,23 @@ def test_padded_numbers_are_found_wherever_they_are(cell: str, place: int, tmp_p
     (tmp_path / "t.csv").write_text("a,b\n3,4\n" + ",".join(row) + "\n")
     kinds = summula.scan(tmp_path / "t.csv").kinds
     assert kinds == {name: "text" if j == place else "float64" for j, name in enumerate("ab")}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("odd", ["", "x", "n/a", "1e3", "-7", "0012", "true", "2024-01-05", "1.5.6"])
+def test_types_of_wide_tables_are_those_of_narrow_ones(
+    odd: str, delimiter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = "." if delimiter == "," else ","
+    first = ["0.25", "-12.5", "word", "3", "01.5", "", "true", "0.5"]
+    rows = [first, [*first[:-1], odd], [odd, *first[1:]]]
+    names = [f"c{j}" for j in range(len(first))]
+    head = "\n".join(delimiter.join(row) for row in (names, *rows)).replace(".", mark).encode() + b"\n"
+    dialect = dialects.Dialect(delimiter=delimiter, decimal=mark)
+    expected = dialects.column_types(head, dialect, "t.csv")
+    monkeypatch.setattr(dialects, "_WIDE", 2)
+    assert dialects._evident_types(head, dialect)
+    assert dialects.column_types(head, dialect, "t.csv") == expected
 
 
 @pytest.mark.parametrize(

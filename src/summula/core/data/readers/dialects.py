@@ -202,8 +202,13 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
         source = pa.BufferReader(head if head.endswith((b"\n", b"\r")) else head + b"\n")
         return arrow.read_csv(source, options, parse_options(dialect), convert)
 
-    texts = _clearly_text(head, dialect)
-    table = parsed(convert_options(dialect, texts) if texts else convert_options(dialect))
+    evident = _evident_types(head, dialect)
+    try:
+        table = parsed(convert_options(dialect, evident) if evident else convert_options(dialect))
+    except pa.ArrowInvalid:
+        if not evident:
+            raise
+        table = parsed(convert_options(dialect))  # a later row has a text where the first has a number
     spelled = {field.name: field.type for field in table.schema}
     column_kinds(table.schema, path)  # names have to be different
     numeric = [name for name, dtype in spelled.items() if pa.types.is_integer(dtype) or pa.types.is_floating(dtype)]
@@ -216,10 +221,10 @@ def column_types(head: bytes, dialect: Dialect, path: str) -> ColumnTypes:
     return ColumnTypes({name: _type(dtype, dialect) for name, dtype in spelled.items()}, spelled)
 
 
-def _clearly_text(head: bytes, dialect: Dialect) -> dict[str, Any]:
-    """The columns of a wide table whose first value cannot be anything but text.
+def _evident_types(head: bytes, dialect: Dialect) -> dict[str, Any]:
+    """Types of the columns of a wide table whose first value is a word, or a number with decimals.
 
-    Arrow tries all other types before it takes a column for text, which adds up over thousands of columns.
+    Arrow tries several other types before it takes a column for either, which adds up over thousands of columns.
     """
     import pyarrow as pa
 
@@ -229,7 +234,9 @@ def _clearly_text(head: bytes, dialect: Dialect) -> dict[str, Any]:
     rows = csv.reader(io.StringIO(head.decode("utf-8", "replace"), newline=""), delimiter=dialect.delimiter)
     first = next(rows)
     names, values = (first, next(rows, [])) if dialect.header else ([f"f{j}" for j in range(len(first))], first)
-    return {name: pa.string() for name, one in zip(names, values, strict=False) if _WORD.fullmatch(one)}
+    decimals = re.compile(rf"-?[0-9]+{re.escape(dialect.decimal)}[0-9]+")
+    found = {name: pa.string() for name, one in zip(names, values, strict=False) if _WORD.fullmatch(one)}
+    return found | {name: pa.float64() for name, one in zip(names, values, strict=False) if decimals.fullmatch(one)}
 
 
 def _may_have_padded_numbers(head: bytes, dialect: Dialect) -> bool:
