@@ -22,6 +22,7 @@ Classes are those registered in `classes.py`; reading a file imports and calls n
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -55,8 +56,13 @@ _ROUTED = (
 Tensor = NDArray[Any]
 
 
-def _fields(cls: type[Any]) -> dict[str, bool] | None:
+def _fields(cls: Any) -> Mapping[str, bool] | None:
     """Return the fields of a dataclass or NamedTuple and whether each is an argument of __init__; None otherwise."""
+    return _cached_fields(cls)
+
+
+@functools.cache
+def _cached_fields(cls: Any) -> Mapping[str, bool] | None:
     if dataclasses.is_dataclass(cls):
         return {field.name: field.init for field in dataclasses.fields(cls)}
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):

@@ -38,6 +38,8 @@ __all__ = [
 Sizes = dict[str, int]
 
 _INT_LIMIT = 2**63  # bound on the absolute value of integers
+_INTEGERS = (int, np.integer)
+_NUMBERS = (*_INTEGERS, float, np.floating)
 
 
 class Fault(ValueError):
@@ -164,7 +166,7 @@ class Integer(Field):
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
         """Accept Python and NumPy integers."""
-        is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        is_integer = isinstance(value, _INTEGERS) and not isinstance(value, bool)
         if not is_integer or not -_INT_LIMIT <= int(value) < _INT_LIMIT:
             raise self.wrong(value, path, sizes)
         number = int(value)
@@ -186,7 +188,7 @@ class Real(Field):
 
     def check(self, value: Any, path: str, sizes: Sizes) -> None:
         """Accept Python and NumPy numbers."""
-        is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
         if not is_number or (isinstance(value, int) and not -_INT_LIMIT <= value < _INT_LIMIT):
             raise self.wrong(value, path, sizes)
         if (self.finite and not math.isfinite(value)) or not _within(value, self.low, self.high):
