@@ -21,10 +21,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chosen", "NumberFormat", "SpelledNumbers", "TextNumbers", "parsed_numbers", "text_numbers"]
+__all__ = [
+    "LONGEST_CACHED",
+    "Chosen",
+    "NumberFormat",
+    "SpelledNumbers",
+    "TextNumbers",
+    "parsed_numbers",
+    "text_numbers",
+]
 
 Array = NDArray[Any]
 
+LONGEST_CACHED = 64  # characters of texts that are kept with what they mean; longer ones would take up memory
 _FEW = 0.05  # share of the values that may be something else
 _ENOUGH = 10  # numbers from which on a column is treated as numeric
 _LOOKED_AT, _HOPELESS = 200, 0.1  # different texts of a block, and the share of numbers below which the rest is left
@@ -177,9 +186,12 @@ def _summed(x: Array, w: Array, first: tuple[int, str]) -> SpelledNumbers:
     return SpelledNumbers(float(w.sum()), mean, square, float(x.min()), float(x.max()), whole, first)
 
 
-@functools.lru_cache(maxsize=4_096)  # (the columns of a wide table often share their texts)
 def _value(word: str, decimal: str) -> tuple[float, str] | None:
     """The number that a text spells, and its unit; None for other texts."""
+    return _cached_value(word, decimal) if len(word) <= LONGEST_CACHED else _read_value(word, decimal)
+
+
+def _read_value(word: str, decimal: str) -> tuple[float, str] | None:
     found = _PATTERNS[decimal].fullmatch(word)
     if found is None:
         return None
@@ -190,6 +202,9 @@ def _value(word: str, decimal: str) -> tuple[float, str] | None:
     value = float(plain)
     negative = (sign or inner) in ("-", "\u2212")
     return (-value if negative else value, before or after or "") if np.isfinite(value) else None
+
+
+_cached_value = functools.lru_cache(maxsize=4_096)(_read_value)  # the columns of a wide table often share their texts
 
 
 def parsed_numbers(words: Sequence[str], form: NumberFormat) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from summula.core.engine.random import mix64
 from summula.core.errors import DataError, RowError
-from summula.preprocessing.number_texts import TextNumbers, text_numbers
+from summula.preprocessing.number_texts import LONGEST_CACHED, TextNumbers, text_numbers
 from summula.preprocessing.table_encoder_blocks import texts_with_places
 
 __all__ = ["LARGEST", "MOST_TEXTS", "ColumnSums", "as_dates", "days_of"]
@@ -260,9 +260,15 @@ def _no_time(moments: Array) -> bool:
     return bool((present % _DAY == 0).all())
 
 
-@functools.lru_cache(maxsize=4_096)  # (the columns of a wide table often share their texts)
 def _hash_of(word: str) -> int:
+    return _cached_hash(word) if len(word) <= LONGEST_CACHED else _compute_hash(word)
+
+
+def _compute_hash(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
+
+
+_cached_hash = functools.lru_cache(maxsize=4_096)(_compute_hash)
 
 
 def _smallest(hashes: Array) -> Array:
