@@ -10,8 +10,10 @@ from typing import Any
 
 from summula._version import __version__
 from summula.core import environment as _environment  # noqa: F401  read before a local Dask cluster changes it
+from summula.core.deferred_imports import register as _defer_imports
 from summula.core.moved_modules import register as _register_moved_modules
 
+_defer_imports()
 _register_moved_modules()
 
 _MODULES = (

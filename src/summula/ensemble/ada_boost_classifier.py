@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import clone
 from sklearn.callback import with_callbacks
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.docstrings import inherit_docs
@@ -359,5 +358,7 @@ class AdaBoostClassifier(NamedImportances, StagedClassifier):
         ------
         float
         """
+        from sklearn.metrics import accuracy_score
+
         for predicted in self.staged_predict(X):
             yield float(accuracy_score(y, predicted, sample_weight=sample_weight))

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from summula.core.data.frames import frame_columns, is_frame
 from summula.core.data.sparse_format import check_sparse
@@ -357,7 +357,7 @@ def _solve(rows: ClassInequalities, pairs: Integers, objective: tuple[Array, Arr
 
 def _linear_program(cost: Array, left: Any, right: Array, bounds: list[tuple[float, float]]) -> Any:
     for method in ("highs-ds", "highs-ipm", "highs"):
-        answer = linprog(cost, A_ub=left, b_ub=right, bounds=bounds, method=method, options=_HIGHS)
+        answer = scipy.optimize.linprog(cost, A_ub=left, b_ub=right, bounds=bounds, method=method, options=_HIGHS)
         if answer.status == 0:
             return answer
     raise DataError(

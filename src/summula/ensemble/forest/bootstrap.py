@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from summula.core.engine.random import integers, stream_key, uniform
 
@@ -113,7 +113,7 @@ class Bootstrap:
             u = uniform(stream_key(self.seed, (tree, _BLOCKS, level)), len(draws))
             below = np.where(right > 0.0, 0, draws)  # all of them, where there is nothing on the right
             drawn = (draws > 0) & (left > 0.0) & (right > 0.0)
-            found = stats.binom.ppf(u[drawn], draws[drawn], (left / np.maximum(left + right, 1e-300))[drawn])
+            found = scipy.stats.binom.ppf(u[drawn], draws[drawn], (left / np.maximum(left + right, 1e-300))[drawn])
             below[drawn] = np.clip(found, 0, draws[drawn])
             draws = np.stack([below, draws - below], axis=1).reshape(-1)
         return draws[: len(weight)]

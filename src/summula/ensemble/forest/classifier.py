@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score
 
 from summula.core.data.sources import Source
 from summula.core.docstrings import inherit_docs
@@ -163,6 +162,8 @@ class ForestClassifier(Forest, TreeClassifier):
         return row_weights_of_outputs(balanced, self._classes_of_outputs, y, weight)
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
+        from sklearn.metrics import accuracy_score
+
         score = self.oob_score if callable(self.oob_score) else accuracy_score
         stacked = stacked_values(means, self._outputs)
         if len(y) == 1:

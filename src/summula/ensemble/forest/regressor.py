@@ -6,9 +6,8 @@ import functools
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
-from sklearn.metrics import r2_score
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
@@ -140,6 +139,8 @@ class ForestRegressor(Forest, TreeRegressor):
         return functools.partial(means, self._trees, self._bins)
 
     def _set_out_of_bag(self, means: Array, y: Array) -> None:
+        from sklearn.metrics import r2_score
+
         one = len(y) == 1
         self.oob_prediction_ = means[:, 0].copy() if one else means
         score = self.oob_score if callable(self.oob_score) else r2_score
@@ -152,7 +153,7 @@ class ForestRegressor(Forest, TreeRegressor):
             raise ParameterError("An interval needs the spread of several trees: set n_estimators to 2 or more.")
         values = values[..., 0] if values.shape[2] == 1 else values
         mean, error = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(n)
-        width = stats.t.ppf(1.0 - delta / 2, n - 1) * error
+        width = scipy.stats.t.ppf(1.0 - delta / 2, n - 1) * error
         return Bounds(mean - width, mean + width)
 
     def _view_of(self, tree: int) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 __all__ = ["nonnegative_least_squares"]
 
@@ -21,7 +21,7 @@ def nonnegative_least_squares(A: Array, B: Array) -> Array:
     size = _or_one(np.abs(B).max(axis=0, initial=0.0))
     length = _or_one(np.linalg.norm(A / largest, axis=0))
     scaled = A / largest / length
-    columns = [optimize.nnls(scaled, b, maxiter=30 * A.shape[1] + 100)[0] for b in (B / size).T]
+    columns = [scipy.optimize.nnls(scaled, b, maxiter=30 * A.shape[1] + 100)[0] for b in (B / size).T]
     return np.column_stack(columns) / length[:, None] * (size / largest[:, None])
 
 

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from summula.core.errors import DataError
 from summula.kernels.kernel import Kernel, KernelSum, ScaledKernel, centre_of
@@ -146,7 +146,7 @@ def _conflict(features: Any, y: Array, intercept: bool) -> Index:
     left = sparse.vstack([sparse.csr_array(r) for r in rows]) if sparse.issparse(signed) else np.vstack(rows)
     right = np.zeros(left.shape[0])
     right[-1] = 2.0
-    found = linprog(np.zeros(len(y)), A_eq=left, b_eq=right, bounds=(0, None), method="highs-ds")
+    found = scipy.optimize.linprog(np.zeros(len(y)), A_eq=left, b_eq=right, bounds=(0, None), method="highs-ds")
     if found.x is None:
         return np.arange(0)
     return np.flatnonzero(found.x > 1e-9)
