@@ -397,7 +397,7 @@ def test_linear_programs_see_a_small_working_set_of_many_rows(kind, programs, mo
         sizes.append(options["A_ub"].shape[0])
         return linprog(*args, **options)
 
-    monkeypatch.setattr("summula.optimize.separation.linprog", counted)
+    monkeypatch.setattr("scipy.optimize.linprog", counted)
     rng = np.random.default_rng(9)
     X = rng.normal(size=(40_000, 20))
     w = rng.normal(size=20)
