@@ -27,6 +27,7 @@ from summula.certification.fingerprints import betting_order, data_hash, model_h
 from summula.certification.records import _USES
 from summula.core.errors import DataError, HoldoutWarning, ParameterError
 from summula.linear_model import Lasso, LinearRegression, LogisticRegression
+from summula.preprocessing import ColumnPlan
 from summula.stats import betting_bounds, clopper_pearson_bounds
 from tests.stats.loss_laws import too_often
 
@@ -371,6 +372,14 @@ def test_hashes_of_models(tmp_path: Path) -> None:
     itself: list[Any] = [1]
     itself.append(itself)
     assert model_hash(itself) != model_hash([1, [1]])
+
+
+def test_plain_objects_are_hashed_as_they_are_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [ColumnPlan("a", "number", mean=0.5), ColumnPlan("b", "category", levels=("x", "y"))]
+    at_once = model_hash(plans)
+    monkeypatch.setattr("summula.certification.fingerprints._of_instances", lambda kind: b"")
+    assert model_hash(plans) == at_once
+    assert model_hash(plans[:1]) != at_once
 
 
 def test_hashes_of_functions_and_of_what_has_none() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve, roc_auc_score, roc_curve
 
-from summula.training.comparison.metrics import METRICS
+from summula.training.comparison.metrics import METRICS, roc_points, threshold_counts
 
 
 @pytest.fixture(params=range(20))
@@ -48,3 +48,14 @@ def test_ranks_of_several_classes_are_means_over_those_that_occur(
     assert callable(known)
     expected = np.mean([known(y == k, p[:, k]) for k in (0, 1, 3)])
     assert METRICS[name].risk(y, p) == pytest.approx(1.0 - expected, abs=1e-13)
+
+
+def test_points_of_curves(rng: np.random.Generator) -> None:
+    y, p = rng.integers(0, 2, 40) == 1, rng.integers(0, 9, 40) / 10
+    y[:2] = False, True
+    counts = threshold_counts(y, p)
+    x, expected, _ = roc_curve(y, p, drop_intermediate=False)
+    np.testing.assert_allclose(roc_points(counts), (x, expected), rtol=1e-15)
+    precision, recall, _ = precision_recall_curve(y, p)
+    np.testing.assert_allclose(counts.true_positives / counts.positives, precision[-2::-1], rtol=1e-15)
+    np.testing.assert_allclose(counts.true_positives / y.sum(), recall[-2::-1], rtol=1e-15)

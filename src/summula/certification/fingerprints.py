@@ -74,7 +74,7 @@ def model_hash(model: Any) -> str:
 
 def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
     """Add a value to a hash: plain values by repr, arrays by their bytes, objects by their pickled parts."""
-    kind = type(value)
+    kind: Any = type(value)
     sha.update(_kind_name(kind))
     if kind in _PLAIN:
         sha.update(repr(value).encode())
@@ -88,6 +88,10 @@ def _feed(sha: Any, value: Any, inside: tuple[int, ...]) -> None:
         sha.update(_of_class(value[0]))
     elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         _feed_callable(sha, value, inside)
+    elif (begin := _of_instances(kind)) and value.__dict__:
+        sha.update(begin)
+        _feed(sha, value.__dict__, (*inside, id(value)))
+        sha.update(_NO_ITEMS)
     else:
         parts = _parts(value)
         sha.update(f"{len(parts)}".encode())
@@ -139,12 +143,32 @@ def _of_class(kind: type) -> bytes:
     return recorder.taken
 
 
+@functools.cache
+def _of_instances(kind: type) -> bytes:
+    """Return what instances of a class add to a hash before their attributes; nothing if it defines pickling.
+
+    They are pickled as `_NEW_OBJECT`, its arguments, the attributes, and no items of a list or a dictionary.
+    """
+    own = ("__reduce_ex__", "__reduce__", "__getstate__")
+    plain = all(getattr(kind, name) is getattr(object, name) for name in own) and kind.__dictoffset__ != 0
+    more = ("__getnewargs__", "__getnewargs_ex__", "__slots__", "__next__")
+    if not plain or any(hasattr(kind, name) for name in more) or issubclass(kind, _BUILT_IN):
+        return b""
+    recorder = _Recorder()
+    recorder.update(b"5")
+    _feed(recorder, _NEW_OBJECT, ())
+    _feed(recorder, (kind,), ())
+    return recorder.taken
+
+
 def _kind_name(kind: type) -> bytes:
     return f"<{kind.__module__}.{kind.__qualname__}>".encode()
 
 
 _ARRAYS, _SETS = (np.ndarray, np.generic), (set, frozenset)
+_BUILT_IN = (int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset, *_ARRAYS, BaseException)
 _PLAIN = {kind: _kind_name(kind).decode() for kind in (type(None), bool, int, float, complex, str, bytes, range, slice)}
+_NO_ITEMS = f"{_PLAIN[type(None)]}None".encode() * 2
 
 
 @functools.lru_cache(maxsize=256)

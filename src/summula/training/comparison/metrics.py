@@ -27,8 +27,13 @@ __all__ = [
     "Judgement",
     "LeftOut",
     "Metric",
+    "ThresholdCounts",
+    "auc_of",
+    "average_precision_of",
     "codes_of",
     "metric_for",
+    "roc_points",
+    "threshold_counts",
 ]
 
 Array = NDArray[Any]
@@ -143,28 +148,44 @@ def _one_against_rest(score: Callable[[Array, Array], float], y: Array, p: Array
 # scikit-learn's functions check their input for milliseconds, hundreds of times per model.
 
 
+class ThresholdCounts(NamedTuple):
+    """Rows of a class, and all rows, whose score is at least each of the distinct scores, from the highest on."""
+
+    true_positives: Array
+    positives: Array
+
+
+def threshold_counts(is_class: Array, score: Array) -> ThresholdCounts:
+    """Count what is predicted to be of a class, and truly is, for every threshold of its score."""
+    order = np.argsort(-score, kind="stable")
+    last = np.flatnonzero(np.append(np.diff(score[order]), 1.0))  # rows of equal scores count together
+    return ThresholdCounts(np.cumsum(is_class[order])[last], last + 1)
+
+
+def roc_points(counts: ThresholdCounts) -> tuple[Array, Array]:
+    """False and true positive rates by threshold, from (0, 0) to (1, 1)."""
+    true = np.append(0, counts.true_positives)
+    false = np.append(0, counts.positives) - true
+    return false / false[-1], true / true[-1]
+
+
+def auc_of(is_class: Array, score: Array) -> float:
+    """Area under the ROC curve: the share of pairs that the score puts in order, half of those with equal scores."""
+    return float(np.trapezoid(*roc_points(threshold_counts(is_class, score))[::-1]))
+
+
+def average_precision_of(is_class: Array, score: Array) -> float:
+    """The mean precision at the score of each row of the class."""
+    hits, positives = threshold_counts(is_class, score)
+    return float(np.sum(np.diff(hits, prepend=0) * hits / positives) / hits[-1])
+
+
 def _auc(y: Array, p: Array) -> float:
-    return _one_against_rest(_auc_of, y, p)
-
-
-def _auc_of(is_class: Array, score: Array) -> float:
-    """Mann-Whitney: the share of pairs that the score puts in order, half of those with equal scores."""
-    from scipy.stats import rankdata
-
-    n = int(is_class.sum())
-    return float((rankdata(score)[is_class].sum() - n * (n + 1) / 2) / (n * (len(score) - n)))
+    return _one_against_rest(auc_of, y, p)
 
 
 def _average_precision(y: Array, p: Array) -> float:
-    return _one_against_rest(_average_precision_of, y, p)
-
-
-def _average_precision_of(is_class: Array, score: Array) -> float:
-    """The mean precision at the score of each row of the class."""
-    order = np.argsort(-score, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(score[order]), 1.0))  # rows of equal scores count together
-    hits = np.cumsum(is_class[order])[last]
-    return float(np.sum(np.diff(hits, prepend=0) * hits / (last + 1)) / hits[-1])
+    return _one_against_rest(average_precision_of, y, p)
 
 
 METRICS = {

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from summula.report import Figure, Item, Table
 from summula.report.charts import Line, histogram, lines, points
 from summula.report.matrix_charts import matrix
+from summula.training.comparison.metrics import auc_of, average_precision_of, roc_points, threshold_counts
 from summula.training.result import TrainingResult
 
 __all__ = ["of_classes", "of_numbers"]
@@ -41,18 +42,16 @@ def of_classes(result: TrainingResult, predicted: Array, p: Array | None) -> lis
 
 def _curves(labels: Array, answers: Array, p: Array) -> list[Item]:
     """ROC and precision-recall curves, of the second of two classes or of each against the others."""
-    from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
-
     roc, pr, several = [], [], len(labels) > 2
     for k in range(min(len(labels), _CURVES)) if several else (1,):
         of_class = answers == labels[k]
         if not of_class.any() or of_class.all():
             continue
-        x, y, _ = roc_curve(of_class, p[:, k])
-        roc.append(_thinned(f"{labels[k]}: AUC {roc_auc_score(of_class, p[:, k]):.3f}", x, y))
-        precision, recall, _ = precision_recall_curve(of_class, p[:, k])
-        score = average_precision_score(of_class, p[:, k])
-        pr.append(_thinned(f"{labels[k]}: AP {score:.3f}", recall, precision))
+        counts = threshold_counts(of_class, p[:, k])
+        roc.append(_thinned(f"{labels[k]}: AUC {auc_of(of_class, p[:, k]):.3f}", *roc_points(counts)))
+        recall = np.append(0.0, counts.true_positives / counts.true_positives[-1])
+        precision = np.append(1.0, counts.true_positives / counts.positives)
+        pr.append(_thinned(f"{labels[k]}: AP {average_precision_of(of_class, p[:, k]):.3f}", recall, precision))
     if not roc:
         return []
     each = " Each class against the others." if several else f" The positive class is {labels[1]}."

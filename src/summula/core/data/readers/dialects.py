@@ -42,7 +42,7 @@ _TIMES = ("", " %H:%M", " %H:%M:%S")
 _COMPARED = 200  # rows that the first one is compared with
 _PADDED = r"^\s*[-+]?0\d"  # 01000: a code, not a number
 _WIDE = 500  # columns from which on their types are looked for in the first row
-_WORD = re.compile(r"(?!(?:true|false|null|nan|na|none|inf|infinity)\Z)[a-z]+", re.IGNORECASE)
+_WORD = re.compile(r"(?!(?:true|false|null|nan|na|none|inf|infinity)\Z)[a-z][a-z0-9_-]*", re.IGNORECASE)
 
 
 class Dialect(NamedTuple):

@@ -5,6 +5,7 @@ Reading is serial and holds a batch at a time: threads each read their own rows.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -31,6 +32,8 @@ __all__ = [
     "shortened",
     "spells_number",
 ]
+
+_SHORT = 64  # characters of texts that are remembered
 
 Array = NDArray[Any]
 Columns = Sequence[Array]  # one array per column
@@ -238,6 +241,12 @@ def spells_number(text: str) -> bool:
 
     The reader's own rules: unlike Python's they have no 1_000 and no digits of other scripts.
     """
+    return _casts(text) if len(text) <= _SHORT else _casts.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=4_096)  # wide tables repeat the same few words in thousands of columns
+def _casts(text: str) -> bool:
+    """Whether Arrow reads a text as a number."""
     import pyarrow as pa
 
     try:
