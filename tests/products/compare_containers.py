@@ -1,8 +1,8 @@
 """Fit every case of the contract suite on the same numbers in several containers, and compare; a program that prints JSON.
 
-    python -m tests.products.compare_containers operands       what BLAS is handed: shape, strides, dtype, alignment
+    python -m tests.products.compare_containers operands       what BLAS is handed (shape, strides, dtype, alignment), and
+                                                               fitted attributes, of products that depend on the layout
     python -m tests.products.compare_containers bits           fitted attributes, with the BLAS of this process
-    python -m tests.products.compare_containers by-layout      the same with products that depend on the memory layout
 
 It runs in a process of its own: modules are instrumented while they are imported, and OPENBLAS_CORETYPE, which chooses the
 kernels of OpenBLAS, is read when NumPy is.
@@ -45,6 +45,8 @@ DASK = {"Dask array": storage.DASK["dask array"], "Dask dataframe": storage.DASK
 class Found(NamedTuple):
     """What one fit shows. Outputs of Dask collections are computed later, block by block: they are left out."""
 
+    fit_products: Any
+    output_products: Any
     fit: Any
     output: Any
 
@@ -57,16 +59,15 @@ WIDE = {
 }
 
 
-def _observed(case: Case, mode: str, X: Any, y: Any, weight: Any) -> Found:
+def _observed(case: Case, X: Any, y: Any, weight: Any) -> Found:
     PRODUCTS.recorded = []
     model = case.fit(X, y, weight)
-    fit: Any = sorted(PRODUCTS.recorded, key=repr)  # threads that solve splits come in any order
+    of_fit = sorted(PRODUCTS.recorded, key=repr)  # threads that solve splits come in any order
     PRODUCTS.recorded = []
     output = case.output(model, X)
     values = np.concatenate(list(output)) if isinstance(output, Iterator) else None if _lazy(output) else output
-    if mode != "operands":
-        return Found(without_names(fitted_attributes(model)), values)
-    return Found(fit, None if values is None else sorted(PRODUCTS.recorded, key=repr))
+    of_output = None if values is None else sorted(PRODUCTS.recorded, key=repr)
+    return Found(of_fit, of_output, without_names(fitted_attributes(model)), values)
 
 
 def _lazy(output: Any) -> bool:
@@ -105,13 +106,13 @@ def _sources(data: Data, weighted: bool, streams: bool, folder: Path) -> dict[st
 def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]:
     """What differs from an array in C order.
 
-    Operands are compared for all containers, bits for every other one in turn: they follow from the operands.
+    With `mode` "bits" every other container in turn is compared: bits follow from the operands.
     """
     data = case.data(size)
-    expected = _observed(case, mode, np.ascontiguousarray(data.X), data.y, data.weight if case.weighted else None)
+    expected = _observed(case, np.ascontiguousarray(data.X), data.y, data.weight if case.weighted else None)
     sources = list(_sources(data, case.weighted, case.streams, folder).items())
     for name, make in sources if mode == "operands" else sources[CASES.index(case) % 2 :: 2]:
-        found = _observed(case, mode, *make())
+        found = _observed(case, *make())
         for part in Found._fields:
             if getattr(found, part) is not None and (
                 what := _difference(getattr(expected, part), getattr(found, part))
@@ -119,7 +120,7 @@ def differences(case: Case, mode: str, size: str, folder: Path) -> Iterator[str]
                 yield f"{case}, {size}, {name}, {part}: {what}"
 
 
-def wide_differences(mode: str) -> Iterator[str]:
+def wide_differences() -> Iterator[str]:
     """The same for rows in memory with more columns than rows."""
     rng = np.random.default_rng(5)
     X, weight = rng.normal(size=(150, 800)), rng.integers(1, 3, 150).astype(float)
@@ -128,9 +129,9 @@ def wide_differences(mode: str) -> Iterator[str]:
         classes = isinstance(estimator, LogisticRegression)
         case = Case(estimator, "classifier" if classes else "regressor")
         y = (score > 0).astype(int) if classes else score
-        expected = _observed(case, mode, X, y, weight)
+        expected = _observed(case, X, y, weight)
         for container, keep in IN_MEMORY.items():
-            found = _observed(case, mode, keep(X), y, weight)
+            found = _observed(case, keep(X), y, weight)
             for part in Found._fields:
                 if what := _difference(getattr(expected, part), getattr(found, part)):
                     yield f"{name}, {container}, {part}: {what}"
@@ -138,7 +139,7 @@ def wide_differences(mode: str) -> Iterator[str]:
 
 def main(mode: str, only: str = "") -> None:
     """Compare all cases, and print what differs, how many products there were, and which BLAS computed them."""
-    PRODUCTS.mode = {"operands": "record", "bits": "plain", "by-layout": "by layout"}[mode]
+    PRODUCTS.mode = {"operands": "by layout", "bits": "plain"}[mode]
     found: list[str] = []
     with summula.engine("serial"), tempfile.TemporaryDirectory() as folder:
         for case in CASES:
@@ -146,7 +147,7 @@ def main(mode: str, only: str = "") -> None:
                 for size in ("small", "large") if mode == "operands" else ("large",):
                     found += differences(case, mode, size, Path(folder))
         if not only:
-            found += wide_differences(mode)
+            found += wide_differences()
     blas = sorted({str(library.get("architecture")) for library in threadpoolctl.threadpool_info()})
     sys.stdout.write(json.dumps({"differences": found, "products": PRODUCTS.count, "blas": blas}) + "\n")
 

@@ -2,8 +2,8 @@
 
 Modules of `summula` are rewritten while they are imported: `a @ b` becomes a call of `Products.multiply`. (Kernels are left
 alone: compiled loops do not call BLAS.) `install`, called before `summula` is imported, sets this up; `PRODUCTS` then
-either records the operands of each product, or computes products as a BLAS would whose summation order follows
-the memory layout of its operands, as OpenBLAS does for small matrices on CPUs with AVX-512.
+records the operands of each product, and computes it as a BLAS would whose summation order follows the memory layout of
+its operands, as OpenBLAS does for small matrices on CPUs with AVX-512.
 
 As a pytest plugin (`-p tests.products.instrument`) it does the latter for a whole run.
 """
@@ -58,19 +58,19 @@ def _is_block(operand: Any) -> bool:
 
 
 class Products:
-    """What happens at each product: mode "plain", "record", or "by layout"."""
+    """What happens at each product: mode "plain", or "by layout", which also records the operands if `recorded` is a list."""
 
     def __init__(self) -> None:
         self.mode = "plain"
-        self.recorded: list[Product] = []
+        self.recorded: list[Product] | None = None
         self.count = 0
 
     def multiply(self, left: Any, right: Any, place: str) -> Any:
         """Compute left @ right."""
         self.count += 1
-        if self.mode == "record":
-            self.recorded.append(Product(place, _operand(left), _operand(right)))
-        elif self.mode == "by layout":
+        if self.mode == "by layout":
+            if self.recorded is not None:
+                self.recorded.append(Product(place, _operand(left), _operand(right)))
             return _by_layout(left, right)
         return left @ right
 

