@@ -24,7 +24,7 @@ from summula.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from summula.features import PolynomialLift
+from summula.features import ParabolicLift, PolynomialLift, QuadricLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from summula.kernel_ridge import KernelLMS, KernelRidge
 from summula.linear_model import (
@@ -488,6 +488,8 @@ CASES = [
     Case(BinomialMixture(2, n_trials=50, tol=1e-4, random_state=0), "density", **COUNT_MIXTURE),
     Case(BernoulliMixture(2, tol=1e-4, random_state=0), "density", most_count=1.0, **COUNT_MIXTURE),
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
+    Case(ParabolicLift(), "transformer", passes=False, numbers=()),
+    Case(QuadricLift(axis_aligned=True), "transformer", passes=False, numbers=(), changes={"axis_aligned": (False,)}),
     Case(PCA(n_components=2), "transformer", **LATENT, changes=AXES, idle=ITERATIONS),
     Case(PCA(n_components=2, scale=True, whiten=True), "transformer", **LATENT, scale_free=True),
     Case(

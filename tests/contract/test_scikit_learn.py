@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import traceback
+import warnings
 from collections.abc import Iterator
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -86,12 +90,16 @@ OF_PARAMETERS = (
 
 
 def scikit_learn_checks() -> Iterator[Any]:
-    """All checks for the first case of a class, and those of results for its other parameters."""
+    """All checks for the first case of a class, and those of results for its other parameters; those of a case together.
+
+    (There are thousands, most of which take less time than a test of its own.)
+    """
     seen: set[type] = set()
     for case in CASES:
         # Ridge(alpha=[0.5, 30.0]) wants two targets; the checks have one, none from 0 to 1, and any number of classes.
         if case.targets > 1 or case.target == "shares" or case.fixed_classes:
             continue
+        checks: dict[str, Any] = {}
         for estimator, check in estimator_checks_generator(case.estimator, legacy=True):
             name = getattr(check, "func", check).__name__
             if type(estimator) in seen and not name.startswith(OF_RESULTS):
@@ -101,7 +109,8 @@ def scikit_learn_checks() -> Iterator[Any]:
                 *(_asks_for_an_intercept, _asks_for_signs_of_zero),
             )
             if not any(one(estimator, name) for one in asked):
-                yield pytest.param(estimator, check, id=f"{case}-{name}")
+                checks[f"{name} {len(checks)}"] = functools.partial(check, estimator)
+        yield pytest.param(checks, id=str(case))
         seen.add(type(case.estimator))
 
 
@@ -152,9 +161,18 @@ def _asks_for_no_draws(estimator: Any, check: str) -> bool:
     return isinstance(estimator, draws) and check.startswith("check_sample_weight_equivalence")
 
 
-@pytest.mark.parametrize(("estimator", "check"), list(scikit_learn_checks()))
-def test_check_estimator(estimator: Any, check: Any) -> None:
-    check(estimator)
+@pytest.mark.parametrize("checks", list(scikit_learn_checks()))
+def test_check_estimator(checks: dict[str, Any]) -> None:
+    failures = []
+    for name, check in checks.items():
+        try:
+            with warnings.catch_warnings():
+                check()
+        except (SkipTest, pytest.skip.Exception):
+            continue
+        except Exception:
+            failures.append(f"{name}:\n{traceback.format_exc()}")
+    assert not failures, "\n".join(failures)
 
 
 @over()

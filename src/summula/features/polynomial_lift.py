@@ -18,15 +18,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none
-from summula.core.estimator.transformer import Transformer
 from summula.core.model_files import schema
+from summula.features.lift import Lift, monomial_name
 
 __all__ = ["PolynomialLift", "lift", "monomials", "n_monomials"]
 
@@ -73,19 +71,9 @@ def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -
     return out
 
 
-def _counts_monomials(model: Any, sizes: schema.Sizes) -> str | None:
-    expected = n_monomials(sizes["n_features"], model.degree, interaction_only=model.interaction_only)
-    if model.n_output_features_ != expected:
-        return f"n_output_features_ is {model.n_output_features_}, but there are {expected} monomials"
-    return None
-
-
 @inherit_docs()
-@schema.saved(
-    _counts_monomials,
-    n_output_features_=schema.Integer(1, 2**31 - 1),
-)
-class PolynomialLift(Transformer):
+@schema.saved()
+class PolynomialLift(Lift):
     """Generate all monomials of the features up to a degree, without the constant.
 
     Parameters
@@ -94,16 +82,11 @@ class PolynomialLift(Transformer):
         Maximum degree.
     interaction_only : bool, default=False
         Whether to use only products of distinct features.
-    n_jobs : int, optional
-        Maximum number of threads; None uses all.
 
     Attributes
     ----------
     powers_ : ndarray of shape (n_output_features_, n_features_in_)
         Exponent of each feature in each monomial.
-    n_output_features_ : int
-        Number of monomials.
-    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
     --------
@@ -126,32 +109,23 @@ class PolynomialLift(Transformer):
         self.interaction_only = interaction_only
         self.n_jobs = n_jobs
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> PolynomialLift:
-        """Store the number and names of the features.
+    def _n_lifted(self, n_features: int) -> int:
+        return n_monomials(n_features, self.degree, interaction_only=self.interaction_only)
 
-        Parameters
-        ----------
-        y : ignored
-        """
-        with self._fitting(X, needs_y=False) as run:
-            run.raise_if_not_finite()
-            d = run.source.n_features
-            n = n_monomials(d, self.degree, interaction_only=self.interaction_only)
-            if n > np.iinfo(np.int32).max:
-                raise ParameterError(f"degree={self.degree} with {d} columns gives {n} monomials; reduce the degree.")
-            self.n_output_features_ = n
-        return self
+    def _too_many(self, n: int, d: int) -> str:
+        return f"degree={self.degree} with {d} columns gives {n} monomials; reduce the degree."
 
     @property
     def powers_(self) -> NDArray[np.int64]:
         """The exponent of each feature in each monomial."""
         check_is_fitted(self)
-        terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
-        return np.array([np.bincount(term, minlength=self.n_features_in_) for term in terms])
+        return np.array([np.bincount(term, minlength=self.n_features_in_) for term in self._terms()])
 
-    def _n_outputs(self) -> int:
-        return int(self.n_output_features_)
+    def _terms(self) -> Iterator[tuple[int, ...]]:
+        return monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
+
+    def _names(self, names: list[str]) -> list[str]:
+        return [monomial_name(term, names) for term in self._terms()]
 
     def _write_rows(self, chunk: Chunk, out: Array) -> None:
         lift(chunk.X, self.degree, out, interaction_only=self.interaction_only)
@@ -160,35 +134,3 @@ class PolynomialLift(Transformer):
         from summula.features.sparse_lift import lift_sparse
 
         return lift_sparse(X, self.degree, self.n_output_features_, self.interaction_only)
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the monomials, such as "x0^2 x1"."""
-        check_is_fitted(self)
-        names = _input_names(self, input_features)
-        terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
-        return np.array([_monomial_name(term, names) for term in terms], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _input_names(estimator: Any, given: Any) -> list[str]:
-    known = getattr(estimator, "feature_names_in_", None)
-    if given is None:
-        return [f"x{j}" for j in range(estimator.n_features_in_)] if known is None else [str(n) for n in known]
-    names = [str(name) for name in given]
-    if len(names) != estimator.n_features_in_:
-        raise ValueError(
-            f"input_features should have length equal to number of features ({estimator.n_features_in_}), "
-            f"got {len(names)}"
-        )
-    if known is not None and names != [str(n) for n in known]:
-        raise ValueError("input_features is not equal to feature_names_in_")
-    return names
-
-
-def _monomial_name(term: tuple[int, ...], names: list[str]) -> str:
-    powers = [(j, term.count(j)) for j in dict.fromkeys(term)]
-    return " ".join(names[j] if power == 1 else f"{names[j]}^{power}" for j, power in powers)

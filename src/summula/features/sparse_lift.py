@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from summula.core.compilation.compile import kernel
+from summula.features.lift import own_rows
 
 __all__ = ["lift_sparse", "warmup"]
 
@@ -83,8 +84,7 @@ def lift_sparse(X: Any, degree: int, n_out: int, interaction_only: bool) -> Any:
     """Return the monomials of the rows of a CSR matrix, as CSR."""
     from summula.core.errors import DataError
 
-    X = X.tocsr(copy=True)
-    X.sum_duplicates()
+    X = own_rows(X)
     if not np.isfinite(X.data).all():
         bad = int(np.flatnonzero(~np.isfinite(X.data))[0])
         row = int(np.searchsorted(X.indptr, bad, side="right") - 1)

@@ -30,7 +30,8 @@ from summula.core.estimator.rows import RowFunction
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
 from summula.core.numerics.statistics import Gram, Moments
-from summula.features.polynomial_lift import PolynomialLift, _monomial_name, lift, monomials, n_monomials
+from summula.features.lift import monomial_name
+from summula.features.polynomial_lift import PolynomialLift, lift, monomials, n_monomials
 from summula.linear_model.least_squares.certificate import LeastSquaresCertificate
 from summula.linear_model.least_squares.inference import Names
 from summula.linear_model.least_squares.model import Given, LeastSquaresModel
@@ -207,7 +208,7 @@ class PolynomialRegression(LeastSquaresModel):
     def _names(self) -> Names:
         names = super()._names()
         terms = monomials(self.n_features_in_, self.degree, interaction_only=self.interaction_only)
-        return Names(names.model, tuple(_monomial_name(t, list(names.terms)) for t in terms), *_rest(names))
+        return Names(names.model, tuple(monomial_name(t, list(names.terms)) for t in terms), *_rest(names))
 
     def _row_function(self) -> RowFunction:
         lift = functools.partial(

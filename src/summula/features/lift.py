@@ -1,0 +1,112 @@
+"""What lifting maps have in common: the number and the names of their columns follow from those of the features."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from summula.core.docstrings import inherit_docs
+from summula.core.errors import ParameterError
+from summula.core.estimator.transformer import Transformer
+from summula.core.model_files import schema
+
+__all__ = ["Lift", "monomial_name", "own_rows"]
+
+
+def _counts_columns(model: Any, sizes: schema.Sizes) -> str | None:
+    expected = model._n_lifted(sizes["n_features"])
+    if model.n_output_features_ != expected:
+        return f"n_output_features_ is {model.n_output_features_}, but there are {expected} lifted features"
+    return None
+
+
+@inherit_docs()
+@schema.state(_counts_columns, n_output_features_=schema.Integer(1, 2**31 - 1))
+class Lift(Transformer):
+    """Map rows into a space of more dimensions, where linear models of the lifted rows are nonlinear ones of the rows.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+
+    Attributes
+    ----------
+    n_output_features_ : int
+        Number of lifted features.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+    """
+
+    @abstractmethod
+    def _n_lifted(self, n_features: int) -> int:
+        """Return the number of lifted features."""
+
+    @abstractmethod
+    def _names(self, names: list[str]) -> list[str]:
+        """Return the names of the lifted features, given those of the features."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Store the number and names of the features.
+
+        Parameters
+        ----------
+        y : ignored
+        """
+        with self._fitting(X, needs_y=False) as run:
+            run.raise_if_not_finite()
+            d = run.source.n_features
+            n = self._n_lifted(d)
+            if n > np.iinfo(np.int32).max:
+                raise ParameterError(self._too_many(n, d))
+            self.n_output_features_ = n
+        return self
+
+    def _too_many(self, n: int, d: int) -> str:
+        return f"{d} columns would become {n}, which is too many: use fewer columns."
+
+    def _n_outputs(self) -> int:
+        return int(self.n_output_features_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the lifted features, such as "x0^2 x1"."""
+        check_is_fitted(self)
+        return np.array(self._names(_input_names(self, input_features)), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def own_rows(X: Any) -> Any:
+    """Return a copy of a CSR matrix whose values are stored once and in order."""
+    X = X.tocsr(copy=True)
+    X.sum_duplicates()
+    return X
+
+
+def monomial_name(term: tuple[int, ...], names: list[str]) -> str:
+    """Return the name of a product of features, given by their indices."""
+    powers = [(j, term.count(j)) for j in dict.fromkeys(term)]
+    return " ".join(names[j] if power == 1 else f"{names[j]}^{power}" for j, power in powers)
+
+
+def _input_names(estimator: Any, given: Any) -> list[str]:
+    known = getattr(estimator, "feature_names_in_", None)
+    if given is None:
+        return [f"x{j}" for j in range(estimator.n_features_in_)] if known is None else [str(n) for n in known]
+    names = [str(name) for name in given]
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            f"input_features should have length equal to number of features ({estimator.n_features_in_}), "
+            f"got {len(names)}"
+        )
+    if known is not None and names != [str(n) for n in known]:
+        raise ValueError("input_features is not equal to feature_names_in_")
+    return names
