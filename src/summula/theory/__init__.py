@@ -1,5 +1,6 @@
 """Learning theory: generalisation guarantees from samples, and the sample sizes they require."""
 
+from summula.theory.bias_variances import BiasVariance, bias_variance
 from summula.theory.inequalities import chernoff_kl, hoeffding, union_bound
 from summula.theory.margin_bounds import margin_bound
 from summula.theory.planning import plan_holdout, plan_recall
@@ -9,7 +10,9 @@ from summula.theory.sample_sizes import error_bound, sample_size
 
 __all__ = [
     "ERM",
+    "BiasVariance",
     "RidgeStability",
+    "bias_variance",
     "chernoff_kl",
     "empirical_risk",
     "erm",
