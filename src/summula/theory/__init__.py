@@ -7,11 +7,24 @@ from summula.theory.planning import plan_holdout, plan_recall
 from summula.theory.ridge_stabilities import RidgeStability, ridge_stability
 from summula.theory.risks import ERM, empirical_risk, erm
 from summula.theory.sample_sizes import error_bound, sample_size
+from summula.theory.shattering import (
+    Boxes,
+    Halfspaces,
+    HypothesisClass,
+    Thresholds,
+    shatters,
+    unrealized_labels,
+    vc_dimension,
+)
 
 __all__ = [
     "ERM",
     "BiasVariance",
+    "Boxes",
+    "Halfspaces",
+    "HypothesisClass",
     "RidgeStability",
+    "Thresholds",
     "bias_variance",
     "chernoff_kl",
     "empirical_risk",
@@ -23,5 +36,8 @@ __all__ = [
     "plan_recall",
     "ridge_stability",
     "sample_size",
+    "shatters",
     "union_bound",
+    "unrealized_labels",
+    "vc_dimension",
 ]
