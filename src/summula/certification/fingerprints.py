@@ -151,6 +151,7 @@ def _of_instances(kind: type) -> bytes:
     """
     own = ("__reduce_ex__", "__reduce__", "__getstate__")
     plain = all(getattr(kind, name) is getattr(object, name) for name in own) and kind.__dictoffset__ != 0
+    plain = plain and kind.__basicsize__ <= _Recorder.__basicsize__  # no fields of a C type, which are not pickled
     more = ("__getnewargs__", "__getnewargs_ex__", "__slots__", "__next__")
     if not plain or any(hasattr(kind, name) for name in more) or issubclass(kind, _BUILT_IN):
         return b""
