@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,7 +60,7 @@ class HypothesisClass(ABC):
 class Thresholds(HypothesisClass):
     """The functions x >= t of one number."""
 
-    n_features: int = 1
+    n_features: ClassVar[int] = 1
 
     def realizes(self, points: Array, labels: Labels) -> bool:
         """Whether all points with label 1 are larger than those with label 0."""
