@@ -76,6 +76,13 @@ def test_a_missing_value_is_named(lift):
         lift.fit(X)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("lift", [ParabolicLift(), QuadricLift(axis_aligned=True), QuadricLift()])
+def test_squares_of_huge_numbers_are_infinite_without_a_warning(lift, kind):
+    X = np.array([[1e200, 1.0]])
+    assert np.isinf(dense(lift.fit_transform(kind(X)))).any()
+
+
 # -------------------------------------------------------------------------------------------------------------- spheres
 
 numbers = st.floats(-5.0, 5.0)
@@ -108,7 +115,9 @@ def test_what_is_no_sphere():
     [
         ([1.0, 2.0], 0.0, "each of 3 lifted features"),
         (np.ones((2, 3)), [0.0, 0.0], "one row of coef_ at a time"),
-        ([1.0, 2.0, np.nan], 0.0, "finite"),
+        ([1.0, 2.0, np.nan], 0.0, "coef must hold finite numbers"),
+        ([1.0, 2.0, 3.0], [0.0, 1.0], "intercept must be one number"),
+        ("abc", 0.0, "coef must hold numbers; got 'abc'"),
     ],
 )
 def test_bad_coefficients(coef, intercept, says):

@@ -102,7 +102,7 @@ def test_without_an_intercept_one_point_less():
 
 
 def test_circles_in_a_pipeline():
-    """Three points lie on a circle whichever are inside; circles and lines together shatter four, as Radon allows."""
+    """Circles and lines in the plane are half-spaces after the lift to three dimensions, so they can shatter four."""
     model = make_pipeline(ParabolicLift(), LogisticRegression())
     assert shatters(model, [[0, 0], [1, 0], [0, 1], [0.3, 0.3]])
     assert vc_dimension(model, [[0, 0], [1, 0], [0, 1], [0.3, 0.3], [2.0, 1.7]]) == 4

@@ -15,7 +15,7 @@ from summula.core.errors import ParameterError
 from summula.core.estimator.transformer import Transformer
 from summula.core.model_files import schema
 
-__all__ = ["Lift", "monomial_name", "own_rows"]
+__all__ = ["Lift", "finite_numbers", "monomial_name", "own_rows"]
 
 
 def _counts_columns(model: Any, sizes: schema.Sizes) -> str | None:
@@ -67,6 +67,18 @@ class Lift(Transformer):
             self.n_output_features_ = n
         return self
 
+    def _coefficients(self, coef: Any) -> NDArray[np.float64]:
+        """Return the coefficients of one linear model of the lifted rows as a vector."""
+        check_is_fitted(self)
+        w = finite_numbers(coef, "coef")
+        n = self.n_output_features_
+        if w.shape not in ((n,), (1, n)):
+            raise ParameterError(
+                f"coef must hold one coefficient for each of {n} lifted features; got an array of shape {w.shape}. For "
+                "several classes, pass one row of coef_ at a time."
+            )
+        return w.ravel()
+
     def _too_many(self, n: int, d: int) -> str:
         return f"{d} columns would become {n}, which is too many: use fewer columns."
 
@@ -82,6 +94,17 @@ class Lift(Transformer):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def finite_numbers(values: Any, name: str) -> NDArray[np.float64]:
+    """Return coefficients as an array of finite numbers."""
+    try:
+        found = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must hold numbers; got {values!r}.") from None
+    if not np.isfinite(found).all():
+        raise ParameterError(f"{name} must hold finite numbers.")
+    return found
 
 
 def own_rows(X: Any) -> Any:

@@ -17,14 +17,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
 from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, integer, none
 from summula.core.model_files import schema
-from summula.features.lift import Lift, own_rows
+from summula.features.lift import Lift, finite_numbers, own_rows
 
 __all__ = ["ParabolicLift", "Sphere"]
 
@@ -86,14 +85,16 @@ class ParabolicLift(Lift):
         d = chunk.n_features
         out[:, :d] = chunk.X
         total = np.zeros(len(chunk))  # column by column: the same sums whatever the memory layout
-        for j in range(d):
-            total += np.square(out[:, j], dtype=np.float64)
-        out[:, d] = total
+        with np.errstate(over="ignore"):
+            for j in range(d):
+                total += np.square(out[:, j], dtype=np.float64)
+            out[:, d] = total
 
     def _transform_sparse(self, X: Any) -> Any:
         X = own_rows(X)
-        norms = X.astype(np.float64).power(2).sum(axis=1)
-        column = sparse.csr_array(np.asarray(norms, X.dtype).reshape(-1, 1))
+        with np.errstate(over="ignore"):
+            norms = np.asarray(X.astype(np.float64).power(2).sum(axis=1), X.dtype)
+        column = sparse.csr_array(norms.reshape(-1, 1))
         return type(X)(sparse.hstack([X, column], format="csr"))
 
     def sphere(self, coef: ArrayLike, intercept: ArrayLike) -> Sphere:
@@ -110,19 +111,12 @@ class ParabolicLift(Lift):
         -------
         Sphere
         """
-        check_is_fitted(self)
-        w, b = np.asarray(coef, np.float64), np.asarray(intercept, np.float64)
-        d = self.n_features_in_
-        if w.size != d + 1 or w.shape[-1:] != (d + 1,) or b.size != 1:
-            raise ParameterError(
-                f"A sphere has one coefficient for each of {d + 1} lifted features, and one intercept; got arrays of "
-                f"shape {w.shape} and {b.shape}. For several classes, pass one row of coef_ at a time."
-            )
-        if not np.isfinite(w).all() or not np.isfinite(b).all():
-            raise ParameterError("The coefficients and the intercept of a sphere must be finite numbers.")
-        w, a, offset = w.ravel()[:-1], float(w.ravel()[-1]), float(b.ravel()[0])
+        w, b = self._coefficients(coef), finite_numbers(intercept, "intercept")
+        if b.size != 1:
+            raise ParameterError(f"intercept must be one number; got an array of shape {b.shape}.")
+        v, a = w[:-1], float(w[-1])
         if a == 0.0:
-            return Sphere(np.full(d, np.nan), math.inf if w.any() else math.nan, 0)
-        center = w / (-2.0 * a)
-        square = float(center @ center) - offset / a
+            return Sphere(np.full(len(v), np.nan), math.inf if v.any() else math.nan, 0)
+        center = v / (-2.0 * a)
+        square = float(center @ center) - float(b.ravel()[0]) / a
         return Sphere(center, math.sqrt(square) if square >= 0.0 else math.nan, -1 if a > 0.0 else 1)

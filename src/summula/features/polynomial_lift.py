@@ -53,6 +53,7 @@ def monomials(n_features: int, degree: int, *, interaction_only: bool = False) -
     return chain.from_iterable(choose(range(n_features), m) for m in range(1, highest + 1))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def lift(X: Array, degree: int, out: Array, *, interaction_only: bool = False) -> Array:
     """Write the monomials of the rows of X into `out` by equation (1)."""
     d = X.shape[1]

@@ -14,11 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from summula.core.data.chunks import Chunk
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import ParameterError
 from summula.core.estimator.parameters import Allowed, boolean, integer, none
 from summula.core.model_files import schema
 from summula.features.lift import Lift, monomial_name, own_rows
@@ -77,12 +75,14 @@ class QuadricLift(Lift):
             return
         d = chunk.n_features
         out[:, :d] = chunk.X
-        np.square(out[:, :d], out=out[:, d:])
+        with np.errstate(over="ignore"):
+            np.square(out[:, :d], out=out[:, d:])
 
     def _transform_sparse(self, X: Any) -> Any:
         if self.axis_aligned:
             X = own_rows(X)
-            return type(X)(sparse.hstack([X, X.power(2)], format="csr"))
+            with np.errstate(over="ignore"):
+                return type(X)(sparse.hstack([X, X.power(2)], format="csr"))
         from summula.features.sparse_lift import lift_sparse
 
         return lift_sparse(X, 2, self.n_output_features_, False)
@@ -97,15 +97,8 @@ class QuadricLift(Lift):
         coef : array-like of shape (n_output_features_,) or (1, n_output_features_)
             `coef_` of the model; v is its first part, b the intercept.
         """
-        check_is_fitted(self)
-        w = np.asarray(coef, np.float64)
-        if w.size != self.n_output_features_ or w.shape[-1:] != (self.n_output_features_,):
-            raise ParameterError(
-                f"A quadric has one coefficient for each of {self.n_output_features_} lifted features; got an array of "
-                f"shape {w.shape}. For several classes, pass one row of coef_ at a time."
-            )
-        d = self.n_features_in_
+        w, d = self._coefficients(coef), self.n_features_in_
         A = np.zeros((d, d))
         rows, columns = np.array(self._pairs()).T
-        A[rows, columns] = w.ravel()[d:]
+        A[rows, columns] = w[d:]
         return (A + A.T) / 2

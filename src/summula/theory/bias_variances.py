@@ -126,6 +126,10 @@ def bias_variance(
     3 0.00 0.01 0.07
     7 0.00 0.07 0.07
     """
+    if not hasattr(estimator, "fit") or not callable(sampler):
+        raise ParameterError(
+            f"bias_variance needs an estimator and a function that draws samples; got {estimator!r} and {sampler!r}."
+        )
     if is_classifier(estimator):
         raise ParameterError(
             f"{type(estimator).__name__} predicts classes, and (1) is about squared error: pass a regressor, fitted to "

@@ -101,7 +101,7 @@ class Halfspaces(HypothesisClass):
     def realizes(self, points: Array, labels: Labels) -> bool:
         """Whether a hyperplane has the points with label 1 strictly on one side, the others strictly on the other."""
         if not self.homogeneous:
-            one_class = labels.all() or not labels.any()
+            one_class = bool(labels.all() or not labels.any())
             return bool(one_class or separating_hyperplane(points, labels).kind == "complete")
         # Signed rows all lie on one side if and only if a hyperplane separates them from their mirror images.
         signed = np.where(labels[:, None], points, -points)
