@@ -114,15 +114,14 @@ def far_origin(chunk: Chunk) -> Array:
     """Return the means of columns that are far from 0 relative to their spread in the leading rows; else 0."""
     if chunk.weight is not None and not chunk.weight.all():
         chunk = chunk.take(np.flatnonzero(chunk.weight > 0))
-    if not chunk.is_sparse and _are_surely_near(chunk.X):
-        return np.zeros(chunk.n_features)
-    origin, full = np.zeros(chunk.n_features), np.arange(chunk.n_features)
+    origin = np.zeros(chunk.n_features)
     if chunk.is_sparse:
         X = chunk.rows.csr()
         full = np.flatnonzero(np.bincount(X.indices, minlength=chunk.n_features) >= max(len(chunk), 1))
         few = X[:, full].toarray().astype(np.float64)
     else:
-        few = chunk.block(np.float64)
+        full = np.flatnonzero(~_are_surely_near(chunk.X))
+        few = chunk.X[:, full].astype(np.float64)
     if not few.size:
         return origin
     limit = _FAR_SPARSE if chunk.is_sparse else _FAR
@@ -134,14 +133,18 @@ def far_origin(chunk: Chunk) -> Array:
     return origin
 
 
-def _are_surely_near(rows: NDArray[Any]) -> bool:
-    """Whether two rows show that no column is far from 0: for any two values of it, n spread^2 >= (a - b)^2 / 2."""
-    if len(rows) < 2:
-        return False
+def _are_surely_near(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Columns that two of the n rows show to be not far from 0.
+
+    For any two values a, b of a column: n spread^2 >= (a - b)^2 / 2, and |mean| <= |a| + sqrt(n) spread.
+    """
+    n = len(rows)
+    if n < 2:
+        return np.zeros(rows.shape[1], bool)
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(np.subtract(rows[0], rows[-1], dtype=np.float64))
-        largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
-        return bool((apart * (_FAR / 2) > np.sqrt(2.0 * len(rows)) * largest).all())  # (2: for rounding)
+        a, b = rows[0].astype(np.float64), rows[-1].astype(np.float64)
+        spread = np.abs(a - b) / np.sqrt(2.0 * n)
+        return np.asarray(spread * (_FAR - np.sqrt(n)) > 2.0 * np.abs(a))  # (2: for rounding)
 
 
 def _mean_or_constant(block: NDArray[Any], weight: Array | None) -> Array:
