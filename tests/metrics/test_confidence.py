@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
+
 from summula import metrics
 from summula.core.errors import DataError, ParameterError
 from summula.metrics.delong import delong_variance
@@ -56,7 +57,9 @@ def test_delong_is_the_u_statistic(decimals):
     assert found.variance == pytest.approx(variance, rel=1e-10)
     limits = metrics.interval("auc", y, s)
     half = 1.959963984540054 * np.sqrt(variance) / (found.area * (1 - found.area))
-    np.testing.assert_allclose(np.log(limits.upper / (1 - limits.upper)) - np.log(limits.lower / (1 - limits.lower)), 2 * half)
+    np.testing.assert_allclose(
+        np.log(limits.upper / (1 - limits.upper)) - np.log(limits.lower / (1 - limits.lower)), 2 * half
+    )
 
 
 def test_perfect_ranking_has_no_interval_of_length_0():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.neighbors import KNeighborsClassifier
+
 from summula.core.errors import DataError, ParameterError
 from summula.linear_model import LinearRegression
 from summula.model_selection import bootstrap_error
@@ -19,7 +20,10 @@ Y = X @ [1.0, -1.0] + rng.normal(size=40)
 
 def test_one_nearest_neighbour_on_noise():
     """Efron and Tibshirani's example (section 4): err = 0, gamma = 1/2, so .632 gives 0.316 and .632+ about 1/2."""
-    found = {kind: bootstrap_error(KNeighborsClassifier(1), X, LABELS, kind=kind, random_state=0) for kind in ("632", "632+", "out_of_bag")}
+    found = {
+        kind: bootstrap_error(KNeighborsClassifier(1), X, LABELS, kind=kind, random_state=0)
+        for kind in ("632", "632+", "out_of_bag")
+    }
     plus = found["632+"]
     assert plus.training_error == 0.0
     assert plus.no_information == 0.5
@@ -43,7 +47,9 @@ def test_no_information_error(loss):
     p = LinearRegression().fit(X, Y).predict(X)
     found = bootstrap_error(LinearRegression(), X, Y, loss=loss, n_resamples=5, random_state=0)
     assert found.no_information == pytest.approx(function(Y[:, None] - p[None, :]).mean())
-    by_call = bootstrap_error(LinearRegression(), X, Y, loss=lambda y, p: function(y - p), n_resamples=5, random_state=0)
+    by_call = bootstrap_error(
+        LinearRegression(), X, Y, loss=lambda y, p: function(y - p), n_resamples=5, random_state=0
+    )
     assert by_call.estimate == pytest.approx(found.estimate)
 
 
@@ -62,7 +68,9 @@ def test_standard_error_of_a_constant():
 
 def test_frames_and_seeds():
     frame, labels = pd.DataFrame(X, columns=["a", "b"]), pd.Series(LABELS)
-    one, two = (bootstrap_error(GaussianNB(), *data, n_resamples=10, random_state=3) for data in ((X, LABELS), (frame, labels)))
+    one, two = (
+        bootstrap_error(GaussianNB(), *data, n_resamples=10, random_state=3) for data in ((X, LABELS), (frame, labels))
+    )
     assert one == two
     assert one != bootstrap_error(GaussianNB(), X, LABELS, n_resamples=10, random_state=4)
     assert "10 resamples" in str(one)

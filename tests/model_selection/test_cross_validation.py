@@ -8,6 +8,7 @@ import pytest
 import sklearn.model_selection
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression
+
 from summula import model_selection
 from summula.core.errors import DataError
 from summula.decomposition import PCA

@@ -79,7 +79,7 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
     >>> y = 3.0 * X[:, 4] - X[:, 1] + rng.normal(size=200)
     >>> search = SequentialFeatureSelector(LinearRegression(), n_features_to_select="best").fit(X, y)
     >>> search.order_[:2], search.scores_[:2].round(2)
-    (array([4, 1]), array([0.82, 0.91]))
+    (array([4, 1]), array([0.81, 0.89]))
     >>> SequentialFeatureSelector(LinearRegression(), n_features_to_select=2).fit(X, y).get_support(indices=True)
     array([1, 4])
     """
@@ -147,18 +147,18 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
             )
         if self.direction not in ("forward", "backward"):
             raise ParameterError(
-                f"The 'direction' parameter of SequentialFeatureSelector must be a str among {{'forward', 'backward'}}. "
-                f"Got {self.direction!r} instead."
+                f"The 'direction' parameter of SequentialFeatureSelector must be a str among {{'forward', "
+                f"'backward'}}. Got {self.direction!r} instead."
             )
         wanted = self.n_features_to_select
         number = isinstance(wanted, Real) and not isinstance(wanted, bool)
         whole = isinstance(wanted, Integral)
         if not (isinstance(wanted, str) and wanted in ("auto", "best")) and not (
-            number and (wanted >= 1 if whole else 0 < wanted < 1)
+            number and (wanted >= 1 if whole else 0 < wanted <= 1)
         ):
             raise ParameterError(
                 "The 'n_features_to_select' parameter of SequentialFeatureSelector must be 'auto', 'best', a float in "
-                f"the range (0.0, 1.0) or an int in the range [1, inf). Got {wanted!r} instead."
+                f"the range (0.0, 1.0] or an int in the range [1, inf). Got {wanted!r} instead."
             )
         if self.tol is not None and self.tol < 0 and self.direction == "forward":
             raise ParameterError("tol must be strictly positive when doing forward selection")

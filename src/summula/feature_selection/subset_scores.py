@@ -1,7 +1,7 @@
 """Cross-validated scores of least squares on any subset of the columns, from one pass over the rows.
 
-The pass sums the products of all columns of each fold. For a split with centred training products G, and products M of the
-test rows about the training means, the ridge coefficients of a subset S and its squared error on the test rows are
+The pass sums the products of all columns of each fold. For a split with centred training products G, and products M of
+the test rows about the training means, the ridge coefficients of a subset S and its squared error on the test rows are
 
     w_S = (G_SS + alpha I)^-1 G_Sy                                                                              (1)
     sum of squared errors = M_yy - 2 w_S' M_Sy + w_S' M_SS w_S                                                  (2)

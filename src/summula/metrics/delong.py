@@ -53,7 +53,9 @@ def delong_variance(y: Array, score: Array) -> AreaVariance:
     positive, negative = score[y == 1], score[y == 0]
     m, n = len(positive), len(negative)
     if not m or not n:
-        raise DataError(f"The area under the ROC curve needs rows of both classes; there are {m} positive, {n} negative.")
+        raise DataError(
+            f"The area under the ROC curve needs rows of both classes; there are {m} positive, {n} negative."
+        )
     ranks = rankdata(np.concatenate([positive, negative]))
     V = (ranks[:m] - rankdata(positive)) / n
     W = 1.0 - (ranks[m:] - rankdata(negative)) / m

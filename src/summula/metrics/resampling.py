@@ -55,8 +55,8 @@ def bca_interval(
         values = values[np.isfinite(values)]
         if len(values) < n_resamples / 2:
             raise DataError(
-                f"The metric is undefined for {n_resamples - len(values)} of {n_resamples} resamples: too few rows of a "
-                "class, or too little spread; use more rows."
+                f"The metric is undefined for {n_resamples - len(values)} of {n_resamples} resamples: too few rows of "
+                "a class, or too little spread; use more rows."
             )
         a = _acceleration(metric, y, p, rng)
     slack = 1e-12 * float(np.abs(values).max())  # equal up to rounding

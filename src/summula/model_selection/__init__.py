@@ -18,12 +18,34 @@ _own, _own_names, _names = lazy_names(
     },
 )
 _FROM_SKLEARN = (
-    "BaseCrossValidator BaseShuffleSplit FixedThresholdClassifier GridSearchCV GroupKFold GroupShuffleSplit KFold "
-    "LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut ParameterGrid ParameterSampler PredefinedSplit "
-    "RandomizedSearchCV RepeatedKFold RepeatedStratifiedKFold ShuffleSplit StratifiedGroupKFold StratifiedKFold "
-    "StratifiedShuffleSplit TimeSeriesSplit TunedThresholdClassifierCV check_cv cross_val_predict "
-    "permutation_test_score train_test_split"
-).split()
+    "BaseCrossValidator",
+    "BaseShuffleSplit",
+    "FixedThresholdClassifier",
+    "GridSearchCV",
+    "GroupKFold",
+    "GroupShuffleSplit",
+    "KFold",
+    "LeaveOneGroupOut",
+    "LeaveOneOut",
+    "LeavePGroupsOut",
+    "LeavePOut",
+    "ParameterGrid",
+    "ParameterSampler",
+    "PredefinedSplit",
+    "RandomizedSearchCV",
+    "RepeatedKFold",
+    "RepeatedStratifiedKFold",
+    "ShuffleSplit",
+    "StratifiedGroupKFold",
+    "StratifiedKFold",
+    "StratifiedShuffleSplit",
+    "TimeSeriesSplit",
+    "TunedThresholdClassifierCV",
+    "check_cv",
+    "cross_val_predict",
+    "permutation_test_score",
+    "train_test_split",
+)
 
 __all__ = sorted([*_names, *_FROM_SKLEARN])
 

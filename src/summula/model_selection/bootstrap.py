@@ -1,6 +1,6 @@
 """The prediction error of a learner, estimated by the bootstrap.
 
-Let f be fitted to all n rows, f_b to the b-th bootstrap sample, and I_ib = 1 if row i is not in sample b. With a loss L,
+Let f be fitted to all n rows, f_b to the b-th bootstrap sample, and I_ib = 1 if row i is not in sample b. For a loss L
 
     training error        err  = (1/n) sum_i L(y_i, f(x_i))                                                     (1)
     out-of-bag error      Err1 = (1/n) sum_i E_i,    E_i = sum_b I_ib L(y_i, f_b(x_i)) / sum_b I_ib             (2)

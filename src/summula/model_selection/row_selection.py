@@ -14,9 +14,10 @@ __all__ = ["count_rows", "indexable", "take_rows"]
 
 def indexable(values: Any, what: str = "X") -> Any:
     """Return rows that `take_rows` can select from: lists become arrays; scans are refused."""
-    if isinstance(values, Scan) or isinstance(values, str):
+    if isinstance(values, Scan | str):
+        given = "the name of a column" if isinstance(values, str) else "a scan"
         raise DataError(
-            f"{what} must hold rows in memory, and not be {'the name of a column' if isinstance(values, str) else 'a scan'}: "
+            f"{what} must hold rows in memory, and not be {given}: "
             "load the rows first, for instance with pandas.read_parquet, and pass the target as an array."
         )
     return values if hasattr(values, "shape") else np.asarray(values)
