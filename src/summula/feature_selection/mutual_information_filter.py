@@ -69,7 +69,13 @@ class _Counts(Sum):
         return cls(len(X), tables, X.sum(axis=0) * 0.0)
 
 
+def _support_rule(model: Any, sizes: schema.Sizes) -> str | None:
+    """Validation rule of saved models: at least one feature is kept."""
+    return None if model.support_.any() else "support_ keeps no feature"
+
+
 @schema.saved(
+    _support_rule,
     mutual_information_=schema.Array("float64", "n_features", low=0.0),
     support_=schema.Array("bool", "n_features"),
 )

@@ -171,9 +171,9 @@ class SequentialFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator
         if wanted == "auto":
             return (d // 2, False) if self.tol is None else (d - 1, True)
         if isinstance(wanted, Integral):
-            if wanted >= d:
-                raise ParameterError("n_features_to_select must be < n_features.")
             kept = int(wanted)
+            if kept >= d:
+                raise ParameterError("n_features_to_select must be < n_features.")
         else:
             kept = int(d * wanted)
         return (kept if self.direction == "forward" else d - kept), False

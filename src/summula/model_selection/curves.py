@@ -111,7 +111,7 @@ class ValidationCurve:
         matplotlib axes
         """
         numbers = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in self.param_range)
-        x = list(self.param_range) if numbers else [str(value) for value in self.param_range]
+        x: list[Any] = list(self.param_range) if numbers else [str(value) for value in self.param_range]
         ax = _draw(x, self.train_scores, self.test_scores, ax)
         ax.set_xlabel(self.param_name)
         if numbers and min(x) > 0 and max(x) > 100 * min(x):

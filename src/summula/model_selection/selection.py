@@ -5,7 +5,8 @@
     report   the error of the refitted model on test rows that took no part in the choice, with confidence bounds
 
 Bounds of classifiers are those of `summula.certify`: exact for any model and sample size. The squared error of a
-regressor has no bound without a range, so its root mean squared error has a bootstrap interval (`summula.metrics.interval`).
+regressor has no bound without a range, so its root mean squared error has a bootstrap interval
+(`summula.metrics.interval`).
 """
 
 from __future__ import annotations
