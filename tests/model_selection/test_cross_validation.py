@@ -95,6 +95,15 @@ def test_ill_conditioned_columns_are_refitted(monkeypatch):
     np.testing.assert_allclose(found, peer, rtol=1e-6)
 
 
+@pytest.mark.parametrize("model", [LinearRegression(), Ridge(1e-6), Ridge(1.0)], ids=str)
+def test_columns_with_a_common_trend_are_refitted(model):
+    """Products of columns lose what tells these columns apart, and least squares would call them dependent."""
+    X, y = DIABETES
+    A = X + 1e4 * np.arange(len(y))[:, None]
+    found = model_selection.cross_val_score(model, A, y, cv=3)
+    np.testing.assert_allclose(found, sklearn.model_selection.cross_val_score(model, A, y, cv=3), rtol=1e-6)
+
+
 def test_other_estimators_go_to_scikit_learn():
     X, y = IRIS
     model = LogisticRegression(max_iter=500)

@@ -90,6 +90,20 @@ def test_classifiers_are_certified():
     assert found.best_name == best.name
 
 
+def test_groups_are_the_units_of_folds_and_bounds():
+    groups = np.arange(len(B)) // 4
+    found = select([LinearRegression(), Ridge(1.0)], A, B, groups=groups, random_state=0)
+    assert found.test.n == len(set(groups[found.split.test_indices]))
+    rows = found.split._rows(found.split.test_indices)
+    error = np.sqrt(np.mean((found.best_estimator.predict(rows.X) - rows.y) ** 2))
+    assert found.test.lower < found.test.estimate < found.test.upper
+    assert found.test.estimate == pytest.approx(error)
+    certified = select(GaussianNB(), X, Y, groups=np.arange(len(Y)) // 3, random_state=0)
+    assert certified.test.sampling == "groups"
+    whole = select(Ridge(), A, B, ordered=True)
+    assert whole.split.test_indices[0] > whole.split.train_indices[-1]
+
+
 def test_one_standard_error_takes_the_first_candidate_near_the_best():
     options = {"cv": KFold(5), "random_state": 0}
     grid = (Ridge(), {"alpha": [100.0, 1.0, 0.1, 1e-3]})

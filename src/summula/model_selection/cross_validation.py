@@ -29,11 +29,13 @@ from sklearn.model_selection import cross_validate as _refit_each_split
 from summula.core.errors import AccuracyWarning
 from summula.core.estimator.additive import AdditiveEstimator
 from summula.linear_model.cross_validation.folds import Batch, batches_of
+from summula.linear_model.least_squares.model import LeastSquaresModel
 from summula.model_selection.row_selection import indexable, take_rows
 
 __all__ = ["cross_val_score", "cross_validate"]
 
 _MOST_GROUPS = 64  # groups of rows that are fitted together
+_SMALLEST = {"float64": 1e-9, "float32": 1e-3}  # eigenvalue of the correlations from which sums of products suffice
 _FEWEST_ROWS = 2  # mean number of rows per group from which merging is worth it
 
 
@@ -164,11 +166,28 @@ def _from_groups(
             warnings.simplefilter("ignore")  # of folds that are fitted alone
             warnings.simplefilter("error", AccuracyWarning)
             merged = [model for batch in batches for model in _models(estimator, X, y, params, batch)]
+        if any(_has_lost_digits(model) for model, _ in merged):
+            return None
         for model, seconds in merged:
             results.append(_scored(model, X, y, next(rows), options) | {"fit_time": seconds})
     except Exception:  # refitting gives the result, or the message that belongs to the error
         return None
     return _collected(results, splits, options)
+
+
+def _has_lost_digits(model: Any) -> bool:
+    """Whether columns of least squares are so nearly dependent that sums of products do not tell them apart."""
+    if not isinstance(model, LeastSquaresModel):
+        return False
+    sums, d = model._kept_sums(), len(model._fit.coef)
+    if sums is None:
+        return True
+    alpha = float(np.min(getattr(model, "alpha", 0.0)))
+    G = (sums.centred() if model.fit_intercept else sums.products)[:d, :d] + alpha * np.eye(d)
+    scale = np.sqrt(np.diag(G))
+    if not (scale > 0).all():
+        return True
+    return bool(np.linalg.eigvalsh(G / scale / scale[:, None])[0] < _SMALLEST[model._given.dtype])
 
 
 class Timed(NamedTuple):

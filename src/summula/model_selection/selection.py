@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import GroupKFold, ParameterGrid, TimeSeriesSplit
 
 from summula.certification.holdout import certify
 from summula.certification.records import RiskCertificate
@@ -86,7 +86,7 @@ class Selection:
                 f"its true RMSE is between {found.lower:.4g} and {found.upper:.4g} "
                 f"(confidence {100 * found.confidence:g} %)"
             )
-        what = f"chosen from {len(self.table)} candidates" if len(self.table) > 1 else "the only candidate"
+        what = f"chosen from {len(self.table)} candidates" if len(self.table) > 1 else "fitted"
         seen = f"observed {found.estimate:.4g} on {n:,} test rows, used once."
         return f"{self.best_name}, {what} without the test rows: {words}; {seen}"
 
@@ -123,7 +123,8 @@ def select(
         A `Split` brings its own rows (y is then None); its validation rows are used instead of `cv` if it has any.
     y : array-like of shape (n_samples,)
     cv : int, splitter or iterable, default=5
-        Cross-validation on the rows that are not for the test.
+        Cross-validation on the rows that are not for the test; a number means folds of whole groups where there are
+        groups, and folds in order of time for ordered rows.
     scoring : str or callable, optional
         Score by which candidates are chosen; by default the estimator's `score`.
     test_size : float, default=0.2
@@ -200,7 +201,10 @@ def _judged(name: str, model: Any, split: Split, cv: Any, scoring: Any) -> Candi
         score = float(scorer(clone(model).fit(train.X, train.y), held_out.X, held_out.y))
         return Candidate(name, model, score, math.nan)
     rows = split.development()
-    scores = cross_val_score(model, rows.X, rows.y, cv=cv, scoring=scoring)
+    groups = None if split.groups is None else split.groups[split.development_indices]
+    if isinstance(cv, int) and (groups is not None or split.ordered):
+        cv = GroupKFold(cv) if groups is not None else TimeSeriesSplit(cv)
+    scores = cross_val_score(model, rows.X, rows.y, cv=cv, scoring=scoring, groups=groups)
     error = float(scores.std(ddof=1)) / math.sqrt(len(scores)) if len(scores) > 1 else math.nan
     return Candidate(name, model, float(scores.mean()), error)
 
@@ -221,7 +225,18 @@ def _chosen(table: list[Candidate], one_standard_error: bool) -> Candidate:
 
 
 def _tested(model: Any, split: Split, delta: float) -> RiskCertificate | MetricInterval:
+    """Use the test rows: whole groups are the independent units, where there are groups."""
     rows = split.test()
+    groups = None if split.groups is None else split.groups[split.test_indices]
     if is_classifier(model):
-        return certify(model, rows.X, rows.y, delta=delta)
-    return interval("rmse", np.asarray(rows.y), np.asarray(model.predict(rows.X)), confidence=1 - 2 * delta)
+        return certify(model, rows.X, rows.y, delta=delta, groups=groups)
+    y, predicted = np.asarray(rows.y), np.asarray(model.predict(rows.X))
+    if groups is None:
+        return interval("rmse", y, predicted, confidence=1 - 2 * delta)
+    squares = (y - predicted) ** 2
+    names, codes = np.unique(groups, return_inverse=True)
+    totals, sizes = np.bincount(codes, weights=squares), np.bincount(codes)
+    found = interval(
+        lambda total, size: math.sqrt(total.sum() / size.sum()), totals, sizes, confidence=1 - 2 * delta, method="bca"
+    )
+    return replace(found, metric="rmse", n=len(names))

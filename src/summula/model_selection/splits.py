@@ -55,6 +55,8 @@ class Split:
     ----------
     train_indices, validation_indices, test_indices : ndarray of int
         Numbers of the rows of each part.
+    groups : ndarray or None
+    ordered : bool
     n_test_uses : int
         How often the test rows were handed out.
 
@@ -96,6 +98,8 @@ class Split:
         places = [np.flatnonzero(np.isin(unit_of, part)) for part in parts]
         self.train_indices, self.validation_indices, self.test_indices = places
         self.n_test_uses = 0
+        self.groups = None if groups is None else np.asarray(groups)
+        self.ordered = ordered
 
     def train(self) -> Rows:
         """Return the training rows."""
@@ -109,7 +113,12 @@ class Split:
 
     def development(self) -> Rows:
         """Return the training and validation rows, to which the chosen model is refitted."""
-        return self._rows(np.sort(np.concatenate([self.train_indices, self.validation_indices])))
+        return self._rows(self.development_indices)
+
+    @property
+    def development_indices(self) -> Places:
+        """Numbers of the training and validation rows."""
+        return np.sort(np.concatenate([self.train_indices, self.validation_indices]))
 
     def test(self) -> Rows:
         """Return the test rows; warn if they were returned before."""
