@@ -19,6 +19,7 @@ FAMILIES = (
     "mixtures",
     "support_vectors",
     "decomposition",
+    "selection",
     "generative",
     "streams",
     "dask_cluster",

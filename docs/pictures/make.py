@@ -646,7 +646,24 @@ def svm_weights(ax: Any) -> None:
     keyed(ax)
 
 
+def neighbours_curve(ax: Any) -> None:
+    """Training and validation accuracy of k nearest neighbours over k."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    from summula.model_selection import StratifiedKFold, validation_curve
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=300) > 1.0
+    k = [1, 3, 5, 9, 15, 25, 41, 67, 111, 181]
+    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    curve = validation_curve(KNeighborsClassifier(), X, y, param_name="n_neighbors", param_range=k, cv=folds)
+    curve.plot(ax)
+    ax.set_ylabel("accuracy")
+
+
 PICTURES = {
+    "neighbours-curve": neighbours_curve,
     "forest-importances": forest_importances,
     "iris-tree": iris_tree,
     "ada-boost-error": ada_boost_error,

@@ -7,12 +7,15 @@ from summula import discriminant_analysis as discriminant_analysis
 from summula import dummy as dummy
 from summula import em as em
 from summula import ensemble as ensemble
+from summula import feature_selection as feature_selection
 from summula import features as features
 from summula import kernel_approximation as kernel_approximation
 from summula import kernel_ridge as kernel_ridge
 from summula import kernels as kernels
 from summula import linear_model as linear_model
+from summula import metrics as metrics
 from summula import mixture as mixture
+from summula import model_selection as model_selection
 from summula import naive_bayes as naive_bayes
 from summula import neighbors as neighbors
 from summula import optimize as optimize

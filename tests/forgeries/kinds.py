@@ -12,6 +12,7 @@ import pandas as pd
 from summula import ensemble, linear_model
 from summula.decomposition import PCA, FactorAnalysis
 from summula.dummy import BaselineClassifier, BaselineRegressor, DummyClassifier, DummyRegressor
+from summula.feature_selection import MutualInformationFilter
 from summula.features import PolynomialLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from summula.kernel_ridge import KernelLMS, KernelRidge
@@ -283,6 +284,10 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     ],
     "ID3Classifier": [
         lambda: _discrete(ID3Classifier()),
+    ],
+    "MutualInformationFilter": [
+        lambda: _with_names(MutualInformationFilter(2), "three"),
+        lambda: _arrays(MutualInformationFilter(1, n_bins=4)),
     ],
     "StandardScaler": [
         lambda: _with_names(StandardScaler()),

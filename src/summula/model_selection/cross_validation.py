@@ -1,0 +1,272 @@
+"""Cross-validation, from one pass of sums where the model allows it.
+
+Rows that all splits treat alike form a group (the folds of a k-fold). A model whose fit is a sum over rows is fitted
+once to each group; the model of a split merges those of the groups it is trained on,
+
+    training sums of split s = sum over the groups g that s is trained on of (sums of g)                         (1)
+
+so k folds cost one pass over the rows instead of k - 1, and the scores are those of refitting, up to rounding. With the
+merged models of all groups before, and all groups after, each group, k folds need 3 k merges. Whatever cannot be merged
+(other estimators, sums that have lost digits, splits that repeat rows) is fitted split by split by scikit-learn.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.model_selection import cross_validate as _refit_each_split
+
+from summula.core.errors import AccuracyWarning
+from summula.core.estimator.additive import AdditiveEstimator
+from summula.linear_model.cross_validation.folds import Batch, batches_of
+from summula.linear_model.least_squares.model import LeastSquaresModel
+from summula.model_selection.row_selection import indexable, take_rows
+
+__all__ = ["cross_val_score", "cross_validate"]
+
+_MOST_GROUPS = 64  # groups of rows that are fitted together
+_SMALLEST = {"float64": 1e-9, "float32": 1e-3}  # eigenvalue of the correlations from which sums of products suffice
+_FEWEST_ROWS = 2  # mean number of rows per group from which merging is worth it
+
+
+class Options(NamedTuple):
+    """What `cross_validate` was asked for beside the data and the splits."""
+
+    scoring: Any
+    return_train_score: bool
+    return_estimator: bool
+    return_indices: bool
+
+
+def cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    scoring: Any = None,
+    cv: Any = None,
+    params: dict[str, Any] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Evaluate an estimator by cross-validation.
+
+    Estimators with `merge` (least squares, naive Bayes, discriminants, ...) are fitted to each fold once, and the
+    models of the splits are merged from these; others are refitted for each split, by scikit-learn. The scores are
+    those of refitting, up to rounding.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Left as it is.
+    X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+    y : array-like, optional
+        Target.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row, for splitters that use it.
+    scoring : str, callable, list, tuple or dict, optional
+        Scorer or scorers, as in scikit-learn; by default the estimator's `score`.
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; 5 folds by default, stratified for classifiers.
+    params : dict, optional
+        Parameters of `fit`, such as `sample_weight`.
+    **options
+        `n_jobs`, `verbose`, `pre_dispatch`, `return_train_score`, `return_estimator`, `return_indices` and
+        `error_score`, as in scikit-learn.
+
+    Returns
+    -------
+    dict of str to ndarray
+        `test_score` (or one entry per scorer), `fit_time`, `score_time`, and what the options ask for.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from summula.linear_model import LinearRegression
+    >>> from summula.model_selection import cross_validate
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> cross_validate(LinearRegression(), X, y, cv=5)["test_score"].round(2)
+    array([0.43, 0.52, 0.48, 0.43, 0.55])
+    """
+    X, y = indexable(X), None if y is None else indexable(y, "y")
+    given = {"groups": groups, "scoring": scoring, "cv": cv, "params": params, **options}
+    if _may_merge(estimator, params, options):
+        splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
+        asked = [bool(options.get(f"return_{name}", False)) for name in ("train_score", "estimator", "indices")]
+        found = _from_groups(estimator, X, y, splits, params or {}, Options(scoring, *asked))
+        if found is not None:
+            return found
+        given["cv"] = splits  # random splitters would draw others
+    return dict(_refit_each_split(estimator, X, y, **given))
+
+
+def cross_val_score(estimator: Any, X: Any, y: Any = None, *, scoring: Any = None, **options: Any) -> NDArray[Any]:
+    """Compute the test scores of a cross-validation; see `cross_validate`.
+
+    Parameters
+    ----------
+    estimator, X, y
+        As in `cross_validate`.
+    scoring : str or callable, optional
+        One scorer.
+    **options
+        `groups`, `cv`, `params`, `n_jobs`, `verbose`, `pre_dispatch` and `error_score`.
+
+    Returns
+    -------
+    ndarray of shape (n_splits,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from summula.model_selection import cross_val_score
+    >>> from summula.naive_bayes import GaussianNB
+    >>> cross_val_score(GaussianNB(), *load_iris(return_X_y=True), cv=3).round(2)
+    array([0.92, 0.94, 0.96])
+    """
+    scorer = check_scoring(estimator, scoring=scoring)
+    return np.asarray(cross_validate(estimator, X, y, scoring={"score": scorer}, **options)["test_score"])
+
+
+def _may_merge(estimator: Any, params: dict[str, Any] | None, options: dict[str, Any]) -> bool:
+    """Whether the models of the splits can be merged as far as estimator and arguments say."""
+    known = {"n_jobs", "verbose", "pre_dispatch", "return_train_score", "return_estimator", "return_indices"}
+    return (
+        isinstance(estimator, AdditiveEstimator)
+        and not sklearn.get_config()["enable_metadata_routing"]
+        and set(options) <= known | {"error_score"}
+        and set(params or {}) <= {"sample_weight"}
+    )
+
+
+def _from_groups(
+    estimator: Any, X: Any, y: Any, splits: Sequence[tuple[Any, Any]], params: dict[str, Any], options: Options
+) -> dict[str, Any] | None:
+    """Cross-validate by merging; None if that is not possible, or not worth it."""
+    n = X.shape[0]
+    try:
+        batches = batches_of(splits, n, _MOST_GROUPS)
+        trained = sum(len(np.arange(n)[np.asarray(train)]) for train, _ in splits)
+        worth = len(batches) * n < trained and all(n >= _FEWEST_ROWS * batch.n_groups for batch in batches)
+        if not worth or any((batch.train > 1).any() for batch in batches):
+            return None
+        rows = iter(splits)
+        results: list[dict[str, Any]] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of folds that are fitted alone
+            warnings.simplefilter("error", AccuracyWarning)
+            merged = [model for batch in batches for model in _models(estimator, X, y, params, batch)]
+        if any(_has_lost_digits(model) for model, _ in merged):
+            return None
+        for model, seconds in merged:
+            results.append(_scored(model, X, y, next(rows), options) | {"fit_time": seconds})
+    except Exception:  # refitting gives the result, or the message that belongs to the error
+        return None
+    return _collected(results, splits, options)
+
+
+def _has_lost_digits(model: Any) -> bool:
+    """Whether columns of least squares are so nearly dependent that sums of products do not tell them apart."""
+    if not isinstance(model, LeastSquaresModel):
+        return False
+    sums, d = model._kept_sums(), len(model._fit.coef)
+    if sums is None:
+        return True
+    alpha = float(np.min(getattr(model, "alpha", 0.0)))
+    G = (sums.centred() if model.fit_intercept else sums.products)[:d, :d] + alpha * np.eye(d)
+    scale = np.sqrt(np.diag(G))
+    if not (scale > 0).all():
+        return True
+    return bool(np.linalg.eigvalsh(G / scale / scale[:, None])[0] < _SMALLEST[model._given.dtype])
+
+
+class Timed(NamedTuple):
+    """A fitted model and the seconds it took."""
+
+    model: Any
+    seconds: float
+
+
+def _models(estimator: Any, X: Any, y: Any, params: dict[str, Any], batch: Batch) -> list[Timed]:
+    """Equation (1): the model of each split of a batch."""
+    start = time.perf_counter()
+    labels = batch.of(0, batch.n_rows)
+    weight = params.get("sample_weight")
+    fitted = []
+    for group in range(batch.n_groups):
+        rows = np.flatnonzero(labels == group)
+        given = {} if weight is None else {"sample_weight": np.asarray(weight)[rows]}
+        target = () if y is None else (take_rows(y, rows),)
+        fitted.append(clone(estimator).fit(take_rows(X, rows), *target, **given))
+    before, after = _running(fitted), _running(fitted[::-1])
+    shared = (time.perf_counter() - start) / len(batch.train)
+    found = []
+    for times in batch.train:
+        start = time.perf_counter()
+        found.append(Timed(_merged(fitted, before, after, times > 0), shared + time.perf_counter() - start))
+    return found
+
+
+def _running(models: Sequence[Any]) -> list[Any]:
+    """The merged models of the first 1, 2, ... models."""
+    found = [models[0]]
+    for model in models[1:]:
+        found.append(copy.deepcopy(found[-1]).merge(model))
+    return found
+
+
+def _merged(fitted: list[Any], before: list[Any], after: list[Any], used: NDArray[np.bool_]) -> Any:
+    """The merged model of the groups in use: a leading run, a trailing run, and single groups between them."""
+    n = len(used)
+    lead = n if used.all() else int(np.argmin(used))
+    trail = 0 if lead == n else int(np.argmin(used[::-1]))
+    parts = [before[lead - 1]] if lead else []
+    parts += [fitted[g] for g in range(lead, n - trail) if used[g]]
+    parts += [after[trail - 1]] if trail else []
+    model = copy.deepcopy(parts[0])
+    for part in parts[1:]:
+        model.merge(part)
+    return model
+
+
+def _scored(model: Any, X: Any, y: Any, split: tuple[Any, Any], options: Options) -> dict[str, Any]:
+    """The scores of one split."""
+    start = time.perf_counter()
+    scores = {f"test_{name}": value for name, value in _scores(model, X, y, split[1], options.scoring).items()}
+    found: dict[str, Any] = {"score_time": time.perf_counter() - start, **scores}
+    if options.return_train_score:
+        found |= {f"train_{name}": v for name, v in _scores(model, X, y, split[0], options.scoring).items()}
+    if options.return_estimator:
+        found["estimator"] = model
+    return found
+
+
+def _scores(model: Any, X: Any, y: Any, rows: Any, scoring: Any) -> dict[str, Any]:
+    single = scoring is None or isinstance(scoring, str) or callable(scoring)
+    scorer = scoring if callable(scoring) else check_scoring(model, scoring=scoring, raise_exc=True)
+    target = () if y is None else (take_rows(y, rows),)
+    found = scorer(model, take_rows(X, rows), *target)
+    if single and not isinstance(found, dict):
+        return {"score": float(found)}
+    return {name: float(value) for name, value in found.items()}
+
+
+def _collected(results: list[dict[str, Any]], splits: Sequence[tuple[Any, Any]], options: Options) -> dict[str, Any]:
+    """scikit-learn's dictionary."""
+    found: dict[str, Any] = {name: np.array([one[name] for one in results]) for name in ("fit_time", "score_time")}
+    if options.return_estimator:
+        found["estimator"] = [one["estimator"] for one in results]
+    if options.return_indices:
+        found["indices"] = {"train": [train for train, _ in splits], "test": [test for _, test in splits]}
+    names = [name for name in results[0] if name.startswith(("test_", "train_"))]
+    return found | {name: np.array([one[name] for one in results]) for name in names}

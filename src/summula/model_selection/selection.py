@@ -1,0 +1,242 @@
+"""Choose among models on validation error, refit the chosen one, and touch the test rows once.
+
+    chosen   the candidate with the best mean validation score, or with the one-standard-error rule the first
+             candidate (list simple ones first) with   score >= best score - its standard error                  (1)
+    report   the error of the refitted model on test rows that took no part in the choice, with confidence bounds
+
+Bounds of classifiers are those of `summula.certify`: exact for any model and sample size. The squared error of a
+regressor has no bound without a range, so its root mean squared error has a bootstrap interval
+(`summula.metrics.interval`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import GroupKFold, ParameterGrid, TimeSeriesSplit
+
+from summula.certification.holdout import certify
+from summula.certification.records import RiskCertificate
+from summula.core.errors import DataError, ParameterError
+from summula.metrics.confidence import MetricInterval, interval
+from summula.model_selection.cross_validation import cross_val_score
+from summula.model_selection.splits import Split
+from summula.stats.bounds import check_delta
+
+__all__ = ["Candidate", "Selection", "select"]
+
+
+class Candidate(NamedTuple):
+    """A candidate and its validation score.
+
+    Attributes
+    ----------
+    name : str
+    estimator : estimator
+        Unfitted.
+    score, standard_error : float
+        Mean score over the splits and its standard error; of a single validation set the error is NaN.
+    """
+
+    name: str
+    estimator: Any
+    score: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The chosen model, and its error on test rows that were used once.
+
+    Attributes
+    ----------
+    best_name : str
+    best_estimator : estimator
+        The chosen candidate, refitted to all rows but the test rows (unless `refit=False`: to the training rows).
+    table : list of Candidate
+        All candidates with their validation scores, in the order given.
+    test : RiskCertificate or MetricInterval
+        Error rate of a classifier, or root mean squared error of a regressor, on the test rows, with bounds.
+    split : Split
+    """
+
+    best_name: str
+    best_estimator: Any
+    table: list[Candidate]
+    test: RiskCertificate | MetricInterval
+    split: Split
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: what was chosen, from how many, and its true error."""
+        found, n = self.test, len(self.split.test_indices)
+        if isinstance(found, RiskCertificate):
+            words = (
+                f"its true error rate is at most {found.upper:.4g} and at least {found.lower:.4g} "
+                f"(each with confidence {100 * (1 - found.delta):g} %)"
+            )
+        else:
+            words = (
+                f"its true RMSE is between {found.lower:.4g} and {found.upper:.4g} "
+                f"(confidence {100 * found.confidence:g} %)"
+            )
+        what = f"chosen from {len(self.table)} candidates" if len(self.table) > 1 else "fitted"
+        seen = f"observed {found.estimate:.4g} on {n:,} test rows, used once."
+        return f"{self.best_name}, {what} without the test rows: {words}; {seen}"
+
+    def __str__(self) -> str:
+        width = max(len(one.name) for one in self.table)
+        lines = [
+            f"{'*' if one.name == self.best_name else ' '} {one.name:<{width}}  {one.score:>10.4g}"
+            + ("" if math.isnan(one.standard_error) else f"   (standard error {one.standard_error:.2g})")
+            for one in self.table
+        ]
+        return "\n".join([*lines, self.verdict])
+
+
+def select(
+    candidates: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = 5,
+    scoring: Any = None,
+    test_size: float = 0.2,
+    one_standard_error: bool = False,
+    delta: float = 0.05,
+    **options: Any,
+) -> Selection:
+    """Choose among models on validation error, refit the best, and measure its error on test rows, once.
+
+    Parameters
+    ----------
+    candidates : estimator, list or dict of estimators, or of pairs (estimator, grid)
+        A grid maps names of parameters to lists of values; each combination is a candidate. With
+        `one_standard_error` list simple candidates first.
+    X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or Split
+        A `Split` brings its own rows (y is then None); its validation rows are used instead of `cv` if it has any.
+    y : array-like of shape (n_samples,)
+    cv : int, splitter or iterable, default=5
+        Cross-validation on the rows that are not for the test; a number means folds of whole groups where there are
+        groups, and folds in order of time for ordered rows.
+    scoring : str or callable, optional
+        Score by which candidates are chosen; by default the estimator's `score`.
+    test_size : float, default=0.2
+        Share of the rows for the test.
+    one_standard_error : bool, default=False
+        Whether to choose the first candidate within one standard error of the best (1).
+    delta : float, default=0.05
+        Error probability of each bound on the test error.
+    **options
+        `groups`, `ordered`, `stratify` and `random_state` of `Split`; `refit` (default True): whether the chosen
+        candidate is fitted to validation rows, too.
+
+    Returns
+    -------
+    Selection
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from summula.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> from summula.model_selection import select
+    >>> from summula.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = select([GaussianNB(), LinearDiscriminantAnalysis()], X, y, random_state=0)
+    >>> found.best_name, len(found.table), found.split.n_test_uses
+    ('LinearDiscriminantAnalysis', 2, 1)
+    """
+    delta = check_delta(delta)
+    refit = options.pop("refit", True)
+    listed = list(_expanded(candidates))
+    if isinstance(X, Split):
+        if y is not None or options:
+            raise ParameterError("A Split has its own targets and options: pass select(candidates, split) without y.")
+        split = X
+    else:
+        if y is None:
+            raise DataError("select needs the targets y, to choose by validation error.")
+        split = Split(X, y, test=test_size, **options)
+    table = [_judged(name, model, split, cv, scoring) for name, model in listed]
+    best = _chosen(table, one_standard_error)
+    rows = split.development() if refit else split.train()
+    model = clone(best.estimator).fit(rows.X, rows.y)
+    return Selection(best.name, model, table, _tested(model, split, delta), split)
+
+
+def _expanded(candidates: Any) -> Iterator[tuple[str, Any]]:
+    """Yield names and estimators; grids are expanded, and equal names numbered."""
+    if hasattr(candidates, "fit") or _is_grid(candidates):
+        candidates = [candidates]
+    if not isinstance(candidates, Mapping | Sequence) or not len(candidates):
+        raise ParameterError("candidates must be an estimator, or a list or dict of estimators or (estimator, grid).")
+    pairs = candidates.items() if isinstance(candidates, Mapping) else ((None, one) for one in candidates)
+    seen: dict[str, int] = {}
+    for given, one in pairs:
+        estimator, grid = one if _is_grid(one) else (one, {})
+        if not hasattr(estimator, "fit"):
+            raise ParameterError(f"A candidate must be an estimator, or a tuple (estimator, grid); got {one!r}.")
+        for values in ParameterGrid(grid):
+            listed = ", ".join(f"{name}={value!r}" for name, value in values.items())
+            name = str(type(estimator).__name__ if given is None else given) + (f"({listed})" if listed else "")
+            seen[name] = seen.get(name, 0) + 1
+            yield (name if seen[name] == 1 else f"{name} {seen[name]}"), clone(estimator).set_params(**values)
+
+
+def _is_grid(candidate: Any) -> bool:
+    return isinstance(candidate, tuple) and len(candidate) == 2 and isinstance(candidate[1], Mapping | list)
+
+
+def _judged(name: str, model: Any, split: Split, cv: Any, scoring: Any) -> Candidate:
+    """Score a candidate on the validation rows, or by cross-validation."""
+    if len(split.validation_indices):
+        train, held_out = split.train(), split.validation()
+        scorer = check_scoring(model, scoring=scoring)
+        score = float(scorer(clone(model).fit(train.X, train.y), held_out.X, held_out.y))
+        return Candidate(name, model, score, math.nan)
+    rows = split.development()
+    groups = None if split.groups is None else split.groups[split.development_indices]
+    if isinstance(cv, int) and (groups is not None or split.ordered):
+        cv = GroupKFold(cv) if groups is not None else TimeSeriesSplit(cv)
+    scores = cross_val_score(model, rows.X, rows.y, cv=cv, scoring=scoring, groups=groups)
+    error = float(scores.std(ddof=1)) / math.sqrt(len(scores)) if len(scores) > 1 else math.nan
+    return Candidate(name, model, float(scores.mean()), error)
+
+
+def _chosen(table: list[Candidate], one_standard_error: bool) -> Candidate:
+    """Equation (1)."""
+    scores = np.array([one.score for one in table])
+    if np.isnan(scores).all():
+        raise DataError(
+            "No candidate has a validation score: all fits failed, or the score is undefined for the folds."
+        )
+    best = table[int(np.nanargmax(scores))]
+    if not one_standard_error:
+        return best
+    if math.isnan(best.standard_error):
+        raise ParameterError("one_standard_error needs several splits: use cv instead of one set of validation rows.")
+    return next(one for one in table if one.score >= best.score - best.standard_error)
+
+
+def _tested(model: Any, split: Split, delta: float) -> RiskCertificate | MetricInterval:
+    """Use the test rows: whole groups are the independent units, where there are groups."""
+    rows = split.test()
+    groups = None if split.groups is None else split.groups[split.test_indices]
+    if is_classifier(model):
+        return certify(model, rows.X, rows.y, delta=delta, groups=groups)
+    y, predicted = np.asarray(rows.y), np.asarray(model.predict(rows.X))
+    if groups is None:
+        return interval("rmse", y, predicted, confidence=1 - 2 * delta)
+    squares = (y - predicted) ** 2
+    names, codes = np.unique(groups, return_inverse=True)
+    totals, sizes = np.bincount(codes, weights=squares), np.bincount(codes)
+    found = interval(
+        lambda total, size: math.sqrt(total.sum() / size.sum()), totals, sizes, confidence=1 - 2 * delta, method="bca"
+    )
+    return replace(found, metric="rmse", n=len(names))
