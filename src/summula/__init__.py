@@ -31,6 +31,7 @@ _MODULES = (
     "kernel_ridge",
     "kernels",
     "linear_model",
+    "mdp",
     "mixture",
     "naive_bayes",
     "neighbors",
