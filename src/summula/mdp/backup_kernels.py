@@ -37,7 +37,7 @@ def back_up(
                 total += probabilities[k] * V[successors[k]]
             q = r[row] + gamma * total
             if q > best:
-                best, chosen = q, np.int64(a)
+                best, chosen = q, int(a)
         TV[s] = best
         policy[s] = chosen
         low, high = min(low, best - V[s]), max(high, best - V[s])
@@ -79,7 +79,7 @@ def back_up_in_place(order: Any, P: Any, r: Array, gamma: float, V: Array, polic
                 total += probabilities[k] * V[successors[k]]
             q = r[row] + gamma * total
             if q > best:
-                best, chosen = q, np.int64(a)
+                best, chosen = q, int(a)
         change[0], change[1] = min(change[0], best - V[s]), max(change[1], best - V[s])
         V[s] = best
         policy[s] = chosen

@@ -36,10 +36,12 @@ from summula.mdp.backup_kernels import back_up, back_up_in_place, back_up_policy
 from summula.mdp.process import Process
 from summula.mdp.results import MDPSolution
 
-__all__ = ["Backup", "Backups", "Bounds", "Clock", "Stop", "check_start", "finish", "stopped"]
+__all__ = ["POLICY_ITERATION", "Backup", "Backups", "Bounds", "Clock", "Stop", "check_start", "finish", "stopped"]
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
+
+POLICY_ITERATION = "policy iteration"
 
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_ENTRIES = 1 << 25  # per call of a kernel, so that Ctrl-C is noticed within about 0.1 s
@@ -175,7 +177,10 @@ def finish(
     """Return the solution at the last backup of V; warn if it did not converge."""
     bounds = backups.bounds(V, backup)
     (down, up, _), gap = bounds, bounds.gap
-    values = backup.TV + 0.5 * (down + up)
+    if method == POLICY_ITERATION:  # exact values of the policy before the last improvement
+        values = np.clip(V, backup.TV + down, backup.TV + up)
+    else:
+        values = backup.TV + 0.5 * (down + up)
     message = _message(status, gap, stop)
     if status in ("max_iter", "max_time"):
         from sklearn.exceptions import ConvergenceWarning

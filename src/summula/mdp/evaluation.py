@@ -119,9 +119,8 @@ def evaluate(process: Process, policy: Any, method: str, tol: float, start: Arra
     terms = int(np.diff(P.indptr).max()) if P.nnz else 0
     size = float(np.abs(r).max()) + 2.0 * float(np.abs(V).max())
     slack = _EPS * (terms + 4) * size / (1.0 - gamma)
-    V = V + 0.5 * (low + high) / (1.0 - gamma)
-    residual = float(np.abs(r + gamma * (P @ V) - V).max())
-    return PolicyValue(V, process.q_values(V), residual, 0.5 * (high - low) / (1.0 - gamma) + slack, used)
+    residual = max(-low, high)
+    return PolicyValue(V, process.q_values(V), residual, residual / (1.0 - gamma) + slack, used)
 
 
 def _solved(P: Any, r: Array, gamma: float, method: str, tol: float, start: Array) -> tuple[Array, str]:

@@ -76,14 +76,11 @@ class FittedValueIteration(BaseEstimator):
     Drive a point on a line to 0 with steps of at most 0.2. The values are fitted by a quadratic function.
 
     >>> import numpy as np
-    >>> from sklearn.preprocessing import PolynomialFeatures
-    >>> from summula.linear_model import LinearRegression
+    >>> from summula.linear_model import PolynomialRegression
     >>> from summula.mdp import FittedValueIteration
-    >>> from sklearn.pipeline import make_pipeline
     >>> def step(x, a, rng):
     ...     return x + a[:, None], -(x[:, 0] ** 2), np.zeros(len(x), bool)
-    >>> quadratic = make_pipeline(PolynomialFeatures(2), LinearRegression())
-    >>> model = FittedValueIteration(quadratic, [-0.2, 0.0, 0.2], discount=0.9)
+    >>> model = FittedValueIteration(PolynomialRegression(2), [-0.2, 0.0, 0.2], discount=0.9)
     >>> model.fit(step, np.linspace(-1, 1, 41)).act([0.63, 0.0, -0.31]).tolist()
     [-0.2, 0.0, 0.2]
     """

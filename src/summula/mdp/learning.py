@@ -1,6 +1,6 @@
 """Act, learn, plan: estimate a process from trials in it, and act on the plan for the estimate.
 
-repeat:  act for some episodes, greedily for the current plan, with probability epsilon at random
+repeat:  act for some episodes, greedily for the current plan (ties at random), or at random
          add the transitions to the counts, estimate P and R                           (`counts.py`)
          plan for the estimated process, starting with the values of the previous plan (warm start)
 """

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.mdp.bounds import Backup, Backups, Stop, finish, stopped
+from summula.mdp.bounds import POLICY_ITERATION, Backup, Backups, Stop, finish, stopped
 from summula.mdp.evaluation import evaluate
 from summula.mdp.results import HorizonSolution, MDPSolution
 from summula.mdp.value_iteration import Interrupted
@@ -45,12 +45,12 @@ def policy_iteration(backups: Backups, policy: Any, V: Array, stop: Stop, method
             settled = bool(kept.all())
             status = stopped(trace, bounds, stop) or ("stalled" if settled else "")
             if status:
-                return finish(backups, V, backup, status, trace, stop, "policy iteration")
+                return finish(backups, V, backup, status, trace, stop, POLICY_ITERATION)
             policy = np.where(kept, policy, backup.policy)
     except KeyboardInterrupt:
         if last is None:
             raise
-        raise Interrupted(finish(backups, *last, "interrupted", trace, stop, "policy iteration")) from None
+        raise Interrupted(finish(backups, *last, "interrupted", trace, stop, POLICY_ITERATION)) from None
 
 
 def backward_induction(backups: Backups, horizon: int, terminal: Array) -> HorizonSolution:

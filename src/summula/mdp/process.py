@@ -208,6 +208,6 @@ def _check_rows(P: Any, r: Array, ends: Array, S: int, A: int) -> None:
         total = f"{sums[wrong[0]]:.6g}" + (f" and termination {ends[wrong[0]]:.6g}" if ends.any() else "")
         raise DataError(
             f"The probabilities of action {a} in state {s} sum to {total}, not to 1 ({len(wrong)} of {S * A} rows do "
-            "not): normalise them, pass the probability that the process ends as termination=, or mark the action as not"
-            " available with available=."
+            "not): normalise them, pass the probability that the process ends as termination=, or mark the action as "
+            "not available with available=."
         )

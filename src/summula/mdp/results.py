@@ -20,7 +20,8 @@ class MDPSolution:
     Attributes
     ----------
     values : ndarray of shape (S,)
-        Estimate of the optimal values V*; each is within gap / 2.
+        Estimate of the optimal values V*, between `lower` and `upper`: their middle, or the policy's values (policy
+        iteration).
     policy : ndarray of shape (S,)
         Action for each state. Its own values lie between `lower` and V*, so they are within `gap` of optimal.
     q_values : ndarray of shape (S, A)
