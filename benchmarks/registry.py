@@ -20,6 +20,7 @@ FAMILIES = (
     "support_vectors",
     "decomposition",
     "generative",
+    "markov",
     "streams",
     "dask_cluster",
     "small_fits",

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import PolynomialFeatures
+
 from summula import DataError, ParameterError
 from summula.linear_model import LinearRegression, PolynomialRegression
 from summula.mdp import FittedValueIteration, Grid, LinearDynamics, discretize
@@ -162,9 +163,9 @@ def test_dynamics_refuse_bad_input():
     s, a = np.zeros((5, 2)), np.zeros(5)
     with pytest.raises(DataError, match="equal numbers of rows"):
         LinearDynamics().fit(s, a[:4], s)
+    bad = s.copy()
+    bad[3, 1] = np.nan
     with pytest.raises(DataError, match="next_states is missing or infinite at row 3, column 1"):
-        bad = s.copy()
-        bad[3, 1] = np.nan
         LinearDynamics().fit(s, a, bad)
     with pytest.raises(ParameterError, match="state_features"):
         LinearDynamics(state_features=3).fit(s, a, s)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+
 from summula import DataError, ParameterError
 from summula.mdp import MDP, Trajectories, TransitionCounts, discounted_return, learn
 from tests.reference import markov

@@ -4,10 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-import summula
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
+
+import summula
 from summula.mdp import MDP, backup_kernels
 from tests.reference import markov
 

@@ -86,8 +86,10 @@ def check_process(transitions: Any, rewards: Any, discount: Any, available: Any 
     share = np.where(kept & (sums > 0), (1.0 - ends) / np.where(sums > 0, sums, 1.0), 0.0)
     entries = np.repeat(share, np.diff(P.indptr))
     P.data = P.data * entries
-    # Explicit zeros are removed together with their rewards.
     nonzero = P.data > 0
+    if nonzero.all():
+        return Process(P, r, gamma, np.where(kept, ends, 0.0), given)
+    # Explicit zeros are removed together with their rewards.
     starts = np.concatenate([[0], np.cumsum(nonzero)])[P.indptr]
     P = sparse.csr_matrix((P.data[nonzero], P.indices[nonzero], starts), P.shape)
     return Process(P, r, gamma, np.where(kept, ends, 0.0), None if given is None else given[nonzero])
