@@ -259,3 +259,19 @@ def test_ctrl_c_keeps_the_fitted_values():
         model.fit(regulator(0.0), np.linspace(-1, 1, 11))
     assert model.n_iter_ == 3
     assert np.isfinite(model.predict([0.5])).all()
+
+
+def test_an_error_leaves_the_earlier_fit():
+    calls = []
+
+    def step(x, a, rng):
+        calls.append(1)
+        return x * (np.nan if len(calls) > 3 else 0.5), -(x[:, 0] ** 2), np.zeros(len(x), bool)
+
+    model = FittedValueIteration(PolynomialRegression(2), ACTIONS[::20], discount=GAMMA, resample=True, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        model.fit(step, np.linspace(-1, 1, 11))
+    before = model.predict([0.5])
+    with pytest.raises(DataError, match="not finite"):
+        model.fit(step, np.linspace(-1, 1, 11))
+    assert_array_equal(model.predict([0.5]), before)

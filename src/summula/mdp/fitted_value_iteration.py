@@ -158,8 +158,10 @@ class FittedValueIteration(BaseEstimator):
                 if clock.is_over:
                     status = "max_time"
                     break
-        finally:  # after Ctrl-C, too
-            self._assign(simulator, s, best, trace, status)
+        except KeyboardInterrupt:
+            self._assign(simulator, s, best, trace, "interrupted")
+            raise
+        self._assign(simulator, s, best, trace, status)
         self._report(status)
         return self
 
