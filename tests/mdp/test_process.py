@@ -118,6 +118,16 @@ def test_trials_have_the_value_of_the_policy(by_table):
     assert_allclose(rewards[: -1 if ended else None], R[states[:-1], actions, states[1:]][: -1 if ended else None])
 
 
+def test_a_process_that_ends_at_once():
+    for rewards in (np.array([1.0, 2.0]), np.zeros((2, 1, 2))):
+        mdp = MDP(np.zeros((2, 1, 2)), rewards, 0.9, termination=[1.0, 1.0 - 1e-7])
+        trials = mdp.simulate(start=1, n_episodes=3, random_state=0)
+        assert trials.lengths.tolist() == [1, 1, 1]
+        assert trials.terminated.all()
+        assert_allclose(mdp.solve().values, mdp.rewards[:, 0], atol=1e-12)
+        assert_allclose(trials.returns, mdp.rewards[1, 0])
+
+
 def test_trials_never_do_what_has_probability_zero():
     P, r = markov.random_process(np.random.default_rng(4))
     trials = MDP(P, r, 0.9).simulate(n_episodes=200, n_steps=50, random_state=1)

@@ -83,6 +83,7 @@ def check_process(transitions: Any, rewards: Any, discount: Any, available: Any 
     kept = r > -np.inf
     _check_rows(P, r, ends, S, A)
     sums = np.asarray(P.sum(axis=1)).ravel()
+    ends = np.where(sums > 0, ends, 1.0)  # exactly 1 where nothing else is possible
     share = np.where(kept & (sums > 0), (1.0 - ends) / np.where(sums > 0, sums, 1.0), 0.0)
     entries = np.repeat(share, np.diff(P.indptr))
     P.data = P.data * entries
@@ -127,7 +128,7 @@ def _stacked(given: Any, name: str) -> Any:
     else:
         dense = as_numbers(given, name)
         if dense.ndim != 3 or dense.shape[0] != dense.shape[2]:
-            hint = "np.swapaxes(transitions, 0, 1) if it is A x S x S, or stack it"
+            hint = f"turn an A x S x S array into it with np.swapaxes({name}, 0, 1)"
             raise DataError(
                 f"{name} has shape {dense.shape}; it must be S x A x S (state, action, next state): {hint}."
             )

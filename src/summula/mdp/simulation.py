@@ -110,12 +110,13 @@ def simulate(process: Process, policy: Any, states: Numbers, n_steps: int, rng: 
             a = _drawn_actions(cumulated_policy[s], policy[s], rng.random(len(s)))
         row, u = s * A + a, rng.random(len(s))
         ends = u < process.ending[row]
-        first, last = process.P.indptr[row], process.P.indptr[row + 1] - 1
-        place = np.searchsorted(cumulated, before[row] + np.where(ends, 0.0, u - process.ending[row]), side="right")
-        place = np.clip(place, np.minimum(first, last), last)
+        goes = ~ends
+        place = _drawn_entries(process, row[goes], u[goes], cumulated, before)
         acted[live, t] = a
-        paid[live, t] = _paid(process, row, place, ends)
-        seen[live, t + 1] = np.where(ends, -1, process.P.indices[np.maximum(place, 0)])
+        paid[live[goes], t] = process.r[row[goes]] if process.rewards is None else process.rewards[place]
+        # Rewards that depend on the next state are 0 where there is none.
+        paid[live[ends], t] = process.r[row[ends]] if process.rewards is None else 0.0
+        seen[live[goes], t + 1] = process.P.indices[place]
         ended[live[ends]], lengths[live[ends]] = True, t + 1
         live = live[~ends]
         if not len(live):
@@ -131,9 +132,7 @@ def _drawn_actions(cumulated: Array, table: Array, u: Array) -> Numbers:
     return np.asarray(np.minimum(a, last), np.int64)
 
 
-def _paid(process: Process, row: Numbers, place: Numbers, ends: Any) -> Array:
-    if process.rewards is None:
-        return np.asarray(process.r[row])
-    if not len(process.rewards):
-        return np.zeros(len(row))
-    return np.where(ends, 0.0, process.rewards[np.maximum(place, 0)])
+def _drawn_entries(process: Process, row: Numbers, u: Array, cumulated: Array, before: Array) -> Numbers:
+    """The stored entry of each row where the running sum of probabilities exceeds u - e(s, a)."""
+    place = np.searchsorted(cumulated, before[row] + (u - process.ending[row]), side="right")
+    return np.asarray(np.clip(place, process.P.indptr[row], process.P.indptr[row + 1] - 1), np.int64)
