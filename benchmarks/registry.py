@@ -21,6 +21,7 @@ FAMILIES = (
     "decomposition",
     "selection",
     "generative",
+    "markov",
     "streams",
     "dask_cluster",
     "small_fits",

@@ -662,8 +662,32 @@ def neighbours_curve(ax: Any) -> None:
     ax.set_ylabel("accuracy")
 
 
+def grid_policy(ax: Any) -> None:
+    """The best policy of a 4 x 3 world with two exits and a wall, and what it is worth from each state."""
+    from summula.mdp import MDP
+    from summula.plotting import policy_grid
+
+    rows, columns, wall, exits = 3, 4, 5, {3: 1.0, 7: -1.0}
+    moves = ((-1, 0), (0, 1), (1, 0), (0, -1))
+    S = rows * columns
+    P, R, ends = np.zeros((S, 4, S)), np.full(S, -0.04), np.zeros(S)
+    for s in range(S):
+        for a in range(4):
+            for turn, p in ((0, 0.8), (1, 0.1), (3, 0.1)):
+                i, j = s // columns + moves[(a + turn) % 4][0], s % columns + moves[(a + turn) % 4][1]
+                free = 0 <= i < rows and 0 <= j < columns and i * columns + j != wall
+                P[s, a, i * columns + j if free else s] += p
+    for s, value in {**exits, wall: 0.0}.items():
+        P[s], R[s], ends[s] = 0.0, value, 1.0
+    found = MDP(P, R, 0.9999, termination=ends).solve()
+    policy = np.where(np.isin(np.arange(S), list(exits)), 4, found.policy)
+    arrows = ((0, 1), (1, 0), (0, -1), (-1, 0), (0, 0))
+    policy_grid(found.values, (rows, columns), policy=policy, arrows=arrows, hidden=np.arange(S) == wall, ax=ax)
+
+
 PICTURES = {
     "neighbours-curve": neighbours_curve,
+    "grid-policy": grid_policy,
     "forest-importances": forest_importances,
     "iris-tree": iris_tree,
     "ada-boost-error": ada_boost_error,

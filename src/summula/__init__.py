@@ -32,6 +32,7 @@ _MODULES = (
     "kernel_ridge",
     "kernels",
     "linear_model",
+    "mdp",
     "metrics",
     "mixture",
     "model_selection",

@@ -13,6 +13,7 @@ from summula import kernel_approximation as kernel_approximation
 from summula import kernel_ridge as kernel_ridge
 from summula import kernels as kernels
 from summula import linear_model as linear_model
+from summula import mdp as mdp
 from summula import metrics as metrics
 from summula import mixture as mixture
 from summula import model_selection as model_selection

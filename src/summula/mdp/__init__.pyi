@@ -1,0 +1,14 @@
+from summula.mdp.counts import TransitionCounts as TransitionCounts
+from summula.mdp.discretization import Discretization as Discretization
+from summula.mdp.discretization import discretize as discretize
+from summula.mdp.evaluation import PolicyValue as PolicyValue
+from summula.mdp.fitted_value_iteration import FittedValueIteration as FittedValueIteration
+from summula.mdp.grids import Grid as Grid
+from summula.mdp.learning import Learned as Learned
+from summula.mdp.learning import learn as learn
+from summula.mdp.linear_dynamics import LinearDynamics as LinearDynamics
+from summula.mdp.markov import MDP as MDP
+from summula.mdp.results import HorizonSolution as HorizonSolution
+from summula.mdp.results import MDPSolution as MDPSolution
+from summula.mdp.simulation import Trajectories as Trajectories
+from summula.mdp.simulation import discounted_return as discounted_return

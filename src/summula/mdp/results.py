@@ -1,0 +1,80 @@
+"""What the solvers of Markov decision processes return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HorizonSolution", "MDPSolution"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MDPSolution:
+    """Solution of a Markov decision process, with bounds that hold wherever the solver stopped.
+
+    Attributes
+    ----------
+    values : ndarray of shape (S,)
+        Estimate of the optimal values V*, between `lower` and `upper`: their middle, or the policy's values (policy
+        iteration).
+    policy : ndarray of shape (S,)
+        Action for each state. Its own values lie between `lower` and V*, so they are within `gap` of optimal.
+    q_values : ndarray of shape (S, A)
+        r(s, a) + gamma sum P(s' | s, a) values(s'); -inf for unavailable actions.
+    lower, upper : ndarray of shape (S,)
+        Bounds on V* (MacQueen and Porteus), rounding errors included.
+    gap : float
+        The largest difference of the bounds.
+    status : {"converged", "max_iter", "max_time", "stalled", "interrupted"}
+        "stalled" means that the tolerance is smaller than rounding errors.
+    converged : bool
+        Whether gap <= tol.
+    n_steps : int
+        Number of steps: sweeps of value iteration, improvements of policy iteration.
+    trace : tuple of float
+        The gap after each step.
+    method : str
+        The algorithm that was used.
+    message : str
+        Additional information about the status.
+    """
+
+    values: Array
+    policy: NDArray[np.int64]
+    q_values: Array = field(repr=False)
+    lower: Array = field(repr=False)
+    upper: Array = field(repr=False)
+    gap: float
+    status: str
+    converged: bool
+    n_steps: int
+    trace: tuple[float, ...] = field(default=(), repr=False)
+    method: str = ""
+    message: str = ""
+
+    def plot(self, shape: tuple[int, int], **options: Any) -> Any:
+        """Plot values and policy of states that form a grid; see `summula.plotting.policy_grid`."""
+        from summula.plotting import policy_grid
+
+        return policy_grid(self.values, shape, policy=options.pop("policy", self.policy), **options)
+
+
+@dataclass(frozen=True)
+class HorizonSolution:
+    """Optimal values and policies of a finite horizon.
+
+    Attributes
+    ----------
+    values : ndarray of shape (horizon + 1, S)
+        Optimal values with t = 0, 1, ... steps behind; the last row is that of the end.
+    policy : ndarray of shape (horizon, S)
+        Optimal action at each step.
+    """
+
+    values: Array
+    policy: NDArray[np.int64]

@@ -1,0 +1,118 @@
+"""Value iteration, synchronous and asynchronous, and modified policy iteration.
+
+    V := T V   for all states at once (synchronous, Jacobi)                                                       (1)
+    V(s) := (T V)(s)   state by state, with the values that are already new (asynchronous, Gauss-Seidel)          (2)
+    V := T_pi^m T V,   pi greedy for V (modified policy iteration)                                                 (3)
+
+T_pi is the backup with the actions of a policy: it costs a fraction 1 / A of T. In (3) m is chosen by itself: sweeps
+of T_pi go on while they contract, until the span of T_pi V - V has fallen to a tenth, at most 100 times. (3) converges
+from any V, since adding a constant to V changes no policy, and with a constant T V >= V can be had (Puterman, section
+6.5). All stop by the bounds of `bounds.py`; (2) needs a synchronous backup for them, which is made when the changes of
+a sweep, d, are small enough that the span gamma / (1 - gamma) (max d - min d) would do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.errors import ParameterError
+from summula.mdp.bounds import Backup, Backups, Stop, finish, stopped
+from summula.mdp.results import MDPSolution
+
+__all__ = ["ORDERS", "in_order", "modified", "synchronous"]
+
+Array = NDArray[np.float64]
+
+ORDERS = ("synchronous", "gauss_seidel", "random")
+_SWEEPS = 100
+_FALL = 0.1
+
+
+class Interrupted(Exception):
+    """Ctrl-C; carries the best solution so far."""
+
+    def __init__(self, solution: MDPSolution) -> None:
+        super().__init__()
+        self.solution = solution
+
+
+def synchronous(backups: Backups, V: Array, stop: Stop) -> MDPSolution:
+    """Solve by (1)."""
+    return _iterate(backups, V, stop, 0, "value iteration, synchronous")
+
+
+def modified(backups: Backups, V: Array, stop: Stop) -> MDPSolution:
+    """Solve by (3)."""
+    return _iterate(backups, V, stop, _SWEEPS, "modified policy iteration")
+
+
+def _iterate(backups: Backups, V: Array, stop: Stop, sweeps: int, method: str) -> MDPSolution:
+    trace: list[float] = []
+    last: tuple[Array, Backup] | None = None
+    try:
+        while True:
+            backup = backups.best(V)
+            last = V, backup
+            bounds = backups.bounds(V, backup)
+            trace.append(bounds.gap)
+            if status := stopped(trace, bounds, stop):
+                return finish(backups, V, backup, status, trace, stop, method)
+            V = _evaluated(backups, backup, sweeps, stop) if sweeps else backup.TV
+    except KeyboardInterrupt:
+        if last is None:
+            raise
+        raise Interrupted(finish(backups, *last, "interrupted", trace, stop, method)) from None
+
+
+def _evaluated(backups: Backups, backup: Backup, sweeps: int, stop: Stop) -> Array:
+    """Return T_pi^m T V; T V itself and its backup are left as they are."""
+    span = backup.high - backup.low
+    enough = max(_FALL * span, 0.1 * stop.tol * (1.0 - backups.gamma))
+    now, other = backup.TV, np.empty_like(backup.TV)
+    for sweep in range(sweeps):
+        step = backups.of_policy(now, backup.policy, other)
+        now, other = other, (np.empty_like(other) if sweep == 0 else now)
+        if step.high - step.low <= enough or stop.clock.is_over:
+            break
+    return now
+
+
+def in_order(backups: Backups, V: Array, stop: Stop, order: Any, rng: np.random.Generator) -> MDPSolution:
+    """Solve by (2), in the order of the states' numbers, in a new random order for each sweep, or in a given one."""
+    S, gamma = len(V), backups.gamma
+    numbers = np.arange(S) if isinstance(order, str) else _permutation(order, S)
+    method = f"value iteration, {'given order' if not isinstance(order, str) else order}"
+    policy, far = np.empty(S, np.int64), gamma / (1.0 - gamma)
+    trace: list[float] = []
+    wanted = stop.tol  # of the span of a sweep, before the synchronous backup is made
+    try:
+        while True:
+            states = rng.permutation(S) if isinstance(order, str) and order == "random" else numbers
+            low, high = backups.in_place(V, policy, states)
+            trace.append(2.0 * far * max(abs(low), abs(high)))  # a sweep contracts by gamma, too
+            if far * (high - low) <= wanted or len(trace) >= stop.max_iter or stop.clock.is_over:
+                backup = backups.best(V)
+                bounds = backups.bounds(V, backup)
+                trace[-1] = bounds.gap
+                if status := stopped(trace, bounds, stop):
+                    return finish(backups, V, backup, status, trace, stop, method)
+                wanted = 0.5 * far * (high - low)
+    except KeyboardInterrupt:
+        if not trace:
+            raise
+        backup = backups.best(V)
+        raise Interrupted(finish(backups, V, backup, "interrupted", trace, stop, method)) from None
+
+
+def _permutation(order: Any, S: int) -> Any:
+    numbers = np.asarray(order)
+    kind = numbers.dtype.kind
+    if kind not in "iu" or numbers.ndim != 1 or not np.array_equal(np.unique(numbers), np.arange(S)):
+        raise ParameterError(
+            f"The 'order' parameter of value_iteration must be one of {', '.join(map(repr, ORDERS))}, or state numbers "
+            f"in which each of 0 to {S - 1} occurs."
+        )
+    return numbers.astype(np.int64)
