@@ -2,10 +2,10 @@
 
 With N_k(x) the k training rows nearest to x, and weights w_i(x) of them,
 
-    f(x) = sum_{i in N_k(x)} w_i y_i / sum_{i in N_k(x)} w_i                                                         (1)
+    f(x) = sum_{i in N_k(x)} w_i y_i / sum_{i in N_k(x)} w_i                                                       (1)
 
-For classes, y_i is the indicator of each class, and f(x) their shares. Weights are 1, or the inverse distance 1 / d_i; if
-some d_i = 0, rows at distance 0 have weight 1 and all others 0.
+For classes, y_i is the indicator of each class, and f(x) their shares. Weights are 1, or the inverse distance 1 / d_i;
+if some d_i = 0, rows at distance 0 have weight 1 and all others 0.
 
 Of equally distant training rows the one with the smaller number counts as nearer, so N_k(x) is unique.
 """
@@ -15,7 +15,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, ClassVar
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,9 @@ _FEW = 2**16  # training rows times queries that are searched without threads
 _PARTS = 16
 _MOST_QUERIES = 8_192
 _LEAST_QUERIES = 256
+
+# The index of each model beside what it was made from: copies and loaded models make theirs when they need it.
+_indexes: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SearchIndex]] = WeakKeyDictionary()
 
 _function = Allowed(callable, "a callable")
 NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
@@ -146,8 +150,6 @@ class KNeighborsModel(RowwiseEstimator):
         Number of training rows.
     """
 
-    # Search indexes are made again from the rows where they are missing.
-    _transient: ClassVar[tuple[str, ...]] = (*RowwiseEstimator._transient, "_index")
     n_neighbors: int
     weights: Any
     algorithm: str
@@ -182,7 +184,6 @@ class KNeighborsModel(RowwiseEstimator):
             )
         self._check_algorithm()
         self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])
-        self.__dict__.pop("_index", None)
         self._search_index()
         return chunk
 
@@ -203,16 +204,16 @@ class KNeighborsModel(RowwiseEstimator):
 
     def _search_index(self) -> SearchIndex:
         """Return the index of the training rows for the parameters as they are now."""
-        settings = (self.metric, self.p, self.metric_params, self.algorithm)
-        known = self.__dict__.get("_index")
+        settings = (self._fit_X, self.metric, self.p, self.metric_params, self.algorithm)
+        known = _indexes.get(self)
         if known is None or not all(a is b for a, b in zip(known[0], settings, strict=True)):
             X = self._fit_X
             metric = chosen_metric(self.metric, float(self.p), self.metric_params, int(X.shape[1]))
             is_brute = is_between_0_and_1(self.metric, self.p, self.metric_params)
             rows = X if sparse.issparse(X) else np.ascontiguousarray(X)
-            known = self._index = (settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
-        index: SearchIndex = known[1]
-        return index
+            known = (settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
+            _indexes[self] = known
+        return known[1]
 
     @property
     def effective_metric_(self) -> Any:
@@ -354,8 +355,10 @@ class KNeighborsModel(RowwiseEstimator):
         return np.asarray(total / self.n_samples_fit_)
 
     def _prefix_weights(self, distances: Array) -> Array:
-        """Return the weights of the first k neighbours for every k, of shape (n, k, neighbour); or (n, 1, neighbour)
-        where they do not depend on k."""
+        """Return the weights of the first k neighbours for every k, of shape (n, k, neighbour).
+
+        The second dimension is 1 where weights do not depend on k.
+        """
         if not callable(self.weights):
             return neighbor_weights(self.weights, distances)[:, None, :]
         n, most = distances.shape

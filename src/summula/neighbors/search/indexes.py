@@ -75,12 +75,9 @@ class SearchIndex:
 
     def nearest(self, X: Any, k: int) -> Neighbors:
         """Return the k nearest rows with their distances; those of rows that are not finite are NaN."""
-        is_finite = np.isfinite(_row_sums(X))
-        if not is_finite.all():
-            X = X.copy()
-            X[np.flatnonzero(~is_finite)] = 0.0
+        X, bad = _finite_rows(X)
         found = self._distances(X, k)
-        found.values[~is_finite] = np.nan
+        found.values[bad] = np.nan
         return found
 
     def _distances(self, X: Any, k: int) -> Neighbors:
@@ -89,12 +86,18 @@ class SearchIndex:
         return Neighbors(metric.distances(values), rows)
 
 
-def _row_sums(X: Any) -> Array:
-    """Return a number per row that is finite if all its values are."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if sparse.issparse(X):
-            return np.asarray((abs(X) * 1e-200).sum(axis=1)).reshape(-1)
-        return np.asarray((X * 1e-200).sum(axis=1))
+def _finite_rows(X: Any) -> tuple[Any, Array]:
+    """Return rows with zeros in place of values that are not finite, and the numbers of rows that have such."""
+    values = X.data if sparse.issparse(X) else X
+    is_finite = np.isfinite(values)
+    if is_finite.all():
+        return X, np.zeros(0, np.intp)
+    X = X.copy()
+    if sparse.issparse(X):
+        X.data[~is_finite] = 0.0
+        return X, np.unique(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~is_finite])
+    X[~is_finite] = 0.0
+    return X, np.flatnonzero(~is_finite.all(axis=1))
 
 
 @dataclass(frozen=True)
@@ -283,7 +286,7 @@ class PairwiseIndex(SearchIndex):
         if what == "precomputed":
             D = np.asarray(X.toarray() if sparse.issparse(X) else X, np.float64)
             if (D < 0).any():
-                raise DataError("Negative values in data passed to precomputed distance matrix: distances are 0 or more.")
+                raise DataError("Negative values in data passed to precomputed distance matrix: they must be >= 0.")
             return D
         rows = self.rows
         if callable(what):

@@ -2,11 +2,11 @@
 
 Rows are ranked by a value that grows with the distance and is added up in double precision, column by column:
 
-    V(x, z) = sum_j (x_j - z_j)^2,  sum_j |x_j - z_j|,  max_j |x_j - z_j|,  sum_j |x_j - z_j|^p,  sum_j [x_j != z_j]   (1)
+    V(x, z) = sum_j (x_j - z_j)^2,  sum_j |x_j - z_j|,  max_j |x_j - z_j|,  sum_j |x_j - z_j|^p,  sum_j [x_j != z_j] (1)
 
 The order of the additions is that of the columns in every loop below, so V has the same bits whichever of them computes
-it. Row a is nearer than row b if V_a < V_b, or V_a = V_b and a < b. The k nearest rows so far are a binary heap with the
-worst on top.
+it. Row a is nearer than row b if V_a < V_b, or V_a = V_b and a < b. The k nearest rows so far are a binary heap with
+the worst on top.
 
     blocks   32 rows at a time, stored column by column, so that 32 sums are added up side by side
     tree     a block per leaf; every node has the bounding box of its rows. Replacing z by the nearest point of the box

@@ -4,8 +4,8 @@ A metric of the kernels ranks rows by V (`kernels`, equation 1); the distance is
 
     1 - x'z / (|x| |z|) = |x/|x| - z/|z||^2 / 2                                                                  (1)
 
-so it is half the squared distance of rows of length 1. A row of zeros has a further column with a 1 instead, which makes
-its distance from all others 1. All other names are those of `scipy.spatial.distance.cdist`.
+so it is half the squared distance of rows of length 1. A row of zeros has a further column with a 1 instead, which
+makes its distance from all others 1. All other names are those of `scipy.spatial.distance.cdist`.
 """
 
 from __future__ import annotations
@@ -100,14 +100,14 @@ def _minkowski(p: float) -> Metric:
 
 def _refuse_options(name: str, options: Mapping[str, Any]) -> None:
     if options:
-        raise ParameterError(f"metric={name!r} takes no {', '.join(map(repr, options))} in metric_params: leave it out.")
+        raise ParameterError(f"metric={name!r} takes no {', '.join(map(repr, options))} in metric_params: drop it.")
 
 
 def _weights(options: Mapping[str, Any], columns: int) -> Array:
     w = np.asarray(options["w"], np.float64)
     if w.shape != (columns,) or not (w >= 0).all():
         raise ParameterError(
-            f"The weights 'w' of metric_params must be {columns} numbers of 0 or more, one per column; got {options['w']!r}."
+            f"The weights 'w' of metric_params must be {columns} numbers of 0 or more, one per column."
         )
     return w
 
@@ -115,7 +115,7 @@ def _weights(options: Mapping[str, Any], columns: int) -> Array:
 def to_unit_rows(X: Any) -> Any:
     """Divide rows by their lengths, and mark rows of zeros in a further column, equation (1)."""
     if sparse.issparse(X):
-        X = sparse.csr_matrix(X, dtype=np.float64)
+        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)  # SciPy sorts matrices in place
         largest = np.asarray(abs(X).max(axis=1).todense()).reshape(-1)
         X = sparse.diags(1.0 / np.where(largest > 0, largest, 1.0)) @ X
         length = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).reshape(-1))
