@@ -20,6 +20,7 @@ FAMILIES = (
     "support_vectors",
     "decomposition",
     "generative",
+    "neighbours",
     "streams",
     "dask_cluster",
     "small_fits",

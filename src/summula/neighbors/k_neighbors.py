@@ -35,7 +35,7 @@ from summula.core.model_files import schema
 from summula.neighbors.search.indexes import Neighbors, SearchIndex, build_index
 from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1
 
-__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel", "neighbor_weights"]
+__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel", "check_weights", "neighbor_weights"]
 
 Array = NDArray[Any]
 
@@ -79,6 +79,17 @@ def neighbor_weights(weights: Any, distances: Array) -> Array:
         return np.asarray(np.where(is_at_0, distances == nearest, nearest / distances))
 
 
+def check_weights(total: Array, found: Neighbors) -> Array:
+    """Refuse rows whose neighbours have no weight; return which rows are not finite, and refused later."""
+    is_bad = np.isnan(found.values[:, 0])
+    if (total[~is_bad] == 0).any():
+        raise DataError(
+            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if you "
+            "are using a user-defined function."
+        )
+    return np.asarray(is_bad)
+
+
 def _rows_of(is_sparse: bool, chunk: Chunk) -> Any:
     """Return the rows of a chunk in the format of the training rows."""
     if is_sparse:
@@ -114,9 +125,18 @@ def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors],
     return values
 
 
+def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
+    X = model._fit_X
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        return "_fit_X has values that are not finite"
+    if model.metric == "precomputed" and X.shape[0] != X.shape[1]:
+        return "_fit_X is no square matrix of distances"
+    return None
+
+
 @schema.state(
-    _fit_X=schema.Array("float", "n_rows", "n_features", low=-np.finfo(np.float64).max, high=np.finfo(np.float64).max)
-    | schema.Sparse("n_rows", "n_features"),
+    _rows_are_sound,
+    _fit_X=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
     n_samples_fit_=schema.Integer(1, size="n_rows"),
 )
 class KNeighborsModel(RowwiseEstimator):
@@ -181,6 +201,11 @@ class KNeighborsModel(RowwiseEstimator):
             raise DataError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "
                 "pass the distances between all training rows."
+            )
+        if self.metric == "precomputed" and chunk.is_sparse:
+            raise ParameterError(
+                "metric='precomputed' needs a dense matrix: a sparse one does not tell zero from unknown distances; "
+                "pass the distances between all rows."
             )
         self._check_algorithm()
         self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 
 from summula.core.docstrings import inherit_docs
-from summula.core.errors import DataError
 from summula.core.estimator.multi_output import MultiOutputClassifier
 from summula.core.estimator.parameters import Allowed
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
-from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel, neighbor_weights
+from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel, check_weights, neighbor_weights
 from summula.neighbors.search.indexes import Neighbors
 
 __all__ = ["KNeighborsClassifier"]
@@ -29,12 +28,7 @@ def _class_shares(codes: Array, counts: tuple[int, ...], weights: Any, found: Ne
     total = np.zeros(len(w))
     for m in range(w.shape[1]):
         total += w[:, m]
-    is_bad = np.isnan(found.values[:, 0])
-    if (total[~is_bad] == 0).any():
-        raise DataError(
-            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if you "
-            "are using a user-defined function."
-        )
+    is_bad = check_weights(total, found)
     shares, here = [], np.arange(len(w))
     for t, classes in enumerate(counts):
         of_target = np.zeros((len(w), classes))
@@ -159,7 +153,7 @@ class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
         >>> from summula.neighbors import KNeighborsClassifier
         >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]
         >>> KNeighborsClassifier().fit(X, [0, 0, 0, 1, 1, 1]).loo_curve(3).round(3)
-        array([0.167, 0.167, 0.333])
+        array([0.167, 0.167, 0.167])
         """
         return self._curve(self._wrong, max_k)
 

@@ -284,7 +284,7 @@ class PairwiseIndex(SearchIndex):
     def _all(self, X: Any) -> Array:
         what, options = self.metric
         if what == "precomputed":
-            D = np.asarray(X.toarray() if sparse.issparse(X) else X, np.float64)
+            D = np.asarray(X, np.float64)
             if (D < 0).any():
                 raise DataError("Negative values in data passed to precomputed distance matrix: they must be >= 0.")
             return D
