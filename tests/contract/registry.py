@@ -277,7 +277,7 @@ NEIGHBORS: dict[str, Any] = {
     "streams_results": True,
     "single": False,
     "one_class": True,
-    "centres": True,
+    "repeats": False,
     "free_intercept": False,
     "of_rows": ("_fit_X", "_y"),
     "grid": {"n_neighbors": [1, 7]},
