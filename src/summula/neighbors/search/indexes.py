@@ -42,7 +42,7 @@ __all__ = ["BlockIndex", "Neighbors", "PairwiseIndex", "ProductIndex", "SearchIn
 Array = NDArray[Any]
 
 _TREE_COLUMNS = 15  # up to which a tree skips most rows
-_QUERIES = 256  # rows that are multiplied at once
+_QUERIES = 512  # rows that are multiplied at once
 _TILE = 1_024  # training rows that they are multiplied with
 _STEP = 2**22  # values that a kernel looks at before it returns, so that Ctrl-C works
 _GROWN = 2**21  # rows that `grow_tree` looks at before it returns

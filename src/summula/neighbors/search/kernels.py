@@ -120,10 +120,16 @@ def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
     for i in range(BLOCK):
         sums[i] = 0.0
     if tag == SQUARES:
-        for j in range(len(x)):
+        for j in range(0, len(x) - 1, 2):  # two columns at a time: sums are loaded and stored half as often
+            x0, x1 = x[j], x[j + 1]
             for i in range(BLOCK):
-                t = block[j, i] - x[j]
-                sums[i] += t * t
+                t0, t1 = block[j, i] - x0, block[j + 1, i] - x1
+                sums[i] = (sums[i] + t0 * t0) + t1 * t1
+        if len(x) % 2 == 1:
+            last = x[len(x) - 1]
+            for i in range(BLOCK):
+                t0 = block[len(x) - 1, i] - last
+                sums[i] += t0 * t0
     elif tag == MANHATTAN:
         for j in range(len(x)):
             for i in range(BLOCK):
@@ -146,6 +152,11 @@ def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
 @internal_kernel
 def _offer_block(blocks: Any, b: int, x: Any, tag: int, p: float, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
     _block_values(blocks.values[b], x, tag, p, sums)
+    worst, hits = V[0], 0
+    for i in range(BLOCK):
+        hits += sums[i] <= worst
+    if hits == 0:
+        return
     first = b * BLOCK
     for i in range(min(BLOCK, len(blocks.members) - first)):
         if sums[i] <= V[0]:
