@@ -168,6 +168,8 @@ def test_bad_input_is_refused(kind: Any, tmp_path: Path) -> None:
         model.kneighbors(X, 1.5)
     with pytest.raises(ValueError, match="dense matrix"):
         kind(metric="precomputed").fit(sparse.csr_matrix(np.ones((20, 20))), y)
+    with pytest.raises(ValueError, match="dense matrix"):
+        kind(metric="precomputed").fit(np.ones((20, 20)), y).predict(sparse.csr_matrix(np.ones((2, 20))))
     with pytest.raises(ValueError, match="mode"):
         model.kneighbors_graph(X, mode="weights")
     with pytest.raises(ValueError, match="shape"):

@@ -32,7 +32,7 @@ from summula.core.estimator.parameters import Allowed, integer, mapping, none, o
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator, _joined, _map_part
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.neighbors.search.indexes import Neighbors, SearchIndex, build_index
+from summula.neighbors.search.indexes import Neighbors, PairwiseIndex, SearchIndex, build_index
 from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1
 
 __all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel", "check_weights", "neighbor_weights"]
@@ -46,6 +46,11 @@ _LEAST_QUERIES = 256
 
 # The index of each model beside what it was made from: copies and loaded models make theirs when they need it.
 _indexes: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SearchIndex]] = WeakKeyDictionary()
+
+_SPARSE_DISTANCES = (
+    "metric='precomputed' needs a dense matrix: a sparse one does not tell zero from unknown distances; pass the "
+    "distances between all rows."
+)
 
 _function = Allowed(callable, "a callable")
 NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
@@ -107,6 +112,8 @@ def _without_self(found: Neighbors, own: Array) -> Neighbors:
 
 def _find(index: SearchIndex, is_sparse: bool, k: int, own: bool, chunk: Chunk) -> Neighbors:
     """Return the k nearest rows of each row of a chunk; with `own` these are training rows, which do not count."""
+    if chunk.is_sparse and isinstance(index, PairwiseIndex) and index.metric.what == "precomputed":
+        raise ParameterError(_SPARSE_DISTANCES)
     X = _rows_of(is_sparse, chunk)
     found = index.nearest(X, k + 1 if own else k)
     return _without_self(found, np.arange(chunk.start, chunk.stop)) if own else found
@@ -203,10 +210,7 @@ class KNeighborsModel(RowwiseEstimator):
                 "pass the distances between all training rows."
             )
         if self.metric == "precomputed" and chunk.is_sparse:
-            raise ParameterError(
-                "metric='precomputed' needs a dense matrix: a sparse one does not tell zero from unknown distances; "
-                "pass the distances between all rows."
-            )
+            raise ParameterError(_SPARSE_DISTANCES)
         self._check_algorithm()
         self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])
         self._search_index()
