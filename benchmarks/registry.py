@@ -22,6 +22,7 @@ FAMILIES = (
     "selection",
     "generative",
     "markov",
+    "neighbours",
     "streams",
     "dask_cluster",
     "small_fits",

@@ -685,9 +685,29 @@ def grid_policy(ax: Any) -> None:
     policy_grid(found.values, (rows, columns), policy=policy, arrows=arrows, hidden=np.arange(S) == wall, ax=ax)
 
 
+def neighbor_curve(ax: Any) -> None:
+    """Training and leave-one-out error of nearest neighbours over k."""
+    from summula.neighbors import KNeighborsClassifier
+    from summula.plotting.style import colour, dress, keyed
+
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 2))
+    y = (np.hypot(*X.T) + 0.35 * rng.normal(size=300) > 1.15).astype(int)
+    ks = np.arange(1, 61)
+    model = KNeighborsClassifier().fit(X, y)
+    curve = model.loo_curve(60)
+    training = [1 - model.set_params(n_neighbors=int(k)).score(X, y) for k in ks]
+    ax.plot(ks, training, color=colour(1), lw=1.3, label="training rows")
+    ax.plot(ks, curve, color=colour(0), lw=1.3, label="leaving each row out")
+    ax.plot(ks[curve.argmin()], curve.min(), marker="o", color=colour(0))
+    dress(ax, "k", "share of errors", "one neighbour knows its own row")
+    keyed(ax)
+
+
 PICTURES = {
     "neighbours-curve": neighbours_curve,
     "grid-policy": grid_policy,
+    "neighbour-curve": neighbor_curve,
     "forest-importances": forest_importances,
     "iris-tree": iris_tree,
     "ada-boost-error": ada_boost_error,

@@ -48,7 +48,7 @@ from summula.linear_model import (
 )
 from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
 from summula.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MixedNB, MultinomialNB
-from summula.neighbors import NearestCentroid
+from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 from summula.preprocessing import KBinsDiscretizer, StandardScaler
 from summula.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM, PegasosSVC
 from summula.tree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
@@ -267,6 +267,29 @@ def scaled_product(x: Any, z: Any, factor: float = 1.0) -> float:
 
 
 # The dual has one variable per row. A fit stops where the optimality conditions hold up to a tolerance.
+# Of equally distant rows the first ones count.
+NEIGHBORS: dict[str, Any] = {
+    "numbers": (),
+    "most_rows": 500,
+    "keeps_rows": True,
+    "passes": False,
+    "streams": False,
+    "streams_results": True,
+    "single": False,
+    "one_class": True,
+    "repeats": False,
+    "free_intercept": False,
+    "of_rows": ("_fit_X", "_y"),
+    "grid": {"n_neighbors": [1, 7]},
+    "changes": {
+        "metric": ("chebyshev",),
+        "metric_params": ({"w": [1.0, 0.0, 0.0, 0.0]},),
+        "n_neighbors": (2,),
+        "p": (1.0,),
+        "weights": ("uniform", "distance"),
+    },
+    "idle": ("leaf_size",),
+}
 KERNEL_MACHINE: dict[str, Any] = {
     "numbers": (),
     "most_rows": 500,
@@ -603,6 +626,10 @@ CASES = [
         grid={"adjust": [False, True]},
         target="words",
     ),
+    Case(KNeighborsClassifier(), "classifier", **NEIGHBORS, target="words"),
+    Case(KNeighborsClassifier(4, weights="distance", p=1), "classifier", **NEIGHBORS, target="three classes"),
+    Case(KNeighborsRegressor(), "regressor", **NEIGHBORS),
+    Case(KNeighborsRegressor(3, weights="distance", algorithm="brute"), "regressor", **NEIGHBORS, targets=2),
     Case(KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), "transformer", **BINS),
     Case(KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"), "transformer", **BINS),
     Case(SVC(tol=1e-8), "classifier", **KERNEL_MACHINE, target="two classes", idle=("break_ties", "probability")),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_matrix
 
 from summula import ensemble, linear_model
 from summula.decomposition import PCA, FactorAnalysis
@@ -18,6 +19,7 @@ from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSam
 from summula.kernel_ridge import KernelLMS, KernelRidge
 from summula.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from summula.mixture import BernoulliMixture, BinomialMixture, GaussianMixture
+from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from summula.preprocessing import StandardScaler, TableEncoder, TableModel
 from summula.preprocessing.paired_encoder import PairedEncoder
 from summula.stats import families, links
@@ -359,6 +361,14 @@ KINDS: dict[str, list[Callable[[], Saved]]] = {
     "LinearSVC": [lambda: _arrays(LinearSVC(), "three"), lambda: _arrays(LinearSVC(loss="hinge", tol=0.1), "two")],
     "LinearSVR": [lambda: _arrays(LinearSVR(tol=0.1))],
     "PegasosSVC": [lambda: _arrays(PegasosSVC(0.1, random_state=0), "words")],
+    "KNeighborsClassifier": [
+        lambda: _arrays(KNeighborsClassifier(), "words"),
+        lambda: Saved(KNeighborsClassifier(p=1).fit(csr_matrix(_data().X), _data().three), _data().X, _data().three),
+    ],
+    "KNeighborsRegressor": [
+        lambda: _two_targets(KNeighborsRegressor(3, weights="distance")),
+        lambda: _arrays(KNeighborsRegressor(metric="cosine", algorithm="brute")),
+    ],
     "KernelRidge": [
         lambda: _arrays(KernelRidge(kernel="rbf")),
         lambda: _two_targets(KernelRidge(kernel=Gaussian(1.0))),

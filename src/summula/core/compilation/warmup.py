@@ -35,6 +35,7 @@ _KERNELS = (
     "summula.mixture.kernels",
     "summula.linear_model.least_squares.sparse_kernels",
     "summula.naive_bayes.count_kernels",
+    "summula.neighbors.search.kernels",
     "summula.optimize.solvers.l1_kernels",
     "summula.stats.bounds_kernels",
     "summula.svm.linear.coordinate_kernels",

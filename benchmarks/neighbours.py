@@ -1,0 +1,97 @@
+"""Nearest neighbours: the same rows, the same distances."""
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.workload import Contender, FitWorkload, Quality
+
+NEIGHBORS = 5
+CHECKED = 200  # queries
+
+
+class Rows(NamedTuple):
+    """Training rows and queries."""
+
+    X: np.ndarray
+    queries: np.ndarray
+
+
+def normal_rows(rows: int, columns: int, share: float, dtype: Any) -> Rows:
+    """Independent normal columns, and queries from the same distribution."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns)).astype(dtype)
+    return Rows(X, rng.standard_normal((max(int(rows * share), CHECKED), columns)).astype(dtype))
+
+
+def _fit(module: str, **options: Any) -> Callable[[], Callable[[Rows], Any]]:
+    def load() -> Callable[[Rows], Any]:
+        found = import_module(module).KNeighborsRegressor
+
+        def work(data: Rows) -> Any:
+            model = found(NEIGHBORS, **options).fit(data.X, data.X[:, 0])
+            return model.kneighbors(data.queries)[0]
+
+        return work
+
+    return load
+
+
+def _scipy() -> Callable[[Rows], Any]:
+    from scipy.spatial import cKDTree
+
+    return lambda data: cKDTree(data.X).query(data.queries, NEIGHBORS, workers=-1)[0]
+
+
+def _faiss() -> Callable[[Rows], Any]:
+    import faiss
+
+    def work(data: Rows) -> Any:
+        index = faiss.IndexFlatL2(data.X.shape[1])
+        index.add(data.X)
+        return np.sqrt(np.maximum(index.search(data.queries, NEIGHBORS)[0], 0.0))
+
+    return work
+
+
+def error(data: Rows, distances: Any) -> float:
+    """The largest relative error of the distances of some queries."""
+    some = data.queries[:CHECKED].astype(np.float64)
+    worst = 0.0
+    for query, found in zip(some, np.asarray(distances), strict=False):
+        true = np.sqrt(np.sort(((data.X - query) ** 2).sum(axis=1))[:NEIGHBORS])
+        worst = max(worst, float((np.abs(found - true) / true).max()))
+    return worst
+
+
+OURS = Contender("summula", _fit("summula.neighbors"))
+PEERS = (
+    Contender("scikit-learn", _fit("sklearn.neighbors", n_jobs=-1)),
+    Contender("intelex", _fit("sklearnex.neighbors", n_jobs=-1)),
+)
+
+WORKLOADS = (
+    FitWorkload(
+        name="neighbours-few-columns",
+        title="5 nearest neighbours, 50,000 queries",
+        shape=(200_000, 6),
+        quick_shape=(2_000, 6),
+        make_data=partial(normal_rows, share=0.25, dtype=np.float64),
+        contenders=(OURS, *PEERS, Contender("SciPy cKDTree", _scipy)),
+        quality=Quality(error, "error", tolerance=1e-6),
+        rounds=3,
+    ),
+    FitWorkload(
+        name="neighbours-many-columns",
+        title="5 nearest neighbours, 10,000 queries, float32",
+        shape=(50_000, 128),
+        quick_shape=(2_000, 32),
+        make_data=partial(normal_rows, share=0.2, dtype=np.float32),
+        contenders=(OURS, *PEERS, Contender("FAISS", _faiss)),
+        quality=Quality(error, "error", tolerance=1e-4),  # single precision
+        rounds=3,
+    ),
+)

@@ -1,0 +1,403 @@
+"""Base class of models that average the targets of the nearest training rows.
+
+With N_k(x) the k training rows nearest to x, and weights w_i(x) of them,
+
+    f(x) = sum_{i in N_k(x)} w_i y_i / sum_{i in N_k(x)} w_i                                                       (1)
+
+For classes, y_i is the indicator of each class, and f(x) their shares. Weights are 1, or the inverse distance 1 / d_i;
+if some d_i = 0, rows at distance 0 have weight 1 and all others 0.
+
+Of equally distant training rows the one with the smaller number counts as nearer, so N_k(x) is unique.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from summula.core.data.chunks import Chunk
+from summula.core.data.sources import MemorySource, Source
+from summula.core.engine.engine import local_engine
+from summula.core.errors import DataError, ParameterError, warn
+from summula.core.estimator.estimator import Estimator
+from summula.core.estimator.input.validation import check_fitted
+from summula.core.estimator.parameters import Allowed, integer, mapping, none, one_of, real
+from summula.core.estimator.rows import RowFunction, RowwiseEstimator, _joined, _map_part
+from summula.core.estimator.run import Run
+from summula.core.model_files import schema
+from summula.neighbors.search.indexes import Neighbors, PairwiseIndex, SearchIndex, build_index
+from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1
+
+__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel", "check_weights", "neighbor_weights"]
+
+Array = NDArray[Any]
+
+_FEW = 2**16  # training rows times queries that are searched without threads
+_PARTS = 16
+_MOST_QUERIES = 8_192
+_LEAST_QUERIES = 256
+
+# The index of each model beside what it was made from: copies and loaded models make theirs when they need it.
+_indexes: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SearchIndex]] = WeakKeyDictionary()
+
+_SPARSE_DISTANCES = (
+    "metric='precomputed' needs a dense matrix: a sparse one does not tell zero from unknown distances; pass the "
+    "distances between all rows."
+)
+
+_function = Allowed(callable, "a callable")
+NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
+    "n_neighbors": (integer(1),),
+    "weights": (one_of("uniform", "distance"), _function, none),
+    "algorithm": (one_of("auto", "ball_tree", "kd_tree", "brute"),),
+    "leaf_size": (integer(1),),
+    "p": (real(0.0, open_low=True),),
+    "metric": (one_of(*METRIC_NAMES), _function),
+    "metric_params": (none, mapping),
+    "n_jobs": (none, integer()),
+}
+
+
+def neighbor_weights(weights: Any, distances: Array) -> Array:
+    """Return the weights of neighbours at these distances, rows sorted from near to far."""
+    if weights is None or weights == "uniform":
+        return np.ones_like(distances)
+    if callable(weights):
+        given = np.asarray(weights(distances), np.float64)
+        if given.shape != distances.shape:
+            raise ParameterError(
+                f"The function given as weights must return an array of the shape of its argument, {distances.shape}; "
+                f"it returned shape {given.shape}."
+            )
+        return given
+    # Relative to the nearest, so that inverses of tiny distances do not overflow; the ratio in (1) is the same.
+    nearest = distances[:, :1]
+    is_at_0 = (nearest == 0) | np.isinf(nearest)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(is_at_0, distances == nearest, nearest / distances))
+
+
+def check_weights(total: Array, found: Neighbors) -> Array:
+    """Refuse rows whose neighbours have no weight; return which rows are not finite, and refused later."""
+    is_bad = np.isnan(found.values[:, 0])
+    if (total[~is_bad] == 0).any():
+        raise DataError(
+            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if you "
+            "are using a user-defined function."
+        )
+    return np.asarray(is_bad)
+
+
+def _rows_of(is_sparse: bool, chunk: Chunk) -> Any:
+    """Return the rows of a chunk in the format of the training rows."""
+    if is_sparse:
+        return sparse.csr_matrix(chunk.X)
+    return chunk.block(np.float64)
+
+
+def _without_self(found: Neighbors, own: Array) -> Neighbors:
+    """Leave out of k + 1 neighbours the row itself, or if it is not among them the last."""
+    is_own = found.rows == own[:, None]
+    is_own[~is_own.any(axis=1), -1] = True
+    shape = (len(own), found.rows.shape[1] - 1)
+    return Neighbors(found.values[~is_own].reshape(shape), found.rows[~is_own].reshape(shape))
+
+
+def _find(index: SearchIndex, is_sparse: bool, k: int, own: bool, chunk: Chunk) -> Neighbors:
+    """Return the k nearest rows of each row of a chunk; with `own` these are training rows, which do not count."""
+    if chunk.is_sparse and isinstance(index, PairwiseIndex) and index.metric.what == "precomputed":
+        raise ParameterError(_SPARSE_DISTANCES)
+    X = _rows_of(is_sparse, chunk)
+    found = index.nearest(X, k + 1 if own else k)
+    return _without_self(found, np.arange(chunk.start, chunk.stop)) if own else found
+
+
+def _packed(find: Callable[[Chunk], Neighbors], chunk: Chunk) -> Array:
+    """Return distances, then row numbers: what the engine hands over is one array."""
+    found = find(chunk)
+    return np.hstack([found.values, found.rows.astype(np.float64)])
+
+
+def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors], Array], chunk: Chunk) -> Array:
+    found = find(chunk)
+    values = average(found)
+    values[np.isnan(found.values[:, 0])] = np.nan  # of rows that are refused
+    return values
+
+
+def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
+    X = model._fit_X
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        return "_fit_X has values that are not finite"
+    if model.metric == "precomputed" and X.shape[0] != X.shape[1]:
+        return "_fit_X is no square matrix of distances"
+    return None
+
+
+@schema.state(
+    _rows_are_sound,
+    _fit_X=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
+    n_samples_fit_=schema.Integer(1, size="n_rows"),
+)
+class KNeighborsModel(RowwiseEstimator):
+    """Models of the k nearest training rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        Number k of neighbours.
+    weights : {"uniform", "distance"}, callable or None, default="uniform"
+        Weights of the neighbours: equal, inverse distances, or a function from an array of distances to one of weights.
+    algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
+        A speed hint: a k-d tree (also for "ball_tree"), or all rows. "auto" takes a tree up to 15 columns. The answer
+        is the same.
+    leaf_size : int, default=30
+        For compatibility: leaves have 32 rows.
+    p : float, default=2
+        Power of the Minkowski distance; below 1 it is not a metric, and algorithm="brute" is needed.
+    metric : str or callable, default="minkowski"
+        "minkowski", "euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming", "braycurtis",
+        "canberra", "correlation", "mahalanobis", "seuclidean", a function of two rows, or "precomputed".
+    metric_params : dict, optional
+        Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` of "seuclidean",
+        `VI` of "mahalanobis", those of a function.
+    n_jobs : int, optional
+        Maximum number of threads; None uses all.
+
+    Attributes
+    ----------
+    n_samples_fit_ : int
+        Number of training rows.
+    """
+
+    n_neighbors: int
+    weights: Any
+    algorithm: str
+    p: float
+    metric: Any
+    metric_params: Any
+    n_jobs: int | None
+    n_samples_fit_: int
+    _fit_X: Any
+
+    # ---------------------------------------------------------------------------------------------------------- fitting
+
+    def _check_memory(self, source: Source) -> None:
+        """Only `fit` keeps rows; results for files are computed batch by batch."""
+
+    def _keep_rows(self, run: Run) -> Chunk:
+        """Store the training rows and build the index; return them with their targets."""
+        Estimator._check_memory(self, run.source)
+        chunk = run.source.chunk(0, run.source.n_rows)
+        if chunk.is_sparse:
+            X = sparse.csr_matrix(chunk.X, copy=True)
+            X.sum_duplicates()
+            values = X.data
+        else:
+            values = X = np.array(chunk.block())
+        if not np.isfinite(values).all() or (chunk.y is not None and not np.isfinite(chunk.y).all()):
+            run.raise_if_not_finite()
+        if self.metric == "precomputed" and X.shape[0] != X.shape[1]:
+            raise DataError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "
+                "pass the distances between all training rows."
+            )
+        if self.metric == "precomputed" and chunk.is_sparse:
+            raise ParameterError(_SPARSE_DISTANCES)
+        self._check_algorithm()
+        self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])
+        self._search_index()
+        return chunk
+
+    def _check_algorithm(self) -> None:
+        if not is_between_0_and_1(self.metric, self.p, self.metric_params) or self.algorithm == "brute":
+            return
+        if self.algorithm == "auto":
+            warn(
+                "Mind that for 0 < p < 1, Minkowski metrics are not distance metrics. Continuing the execution with "
+                "`algorithm='brute'`; set it to silence this warning.",
+                UserWarning,
+            )
+            return
+        raise ParameterError(
+            f'algorithm="{self.algorithm}" does not support 0 < p < 1 for the Minkowski metric. To resolve this '
+            'problem either set p >= 1 or algorithm="brute".'
+        )
+
+    def _search_index(self) -> SearchIndex:
+        """Return the index of the training rows for the parameters as they are now."""
+        settings = (self._fit_X, self.metric, self.p, self.metric_params, self.algorithm)
+        known = _indexes.get(self)
+        if known is None or not all(a is b for a, b in zip(known[0], settings, strict=True)):
+            X = self._fit_X
+            metric = chosen_metric(self.metric, float(self.p), self.metric_params, int(X.shape[1]))
+            is_brute = is_between_0_and_1(self.metric, self.p, self.metric_params)
+            rows = X if sparse.issparse(X) else np.ascontiguousarray(X)
+            known = (settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
+            _indexes[self] = known
+        return known[1]
+
+    @property
+    def effective_metric_(self) -> Any:
+        """The metric; of "minkowski" the name of its special case."""
+        check_fitted(self)
+        if self.metric != "minkowski":
+            return self.metric
+        power = (self.metric_params or {}).get("p", self.p)
+        if (self.metric_params or {}).get("w") is not None:
+            return "minkowski"
+        return {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}.get(power, "minkowski")
+
+    # ------------------------------------------------------------------------------------------------------- neighbours
+
+    def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
+        """Find the nearest training rows.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), optional
+            By default the training rows, each of which is not its own neighbour.
+        n_neighbors : int, optional
+            Number of neighbours, by default that of the constructor.
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_neighbors)
+            From near to far; only with `return_distance`.
+        indices : ndarray of shape (n_samples, n_neighbors)
+            Numbers of the training rows; of equally distant ones the smallest numbers come first.
+        """
+        check_fitted(self)
+        found = self._neighbors(X, self._checked_k(n_neighbors))
+        return (found.values, found.rows) if return_distance else found.rows
+
+    def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
+        """Return the graph from rows to their neighbours as a sparse matrix.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), optional
+            By default the training rows, each of which is not its own neighbour.
+        n_neighbors : int, optional
+        mode : {"connectivity", "distance"}, default="connectivity"
+            Whether edges have the value 1, or the distance.
+
+        Returns
+        -------
+        CSR matrix of shape (n_samples, n_samples_fit)
+        """
+        check_fitted(self)
+        if mode not in ("connectivity", "distance"):
+            raise ParameterError(
+                f'Unsupported mode, must be one of "connectivity", or "distance" but got "{mode}" instead.'
+            )
+        distances, rows = self.kneighbors(X, n_neighbors)
+        n, k = rows.shape
+        data = np.ones(n * k) if mode == "connectivity" else distances.reshape(-1)
+        return sparse.csr_matrix((data, rows.reshape(-1), np.arange(0, n * k + 1, k)), shape=(n, self.n_samples_fit_))
+
+    def _checked_k(self, n_neighbors: Any) -> int:
+        k = self.n_neighbors if n_neighbors is None else n_neighbors
+        if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer):
+            raise TypeError(f"n_neighbors does not take {type(k)} value, enter integer value")
+        if k <= 0:
+            raise ParameterError(f"Expected n_neighbors > 0. Got {k}")
+        return int(k)
+
+    def _check_count(self, k: int, own: bool, queries: Any = None) -> None:
+        """Raise if there are fewer training rows than neighbours."""
+        n = self.n_samples_fit_
+        if k <= n - own:
+            return
+        sign = "<" if own else "<="
+        end = "" if queries is None else f", n_samples = {queries}"
+        raise ParameterError(
+            f"Expected n_neighbors {sign} n_samples_fit, but n_neighbors = {k}, n_samples_fit = {n}{end}: set "
+            f"n_neighbors to {max(n - own, 1)} or less, or fit more rows."
+        )
+
+    def _finder(self, k: int, own: bool) -> Callable[[Chunk], Neighbors]:
+        """Return a picklable function that finds the neighbours of a chunk of rows."""
+        return functools.partial(_find, self._search_index(), sparse.issparse(self._fit_X), k, own)
+
+    def _neighbors(self, X: Any, k: int) -> Neighbors:
+        own = X is None
+        source = self._training_source() if own else self._in_memory(X, "kneighbors")
+        self._check_count(k, own, source.n_rows)
+        packed = self._map_rows(functools.partial(_packed, self._finder(k, own)), source)
+        return Neighbors(np.ascontiguousarray(packed[:, :k]), packed[:, k:].astype(np.int64))
+
+    def _training_source(self) -> MemorySource:
+        X = self._fit_X
+        return MemorySource(X, None, None, np.dtype(X.dtype))
+
+    # ---------------------------------------------------------------------------------------------------------- results
+
+    def _average(self) -> Callable[[Neighbors], Array]:
+        """Return a picklable function from neighbours to results, equation (1)."""
+        raise NotImplementedError
+
+    def _row_function(self) -> RowFunction:
+        """Return the function of a chunk that averages the targets of its neighbours."""
+        return self._averages(own=False)
+
+    def _averages(self, *, own: bool) -> RowFunction:
+        k = self._checked_k(None)
+        self._check_count(k, own)
+        return functools.partial(_averaged, self._finder(k, own), self._average())
+
+    def _by_row(self, X: Any, compute: RowFunction, finish: Callable[[Array], Array] | None = None) -> Any:
+        """Apply `compute` to the rows; those of None are the training rows, which are not their own neighbours."""
+        if X is None:
+            return self._map_rows(self._averages(own=True), self._training_source(), finish)
+        return super()._by_row(X, compute, finish)
+
+    def _map_rows(self, compute: RowFunction, source: Source, finish: Callable[[Array], Array] | None = None) -> Any:
+        """Search for many rows on all threads; the results do not depend on how rows are divided."""
+        n = source.n_rows
+        if source.streams or n * self.n_samples_fit_ <= _FEW:
+            return super()._map_rows(compute, source, finish)
+        engine = local_engine()
+        step = engine.chunk_rows or int(np.clip(-(-n // _PARTS), _LEAST_QUERIES, _MOST_QUERIES))
+        task, parts = functools.partial(_map_part, compute, finish, self._allows_nan), source.plan(step)
+        with closing(engine.map_ordered(task, parts, n_jobs=self.n_jobs)) as values:
+            return _joined([value for part in values for value in self._accepted(part, source)])
+
+    def _curve(self, errors: Callable[[Array, Neighbors, Array], Array], max_k: int | None) -> Array:
+        """Return the mean over the training rows of their errors for each number of neighbours up to `max_k`."""
+        check_fitted(self)
+        k = self._checked_k(min(2 * self.n_neighbors, self.n_samples_fit_ - 1) if max_k is None else max_k)
+        found = self._neighbors(None, k)
+        total = np.zeros(k)
+        for a in range(0, self.n_samples_fit_, 1_024):
+            here = np.arange(a, min(a + 1_024, self.n_samples_fit_))
+            some = Neighbors(found.values[here], found.rows[here])
+            total += errors(here, some, self._prefix_weights(some.values)).sum(axis=0)
+        return np.asarray(total / self.n_samples_fit_)
+
+    def _prefix_weights(self, distances: Array) -> Array:
+        """Return the weights of the first k neighbours for every k, of shape (n, k, neighbour).
+
+        The second dimension is 1 where weights do not depend on k.
+        """
+        if not callable(self.weights):
+            return neighbor_weights(self.weights, distances)[:, None, :]
+        n, most = distances.shape
+        out = np.zeros((n, most, most))
+        for k in range(1, most + 1):
+            out[:, k - 1, :k] = neighbor_weights(self.weights, distances[:, :k])
+        return out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        tags.target_tags.multi_output = True
+        return tags

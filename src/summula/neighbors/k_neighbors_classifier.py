@@ -1,0 +1,170 @@
+"""Classification by the nearest training rows: f of equation (1) of `k_neighbors` is the share of each class."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+
+from summula.core.docstrings import inherit_docs
+from summula.core.estimator.multi_output import MultiOutputClassifier
+from summula.core.estimator.parameters import Allowed
+from summula.core.estimator.rows import RowFunction
+from summula.core.model_files import schema
+from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel, check_weights, neighbor_weights
+from summula.neighbors.search.indexes import Neighbors
+
+__all__ = ["KNeighborsClassifier"]
+
+Array = NDArray[Any]
+
+
+def _class_shares(codes: Array, counts: tuple[int, ...], weights: Any, found: Neighbors) -> Array:
+    """Return the weighted shares of the classes of every target among the neighbours."""
+    w = neighbor_weights(weights, found.values)
+    total = np.zeros(len(w))
+    for m in range(w.shape[1]):
+        total += w[:, m]
+    is_bad = check_weights(total, found)
+    shares, here = [], np.arange(len(w))
+    for t, classes in enumerate(counts):
+        of_target = np.zeros((len(w), classes))
+        for m in range(w.shape[1]):  # from near to far, whatever the number of rows
+            of_target[here, codes[found.rows[:, m], t]] += w[:, m]
+        shares.append(of_target)
+    return np.hstack(shares) / np.where(is_bad, np.nan, total)[:, None]
+
+
+def _codes_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
+    counts = [len(classes) for classes in model._classes_of_outputs]
+    if model._y.shape[1] != len(counts):
+        return f"_y has {model._y.shape[1]} targets, and there are classes of {len(counts)}"
+    if (model._y.max(axis=0) >= counts).any():
+        return "_y has codes of classes that there are not"
+    return None
+
+
+@inherit_docs()
+@schema.saved(
+    _codes_are_sound,
+    classes_=schema.Labels("n_classes") | schema.Items(schema.Labels(), low=2),
+    _y=schema.Array("int32", "n_rows", "n_outputs", low=0),
+)
+class KNeighborsClassifier(KNeighborsModel, MultiOutputClassifier):
+    """The most frequent class among the k nearest training rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), or list of such arrays
+        With several targets, those of each.
+
+    Notes
+    -----
+    Columns in large units decide the distance: scale them, as in make_pipeline(StandardScaler(), ...).
+    Training rows are kept in memory; `predict` takes files and Dask collections.
+
+    References
+    ----------
+    Cover and Hart (1967), Nearest neighbor pattern classification. Friedman, Bentley and Finkel (1977), An algorithm
+    for finding best matches in logarithmic expected time.
+
+    Examples
+    --------
+    >>> from summula.neighbors import KNeighborsClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [7.0], [8.0]], ["low", "low", "low", "high", "high"]
+    >>> model = KNeighborsClassifier(n_neighbors=3).fit(X, y)
+    >>> model.predict([[1.5], [6.0]])
+    array(['low', 'high'], dtype='<U4')
+    >>> model.predict_proba([[6.0]]).round(3)
+    array([[0.667, 0.333]])
+    >>> model.kneighbors([[6.0]])
+    (array([[1., 2., 4.]]), array([[3, 4, 2]]))
+    """
+
+    _streaming_alternative: ClassVar[str | None] = "NearestCentroid or HistGradientBoostingClassifier, which stream"
+    _fewest_classes = 1
+    _parameters: ClassVar[dict[str, tuple[Allowed, ...]]] = NEIGHBOR_PARAMETERS
+    _y: Array
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        weights: Any = "uniform",
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float = 2,
+        metric: Any = "minkowski",
+        metric_params: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training rows, and index them for the search.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Or with metric="precomputed" the distances of shape (n_samples, n_samples).
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or name of a column of X
+            Class labels of any kind.
+        """
+        with self._fitting(X, y) as run:
+            chunk = self._keep_rows(run)
+            codes = chunk.codes[:, None] if chunk.codes is not None else chunk.y
+            self._y = np.array(codes, np.int32)
+        return self
+
+    def _average(self) -> Any:
+        counts = tuple(len(classes) for classes in self._classes_of_outputs)
+        return functools.partial(_class_shares, self._y, counts, self.weights)
+
+    def _score_function(self) -> RowFunction:
+        return self._row_function()
+
+    def loo_curve(self, max_k: int | None = None) -> Array:
+        """Return the leave-one-out error of every number of neighbours, from one search.
+
+        Parameters
+        ----------
+        max_k : int, optional
+            Largest number of neighbours, by default twice that of the constructor.
+
+        Returns
+        -------
+        ndarray of shape (max_k,)
+            Entry k - 1 is the share of training rows that their k nearest other rows classify wrongly (of several
+            targets, any of them).
+
+        Examples
+        --------
+        >>> from summula.neighbors import KNeighborsClassifier
+        >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]]
+        >>> KNeighborsClassifier().fit(X, [0, 0, 0, 1, 1, 1]).loo_curve(3).round(3)
+        array([0.167, 0.167, 0.167])
+        """
+        return self._curve(self._wrong, max_k)
+
+    def _wrong(self, own: Array, found: Neighbors, weights: Array) -> Array:
+        """Return whether the first k neighbours of rows vote for a wrong class, for every k."""
+        wrong = np.zeros(found.rows.shape, bool)
+        for t, classes in enumerate(self._classes_of_outputs):
+            member = self._y[found.rows, t][..., None] == np.arange(len(classes))
+            if weights.shape[1] == 1:
+                votes = np.cumsum(weights[:, 0, :, None] * member, axis=1)
+            else:
+                votes = np.einsum("nkm,nmc->nkc", weights, member.astype(np.float64))
+            wrong |= votes.argmax(axis=2) != self._y[own, t][:, None]
+        return wrong

@@ -1,0 +1,130 @@
+"""Which distance: scikit-learn's names, and what the kernels need to know of them.
+
+A metric of the kernels ranks rows by V (`kernels`, equation 1); the distance is (factor V)^root. The cosine distance is
+
+    1 - x'z / (|x| |z|) = |x/|x| - z/|z||^2 / 2                                                                  (1)
+
+so it is half the squared distance of rows of length 1. A row of zeros has a further column with a 1 instead, which
+makes its distance from all others 1. All other names are those of `scipy.spatial.distance.cdist`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from summula.core.data.layout.blocks import aligned
+from summula.core.errors import ParameterError
+from summula.neighbors.search.kernels import CHEBYSHEV, HAMMING, MANHATTAN, POWER, SQUARES
+
+__all__ = ["METRIC_NAMES", "Metric", "PairwiseMetric", "chosen_metric", "is_between_0_and_1", "to_unit_rows"]
+
+Array = NDArray[Any]
+
+_ALIASES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean", "infinity": "chebyshev", "p": "minkowski"}
+_FIXED = ("euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming")
+_SCIPY = ("braycurtis", "canberra", "correlation", "mahalanobis", "seuclidean")
+METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "precomputed", *_ALIASES)
+
+
+class Metric(NamedTuple):
+    """A metric of the kernels: the distance is (factor V)^root."""
+
+    tag: int
+    p: float
+    factor: float
+    root: float
+    unit_rows: bool = False
+
+    def distances(self, values: Array) -> Array:
+        """Turn ranking values into distances."""
+        if self.root == 1.0:
+            return np.asarray(values * self.factor)
+        return np.sqrt(values) if self.root == 0.5 else np.asarray(values**self.root)
+
+
+class PairwiseMetric(NamedTuple):
+    """A metric that is computed for all pairs of rows: a name of SciPy's `cdist`, a function, or given distances."""
+
+    what: str | Callable[..., float]
+    options: Mapping[str, Any]
+
+
+def is_between_0_and_1(metric: Any, p: float, params: Any) -> bool:
+    """Whether this is a Minkowski "metric" that does not satisfy the triangle inequality."""
+    power = (params or {}).get("p", p)
+    return isinstance(metric, str) and _ALIASES.get(metric, metric) == "minkowski" and 0 < power < 1
+
+
+def chosen_metric(metric: Any, p: float, params: Mapping[str, Any] | None, columns: int) -> Metric | PairwiseMetric:
+    """Return the metric that the parameters of an estimator name."""
+    options = dict(params or {})
+    if callable(metric):
+        return PairwiseMetric(metric, options)
+    name = _ALIASES.get(metric, metric)
+    if name == "minkowski":
+        power = float(options.pop("p", p))
+        if not power > 0:
+            raise ParameterError(f"metric_params={{'p': {power}}}: the power of a Minkowski distance must be positive.")
+        if options.get("w") is None:
+            options.pop("w", None)
+            _refuse_options(name, options)
+            return _minkowski(power)
+        if np.isinf(power):
+            raise ParameterError("The weights 'w' of metric_params need a finite p.")
+        return PairwiseMetric(name, {"p": power, "w": _weights(options, columns)})
+    if name == "precomputed" or name in _SCIPY:
+        return PairwiseMetric(name, options)
+    _refuse_options(name, options)
+    return {
+        "euclidean": Metric(SQUARES, 2.0, 1.0, 0.5),
+        "sqeuclidean": Metric(SQUARES, 2.0, 1.0, 1.0),
+        "cosine": Metric(SQUARES, 2.0, 0.5, 1.0, unit_rows=True),
+        "manhattan": Metric(MANHATTAN, 1.0, 1.0, 1.0),
+        "chebyshev": Metric(CHEBYSHEV, 1.0, 1.0, 1.0),
+        "hamming": Metric(HAMMING, 1.0, 1.0 / columns, 1.0),
+    }[name]
+
+
+def _minkowski(p: float) -> Metric:
+    if p == 1.0:
+        return Metric(MANHATTAN, 1.0, 1.0, 1.0)
+    if p == 2.0:
+        return Metric(SQUARES, 2.0, 1.0, 0.5)
+    return Metric(CHEBYSHEV, 1.0, 1.0, 1.0) if np.isinf(p) else Metric(POWER, p, 1.0, 1.0 / p)
+
+
+def _refuse_options(name: str, options: Mapping[str, Any]) -> None:
+    if options:
+        raise ParameterError(f"metric={name!r} takes no {', '.join(map(repr, options))} in metric_params: drop it.")
+
+
+def _weights(options: Mapping[str, Any], columns: int) -> Array:
+    w = np.asarray(options["w"], np.float64)
+    if w.shape != (columns,) or not (w >= 0).all():
+        raise ParameterError(
+            f"The weights 'w' of metric_params must be {columns} numbers of 0 or more, one per column."
+        )
+    return w
+
+
+def to_unit_rows(X: Any) -> Any:
+    """Divide rows by their lengths, and mark rows of zeros in a further column, equation (1)."""
+    if sparse.issparse(X):
+        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)  # SciPy sorts matrices in place
+        largest = np.asarray(abs(X).max(axis=1).todense()).reshape(-1)
+        X = sparse.diags(1.0 / np.where(largest > 0, largest, 1.0)) @ X
+        length = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).reshape(-1))
+        scale = sparse.diags(1.0 / np.where(length > 0, length, 1.0))
+        return sparse.csr_matrix(sparse.hstack([scale @ X, sparse.csr_matrix((length == 0)[:, None] * 1.0)]))
+    largest = np.abs(X).max(axis=1, initial=0.0)
+    Z = np.zeros((len(X), X.shape[1] + 1))
+    Z[:, :-1] = X / np.where(largest > 0, largest, 1.0)[:, None]  # squares of huge numbers would overflow
+    length = np.sqrt((Z * Z).sum(axis=1))
+    Z[:, -1] = length == 0
+    Z[:, :-1] /= np.where(length > 0, length, 1.0)[:, None]
+    return aligned(Z)

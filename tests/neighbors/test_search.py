@@ -1,0 +1,192 @@
+"""The search for nearest rows: exact, with ties by row number, on data made to break it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+import summula
+from summula.neighbors import KNeighborsRegressor
+from summula.neighbors.search.indexes import BlockIndex, ProductIndex, build_index
+from summula.neighbors.search.kernels import BLOCK
+from summula.neighbors.search.metrics import chosen_metric
+from tests.reference.nearest import nearest_rows
+
+Array = Any
+
+
+def _rows(name: str) -> Array:
+    rng = np.random.default_rng(3)
+    normal = rng.normal(size=(600, 20))
+    return {
+        "normal": normal[:, :4],
+        "one column": normal[:, :1],
+        "ties": rng.integers(0, 3, (600, 4)).astype(float),
+        "duplicates": np.repeat(normal[:20, :3], 30, axis=0),
+        "constant": np.ones((300, 3)),
+        "constant column": normal[:, :4] * [1.0, 0.0, 1.0, 1.0],
+        "far": normal + 1e8,
+        "outlier": np.vstack([normal, 1e12 * np.ones((1, 20))]),
+        "binary": rng.integers(0, 2, (600, 20)).astype(float),
+        "single": normal.astype(np.float32),
+        "tiny": 1e-180 * normal,
+        "few": normal[:7, :3],
+        "line": np.linspace(0.0, 1.0, 600)[:, None] * np.ones(18),
+    }[name]
+
+
+_NAMES = (
+    "normal",
+    "one column",
+    "ties",
+    "duplicates",
+    "constant",
+    "constant column",
+    "far",
+    "outlier",
+    "binary",
+    "single",
+    "tiny",
+    "few",
+    "line",
+)
+
+
+def _queries(X: Array) -> Array:
+    rng = np.random.default_rng(4)
+    some = X[:: max(1, len(X) // 40)].astype(float)
+    spread = X.std(axis=0).astype(float)
+    return np.vstack([some, some + spread * rng.normal(size=some.shape), 1e20 * some[:2], np.zeros((1, X.shape[1]))])
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "kd_tree", "brute"])
+@pytest.mark.parametrize("name", _NAMES)
+def test_neighbours_are_those_of_all_distances_to_the_bit(name: str, algorithm: str) -> None:
+    X = _rows(name)
+    Q = _queries(X)
+    for metric in ("euclidean", "manhattan", "chebyshev"):
+        for k in (1, 5, len(X)):
+            wanted = nearest_rows(X, Q, k, metric)
+            found = KNeighborsRegressor(k, metric=metric, algorithm=algorithm).fit(X, X[:, 0]).kneighbors(Q)
+            np.testing.assert_array_equal(found[1], wanted[1])
+            np.testing.assert_array_equal(found[0], wanted[0])
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "brute"])
+@pytest.mark.parametrize("p", [1.5, 3.0])
+def test_powers(p: float, algorithm: str) -> None:
+    X = _rows("normal")
+    Q = _queries(X)[:-3]
+    distances, rows = KNeighborsRegressor(6, p=p, algorithm=algorithm).fit(X, X[:, 0]).kneighbors(Q)
+    wanted = nearest_rows(X, Q, 6, "minkowski", p)
+    np.testing.assert_array_equal(rows, wanted[1])
+    np.testing.assert_allclose(distances, wanted[0], rtol=1e-13)
+
+
+def test_hamming_counts_columns_that_differ() -> None:
+    X = _rows("ties")
+    distances, rows = KNeighborsRegressor(9, metric="hamming").fit(X, X[:, 0]).kneighbors(X[:50])
+    wanted = nearest_rows(X, X[:50], 9, "hamming")
+    np.testing.assert_array_equal(rows, wanted[1])
+    np.testing.assert_allclose(distances, wanted[0] / 4)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "brute"])
+def test_cosine_distances_are_those_of_scipy(algorithm: str) -> None:
+    X = _rows("normal")
+    model = KNeighborsRegressor(7, metric="cosine", algorithm=algorithm).fit(X, X[:, 0])
+    D = cdist(X[:60], X, "cosine")
+    distances, rows = model.kneighbors(X[:60])
+    np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :7], atol=1e-15)
+    np.testing.assert_array_equal(rows[:, 0], np.arange(60))
+    np.testing.assert_allclose(model.kneighbors(np.zeros((1, 4)))[0], np.ones((1, 7)), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("canberra", None),
+        ("correlation", None),
+        ("seuclidean", {"V": np.array([1.0, 2.0, 3.0, 4.0])}),
+        ("mahalanobis", {"VI": np.diag([1.0, 2.0, 3.0, 4.0])}),
+        ("minkowski", {"w": np.array([1.0, 0.0, 2.0, 1.0])}),
+    ],
+)
+def test_metrics_of_scipy(metric: str, params: dict[str, Any] | None) -> None:
+    X = _rows("normal")
+    D = cdist(X[:30], X, metric, **(params or {}))
+    distances, _ = KNeighborsRegressor(4, metric=metric, metric_params=params).fit(X, X[:, 0]).kneighbors(X[:30])
+    np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :4], atol=1e-14)
+
+
+def test_functions_and_given_distances_are_the_metric_they_compute() -> None:
+    X = _rows("ties")[:80]
+    wanted = KNeighborsRegressor(5, metric="manhattan").fit(X, X[:, 0])
+
+    def distance(x: Array, z: Array, factor: float) -> float:
+        return factor * float(np.abs(x - z).sum())
+
+    by_function = KNeighborsRegressor(5, metric=distance, metric_params={"factor": 1.0}).fit(X, X[:, 0])
+    given = KNeighborsRegressor(5, metric="precomputed").fit(cdist(X, X, "cityblock"), X[:, 0])
+    for a, b, c in zip(
+        wanted.kneighbors(X), by_function.kneighbors(X), given.kneighbors(cdist(X, X, "cityblock")), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+    np.testing.assert_array_equal(wanted.kneighbors()[1], given.kneighbors()[1])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "hamming", "cosine"])
+def test_sparse_rows_give_the_neighbours_of_dense_ones(metric: str) -> None:
+    X = sparse.random(200, 30, 0.2, random_state=np.random.default_rng(1), format="csr")
+    X.data = np.ceil(4 * X.data)
+    dense = KNeighborsRegressor(6, metric=metric).fit(X.toarray(), np.arange(200.0))
+    of_sparse = KNeighborsRegressor(6, metric=metric).fit(X, np.arange(200.0))
+    wanted = dense.kneighbors(X.toarray())
+    for model, Q in ((dense, X), (of_sparse, X), (of_sparse, X.toarray())):
+        distances, rows = model.kneighbors(Q)
+        np.testing.assert_allclose(distances, wanted[0], atol=1e-15)
+        if metric != "cosine":
+            np.testing.assert_array_equal(rows, wanted[1])
+
+
+def test_threads_chunks_and_layouts_make_no_difference() -> None:
+    rng = np.random.default_rng(7)
+    for d in (3, 24):
+        X, Q = np.round(rng.normal(size=(3_000, d)), 1), np.round(rng.normal(size=(1_500, d)), 1)
+        wanted = KNeighborsRegressor().fit(X, X[:, 0]).kneighbors(Q)
+        for options in ({"n_jobs": 1}, {"chunk_rows": 97}):
+            with summula.engine("threads", **options):
+                model = KNeighborsRegressor().fit(np.asfortranarray(X), X[:, 0])
+                for a, b in zip(wanted, model.kneighbors(np.asfortranarray(Q)), strict=True):
+                    np.testing.assert_array_equal(a, b)
+
+
+def test_the_tree_has_every_row_once_and_boxes_around_them() -> None:
+    X = _rows("duplicates")
+    index = BlockIndex.build(X, chosen_metric("euclidean", 2.0, None, 3), tree=True)
+    blocks = index.blocks
+    assert np.sort(blocks.members).tolist() == list(range(len(X)))
+
+    def check(node: int, first: int, size: int) -> None:
+        rows = X[blocks.members[first * BLOCK : (first + size) * BLOCK]]
+        np.testing.assert_array_equal(blocks.boxes[node], [rows.min(axis=0), rows.max(axis=0)])
+        if size > 1:
+            left = (size + 1) // 2
+            check(node + 1, first, left)
+            check(node + 2 * left, first + left, size - left)
+
+    check(0, 0, len(blocks.values))
+    np.testing.assert_array_equal(blocks.values[1].T, X[blocks.members[BLOCK : 2 * BLOCK]])
+
+
+def test_which_index_is_chosen() -> None:
+    X = _rows("far")
+    metric = chosen_metric("euclidean", 2.0, None, 20)
+    assert isinstance(build_index(X, metric, "auto"), ProductIndex)
+    assert len(build_index(X, metric, "ball_tree").blocks.boxes)  # type: ignore[attr-defined]
+    assert isinstance(build_index(_rows("tiny"), metric, "auto"), BlockIndex)  # squares that underflow
