@@ -165,6 +165,24 @@ class HOG(Lift):
             raise DataError(f"X has a missing or infinite value at row {int(np.argwhere(~np.isfinite(pixels))[0, 0])}.")
         return self._cells(pixels, layout)
 
+    def _plot(self, X: Any, y: Any = None, *, row: int = 0, ax: Any = None) -> Any:
+        """Plot the histograms of an image over it; called by `summula.plot`."""
+        from summula.plotting.oriented import oriented_histograms
+
+        check_is_fitted(self)
+        if X is None:
+            raise DataError("The picture of HOG is that of an image: pass rows, summula.plot(model, X, row=0).")
+        source = self._reading(X)
+        if source.streams or not 0 <= row < source.n_rows:
+            raise DataError(
+                f"X has no row {row} in memory; pass an array or a frame, and the number of one of its rows."
+            )
+        pixels = np.asarray(source.chunk(row, row + 1).X, np.float64)
+        layout = self._layout(self.n_features_in_)
+        image = pixels.reshape(layout.image)
+        sums = self._cells(np.ascontiguousarray(pixels), layout)[0]
+        return oriented_histograms(sums, image, cell=layout.cell, signed=bool(self.signed), ax=ax)
+
     # ---------------------------------------------------------------------------------------------------------- layout
 
     def _shape(self, n_features: int) -> tuple[int, int]:
