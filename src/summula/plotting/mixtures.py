@@ -69,7 +69,7 @@ def mixture_ellipses(
         path = np.stack([model.means_[k, pair] for model in models])
         ax.plot(path[:, 0], path[:, 1], "+-", color=GREY, ms=5, lw=0.8)
     names = [str(name) for name in getattr(models[-1], "feature_names_in_", ())]
-    dress(ax, *([names[j] for j in pair] if names else [f"x{j + 1}" for j in pair]))
+    dress(ax, *([names[j] for j in pair] if names else [f"x{j}" for j in pair]))
     return ax
 
 

@@ -62,7 +62,11 @@ def shattering(points: Any, labels: Any, realized: Any, lines: Any = None, *, ax
     for k, (label, possible_here) in enumerate(zip(codes, possible, strict=True)):
         centre = np.array([k % across, -(k // across)], np.float64)
         line = None if lines is None else np.asarray(lines, np.float64)[k]
-        _draw_panel(ax, centre, (places - middle) * scale, label, bool(possible_here), _moved(line, middle, scale))
+        artists = _draw_panel(
+            ax, centre, (places - middle) * scale, label, bool(possible_here), _moved(line, middle, scale)
+        )
+        for artist in artists:
+            artist.set_markersize(6.0 if across <= 5 else 3.5)
     ax.set_xlim(-0.5, across - 0.5)
     ax.set_ylim(-((len(codes) - 1) // across) - 0.5, 0.5)
     ax.set_aspect("equal")
@@ -86,7 +90,8 @@ def _moved(line: Array | None, middle: Array, scale: float) -> Array | None:
     return np.array([line[0] / scale, line[1] / scale, line[2] + line[:2] @ middle])
 
 
-def _draw_panel(ax: Any, centre: Array, points: Array, label: Array, possible: bool, line: Array | None) -> None:
+def _draw_panel(ax: Any, centre: Array, points: Array, label: Array, possible: bool, line: Array | None) -> list[Any]:
+    """Draw one labelling, and return the points."""
     corner = centre + _HALF * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]])
     ax.plot(*corner.T, color=GREY if possible else colour(5), lw=0.6 if possible else 1.6, gid="panel")
     if line is not None:
@@ -97,8 +102,10 @@ def _draw_panel(ax: Any, centre: Array, points: Array, label: Array, possible: b
         for way in (1, -1):
             cross = centre + _HALF * np.array([[-1, -way], [1, way]])
             ax.plot(*cross.T, color=colour(5), lw=0.8, alpha=0.6, gid="cross", zorder=1)
-    for c in (0, 1):
-        ax.plot(*(points[label == c] + centre).T, marker=marker(c), ms=6, color=colour(c), ls="none", zorder=3)
+    return [
+        ax.plot(*(points[label == c] + centre).T, marker=marker(c), color=colour(c), ls="none", zorder=3)[0]
+        for c in (0, 1)
+    ]
 
 
 def _clipped(line: Array) -> Array:
