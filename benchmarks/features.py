@@ -1,4 +1,4 @@
-"""Scaling and polynomial features."""
+"""Scaling, polynomial features and histograms of oriented gradients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +57,35 @@ def _sklearn_lift() -> Callable[[Matrix], Matrix]:
     return lambda X: np.asarray(PolynomialFeatures(degree=2, include_bias=False).fit_transform(X))
 
 
+def _our_histograms() -> Callable[[Matrix], Matrix]:
+    from summula.features import HOG
+
+    return lambda X: np.asarray(HOG((32, 32), norm="l2").fit_transform(X))
+
+
+def _scipy_histograms() -> Callable[[Matrix], Matrix]:
+    """The same image by image, with the filters of SciPy; scikit-image is not among the dependencies."""
+    from scipy import ndimage
+
+    def histograms(image: Matrix) -> Matrix:
+        dx, dy = (ndimage.correlate1d(image, [-0.5, 0.0, 0.5], axis=axis) for axis in (1, 0))
+        t = 12 * np.arctan2(dy, dx) / np.pi
+        low, size = np.floor(t), np.hypot(dx, dy)
+        rows, columns = np.mgrid[:32, :32] // 8
+        cells = np.zeros((4, 4, 12))
+        np.add.at(cells, (rows, columns, low.astype(int) % 12), size * (1 - (t - low)))
+        np.add.at(cells, (rows, columns, (low.astype(int) + 1) % 12), size * (t - low))
+        blocks = [cells[a : a + 2, b : b + 2].ravel() for a in range(3) for b in range(3)]
+        return np.concatenate([block / np.linalg.norm(block) for block in blocks])
+
+    return lambda X: np.stack([histograms(row.reshape(32, 32)) for row in X])
+
+
+def block_norm_error(X: Matrix, Z: Matrix) -> float:
+    """How far the norms of the 9 blocks of each image are from 1."""
+    return float(np.abs(np.linalg.norm(Z.reshape(len(Z), 9, -1), axis=2) - 1.0).max())
+
+
 def _workload(
     name: str, title: str, shape: tuple[int, int], quick_rows: int, ours: Any, theirs: Any, error: Quality
 ) -> FitWorkload:
@@ -82,5 +111,14 @@ WORKLOADS = (
         _our_lift,
         _sklearn_lift,
         Quality(quadratic_sum_error, "error", tolerance=1e-12),
+    ),
+    FitWorkload(
+        "hog",
+        "HOG, images of 32 x 32",
+        (20_000, 1_024),
+        (500, 1_024),
+        table,
+        (Contender("summula", _our_histograms), Contender("scipy, image by image", _scipy_histograms)),
+        Quality(block_norm_error, "error", tolerance=1e-12),
     ),
 )

@@ -704,10 +704,145 @@ def neighbor_curve(ax: Any) -> None:
     keyed(ax)
 
 
+def hog(ax: Any) -> None:
+    """A digit, and the orientations of its edges in cells of 8 x 8 pixels."""
+    from scipy import ndimage
+    from sklearn.datasets import load_digits
+
+    import summula
+    from summula.features import HOG
+
+    image = ndimage.zoom(load_digits().images[2], 8, order=3)
+    rows = image.reshape(1, -1)
+    summula.plot(HOG(image.shape).fit(rows), rows, ax=ax)
+
+
+def shattered_points(ax: Any) -> None:
+    """All labellings of four points in the plane, two of which no line realises."""
+    import summula
+    from summula.theory import Halfspaces
+
+    summula.plot(Halfspaces(2), [[0.0, 0.0], [1.0, 0.1], [0.1, 1.0], [1.1, 0.9]], ax=ax)
+
+
+def roc_curves(ax: Any) -> None:
+    """Two classifiers of the same rows."""
+    import summula
+    from summula.linear_model import LogisticRegression
+    from summula.svm import SVC
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = (np.hypot(X[:, 0] - 0.6, X[:, 1]) + 0.3 * rng.normal(size=400) < 1.0).astype(int)
+    models = [LogisticRegression().fit(X[:200], y[:200]), SVC(C=1.0).fit(X[:200], y[:200])]
+    summula.plot(models, X[200:], y[200:], kind="roc", labels=["logistic regression", "SVC"], ax=ax)
+
+
+def _curve_data() -> tuple[Any, Any]:
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1.0, 1.0, (600, 1))
+    return X, np.sin(4.0 * X[:, 0]) + 0.3 * rng.normal(size=600)
+
+
+def learning_curves(ax: Any) -> None:
+    """A polynomial of degree 5 fitted to more and more rows."""
+    from sklearn.pipeline import make_pipeline
+
+    from summula.features import PolynomialLift
+    from summula.linear_model import LinearRegression
+    from summula.plotting import learning_curve
+
+    (X, y), sizes = _curve_data(), [20, 30, 50, 80, 120, 200, 300]
+    model = make_pipeline(PolynomialLift(5), LinearRegression())
+    errors = np.zeros((2, len(sizes), 10))
+    for i, n in enumerate(sizes):
+        for fold in range(10):
+            rows = np.random.default_rng([fold, n]).permutation(400)[:n]
+            fitted = model.fit(X[rows], y[rows])
+            for k, (A, b) in enumerate(((X[rows], y[rows]), (X[400:], y[400:]))):
+                errors[k, i, fold] = np.sqrt(np.mean((fitted.predict(A) - b) ** 2))
+    learning_curve(sizes, *errors, measure="RMSE", ax=ax)
+
+
+def validation_curves(ax: Any) -> None:
+    """Ridge penalties for a polynomial of degree 15, on five folds of 60 rows."""
+    from sklearn.pipeline import make_pipeline
+
+    from summula.features import PolynomialLift
+    from summula.linear_model import Ridge
+    from summula.plotting import validation_curve
+
+    (X, y), alphas = _curve_data(), np.geomspace(1e-5, 1e2, 15)
+    X, y = X[:60], y[:60]
+    errors = np.zeros((2, len(alphas), 5))
+    for i, alpha in enumerate(alphas):
+        for fold in range(5):
+            test = np.arange(60) % 5 == fold
+            model = make_pipeline(PolynomialLift(15), Ridge(alpha)).fit(X[~test], y[~test])
+            for k, rows in enumerate((~test, test)):
+                errors[k, i, fold] = np.sqrt(np.mean((model.predict(X[rows]) - y[rows]) ** 2))
+    best = float(alphas[errors[1].mean(axis=1).argmin()])
+    validation_curve(alphas, *errors, parameter="alpha", chosen=best, measure="RMSE", ax=ax)
+
+
+def value_function(ax: Any) -> None:
+    """Values and policy of a robot in a grid of 3 x 4 cells, which slips sideways with probability 0.2."""
+    from summula.plotting import value_grid
+
+    V = np.zeros((3, 4))
+    V[1, 1] = np.nan
+    final, steps = {(0, 3): 1.0, (1, 3): -1.0}, ((-1, 0), (0, 1), (1, 0), (0, -1))
+
+    def reached(r: int, c: int, a: int) -> float:
+        down, right = steps[a]
+        inside = 0 <= r + down < 3 and 0 <= c + right < 4 and (r + down, c + right) != (1, 1)
+        return float(V[r + down, c + right] if inside else V[r, c])
+
+    policy = np.full(V.shape, -1)
+    for _ in range(100):
+        for r, c in zip(*np.nonzero(np.isfinite(V)), strict=True):
+            if (r, c) in final:
+                V[r, c] = final[r, c]
+                continue
+            of = [
+                0.8 * reached(r, c, a) + 0.1 * reached(r, c, (a + 1) % 4) + 0.1 * reached(r, c, a - 1) for a in range(4)
+            ]
+            V[r, c], policy[r, c] = -0.02 + 0.99 * max(of), int(np.argmax(of))
+    value_grid(V, policy, ax=ax)
+
+
+def cluster_cells(ax: Any) -> None:
+    """Three clusters, and the points nearest to each of their centres."""
+    import summula
+    from summula.cluster import KMeans
+
+    X = _three_clusters()
+    summula.plot(KMeans(3, random_state=0).fit(X), X, ax=ax)
+
+
+def importances(ax: Any) -> None:
+    """Importances of the columns of the table of wines."""
+    from sklearn.datasets import load_wine
+
+    import summula
+    from summula.ensemble import RandomForestClassifier
+
+    data = load_wine(as_frame=True)
+    summula.plot(RandomForestClassifier(random_state=0).fit(data.data, data.target), ax=ax)
+
+
 PICTURES = {
     "neighbours-curve": neighbours_curve,
     "grid-policy": grid_policy,
     "neighbour-curve": neighbor_curve,
+    "hog": hog,
+    "shattering": shattered_points,
+    "roc": roc_curves,
+    "learning-curve": learning_curves,
+    "validation-curve": validation_curves,
+    "value-grid": value_function,
+    "cluster-regions": cluster_cells,
+    "importances": importances,
     "forest-importances": forest_importances,
     "iris-tree": iris_tree,
     "ada-boost-error": ada_boost_error,

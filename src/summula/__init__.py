@@ -67,6 +67,7 @@ _NAMES = {
     "engine": "summula.core.engine.engine",
     "load": "summula.core.model_files.persistence",
     "np_threshold": "summula.certification",
+    "plot": "summula.plotting.dispatch",
     "save": "summula.core.model_files.persistence",
     "scan": "summula.core.data.scan",
     "train": "summula.training",

@@ -49,6 +49,7 @@ from summula.core.errors import TimeLimitError as TimeLimitError
 from summula.core.estimator.additive import combine as combine
 from summula.core.model_files.persistence import load as load
 from summula.core.model_files.persistence import save as save
+from summula.plotting.dispatch import plot as plot
 from summula.training import train as train
 
 _MODULES: tuple[str, ...]

@@ -24,7 +24,7 @@ from summula.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from summula.features import ParabolicLift, PolynomialLift, QuadricLift
+from summula.features import HOG, ParabolicLift, PolynomialLift, QuadricLift
 from summula.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from summula.kernel_ridge import KernelLMS, KernelRidge
 from summula.linear_model import (
@@ -205,6 +205,16 @@ AXES: dict[str, Any] = {
     "whiten": (True,),
 }
 # So few columns are decomposed exactly.
+HISTOGRAMS: dict[str, Any] = {
+    "image_shape": ((1, 4),),
+    "n_bins": (5,),
+    "cell": ((2, 2),),
+    "block": ((1, 1),),
+    "norm": ("l1",),
+    "signed": (True,),
+    "filter": ("gaussian",),
+    "sigma": (With(0.5, filter="gaussian"),),
+}
 ITERATIONS = ("iterated_power", "max_iter", "n_oversamples", "power_iteration_normalizer", "svd_solver", "tol")
 FACTORS: dict[str, Any] = {
     "method": ("em",),
@@ -513,6 +523,7 @@ CASES = [
     Case(PolynomialLift(), "transformer", passes=False, numbers=()),
     Case(ParabolicLift(), "transformer", passes=False, numbers=()),
     Case(QuadricLift(axis_aligned=True), "transformer", passes=False, numbers=(), changes={"axis_aligned": (False,)}),
+    Case(HOG(cell=(1, 1)), "transformer", passes=False, numbers=(), changes=HISTOGRAMS),
     Case(PCA(n_components=2), "transformer", **LATENT, changes=AXES, idle=ITERATIONS),
     Case(PCA(n_components=2, scale=True, whiten=True), "transformer", **LATENT, scale_free=True),
     Case(

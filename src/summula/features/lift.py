@@ -62,7 +62,7 @@ class Lift(Transformer):
             run.raise_if_not_finite()
             d = run.source.n_features
             n = self._n_lifted(d)
-            if n > np.iinfo(np.int32).max:
+            if not 0 < n <= np.iinfo(np.int32).max:
                 raise ParameterError(self._too_many(n, d))
             self.n_output_features_ = n
         return self

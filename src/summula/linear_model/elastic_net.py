@@ -68,6 +68,12 @@ class L1Model(LinearPredictor):
     coef_: Array
     intercept_: Any
 
+    def _plot(self, X: Any = None, y: Any = None, *, alphas: int = 60, ax: Any = None) -> Any:
+        """Plot the regularisation path of the rows, and the penalty of the fit; called by `summula.plot`."""
+        from summula.linear_model.regularisation_pictures import draw_path
+
+        return draw_path(self, X, y, alphas, ax)
+
     def _solved(
         self, run: Run, found: list[Centred], alpha: float, l1_ratio: float, start: Array | None = None
     ) -> None:

@@ -72,4 +72,5 @@ def coefficient_paths(
     dress(ax, "alpha", "coefficient")
     if largest or chosen is not None:
         keyed(ax, corner="upper left")
+        ax.get_legend().set_bbox_to_anchor((1.0, 1.0))  # beside the axes: lines fill them
     return ax

@@ -37,6 +37,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 
 _MOST_POINTS = 16
+_MOST_DRAWN = 5
 # Classifiers whose decision is the sign of a linear function; PegasosSVC has no intercept.
 _LINEAR = (
     *("LinearSVC", "LogisticRegression", "LogisticRegressionCV", "PassiveAggressiveClassifier", "PegasosSVC"),
@@ -54,6 +55,26 @@ class HypothesisClass(ABC):
     @abstractmethod
     def dimension(self) -> int:
         """Return the VC dimension."""
+
+    def _line(self, points: Array, labels: Labels) -> Array:
+        """Return (w, b) of a line that separates the labels, for the picture; NaN if there is none."""
+        return np.full(3, np.nan)
+
+    def _plot(self, X: Any, y: Any = None, *, ax: Any = None) -> Any:
+        """Plot all labellings of the points X in the plane; called by `summula.plot`."""
+        from summula.plotting.shattered import shattering
+
+        if X is None:
+            raise DataError(f"The picture of {self} is about points: pass them, summula.plot(model, points).")
+        points = _points(X)
+        if points.shape[1] != 2 or len(points) > _MOST_DRAWN:
+            raise DataError(
+                f"Pictures of shattering have at most {_MOST_DRAWN} points with 2 coordinates; got {points.shape}."
+            )
+        labels = np.array(list(product((False, True), repeat=len(points))))
+        here = _class_of(self, points)
+        realized = [here.realizes(points, one) for one in labels]
+        return shattering(points, labels, realized, [self._line(points, one) for one in labels], ax=ax)
 
 
 @dataclass(frozen=True)
@@ -108,6 +129,16 @@ class Halfspaces(HypothesisClass):
         both = np.vstack([signed, -signed])
         found = separating_hyperplane(both, np.repeat([1, 0], len(points)), fit_intercept=False)
         return bool(found.kind == "complete")
+
+    def _line(self, points: Array, labels: Labels) -> Array:
+        if labels.all() or not labels.any() or self.homogeneous:
+            return super()._line(points, labels)
+        if not self.realizes(points, labels):
+            return super()._line(points, labels)
+        from summula.svm import SVC
+
+        widest = SVC(C=np.inf, kernel="linear").fit(points, labels)  # far from all points
+        return np.append(widest.coef_[0], widest.intercept_)
 
     def dimension(self) -> int:
         """Return d + 1, or d without b."""

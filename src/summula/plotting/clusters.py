@@ -1,0 +1,90 @@
+"""Clusters of rows with two columns, their centres, and the regions nearest to each centre."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summula.core.docstrings import inherit_docs
+from summula.core.errors import DataError
+from summula.plotting.style import AXES, INK, axes, check_installed, colour, dress, keyed, marker
+
+__all__ = ["cluster_regions"]
+
+Array = NDArray[Any]
+
+_GRID = 240
+_BORDER = 0.06  # around the rows, relative to their range
+
+
+@inherit_docs(AXES)
+def cluster_regions(
+    X: Any, labels: Any, centers: Any = None, *, names: Sequence[str] = ("x0", "x1"), ax: Any = None
+) -> Any:
+    """Plot rows in the colours of their clusters, and the region nearest to each centre.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, 2)
+    labels : array-like of int of shape (n_samples,)
+        Cluster of each row; negative for rows of none.
+    centers : array-like of shape (n_clusters, 2), optional
+        Centres; the points nearest to each are shaded in its colour.
+    names : two str, default=("x0", "x1")
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot
+    >>> from summula.plotting import cluster_regions
+    >>> ax = cluster_regions([[0, 0], [0, 1], [5, 5]], [0, 0, 1], [[0, 0.5], [5, 5]])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['cluster 0: 2 rows', 'cluster 1: 1 row']
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    rows, clusters = np.asarray(X, np.float64), np.asarray(labels)
+    if rows.ndim != 2 or rows.shape[1] != 2 or clusters.shape != (len(rows),) or not len(rows):
+        raise DataError(
+            f"X has shape {rows.shape} and labels {clusters.shape}; cluster_regions needs rows of two columns, and a "
+            "label for each."
+        )
+    ax = axes(ax)
+    middle = None if centers is None else np.asarray(centers, np.float64)
+    if middle is not None:
+        _shade(ax, rows, middle)
+    for k in range(int(clusters.max()) + 1):
+        count = int((clusters == k).sum())
+        name = f"cluster {k}: {count} row{'s' * (count != 1)}"
+        look = {"s": 14, "color": colour(k), "marker": marker(k), "alpha": 0.8, "linewidths": 0}
+        ax.scatter(*rows[clusters == k].T, label=name, **look)
+    if (clusters < 0).any():
+        ax.scatter(*rows[clusters < 0].T, s=10, color=INK, marker="x", linewidths=0.8, label="none")
+    if middle is not None:
+        for k, centre in enumerate(middle):
+            look = {"ms": 9, "mfc": colour(k), "mec": INK, "mew": 1.2, "ls": "none", "zorder": 3}
+            ax.plot(*centre, marker=marker(k), **look)
+    dress(ax, *names)
+    keyed(ax, corner="best")
+    return ax
+
+
+def _shade(ax: Any, rows: Array, centers: Array) -> None:
+    """Shade the points nearest to each centre, and draw the boundaries."""
+    from matplotlib.colors import to_rgba
+
+    if centers.ndim != 2 or centers.shape[1] != 2 or not len(centers):
+        raise DataError(f"The centers of cluster_regions have shape {centers.shape}; expected (n_clusters, 2).")
+    both = np.vstack([rows, centers])
+    low, high = both.min(axis=0), both.max(axis=0)
+    wide = np.where(high > low, high - low, 1.0) * _BORDER
+    u, v = (np.linspace(a - w, b + w, _GRID) for a, b, w in zip(low, high, wide, strict=True))
+    points = np.stack(np.meshgrid(u, v), axis=-1)
+    nearest = ((points[:, :, None] - centers) ** 2).sum(axis=-1).argmin(axis=-1)
+    image = np.array([to_rgba(colour(k), 0.15) for k in range(len(centers))])[nearest]
+    ax.imshow(image, extent=(u[0], u[-1], v[0], v[-1]), origin="lower", aspect="auto", interpolation="none", zorder=0)
+    ax.set_xlim(u[0], u[-1])
+    ax.set_ylim(v[0], v[-1])

@@ -1,0 +1,288 @@
+"""One function that draws the natural picture of a fitted model, or of a result.
+
+A class that knows its picture has a method `_plot(X, y, *, ax, **options)`, or a public `plot`; these come first. For
+the others the picture follows from what they have: classes, centres, components, probabilities, a trace. Nothing is
+imported from the models, so models of other libraries with the same attributes work too.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from summula.core.errors import DataError, ParameterError
+from summula.plotting.slices import Slices
+from summula.plotting.style import check_installed
+
+__all__ = ["plot"]
+
+_MARGINS = ("LinearSVC", "PegasosSVC", "SVC")
+
+
+def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, ax: Any = None, **options: Any) -> Any:
+    """Draw the natural picture of a fitted model or a result.
+
+    | model | picture |
+    |---|---|
+    | classifiers, of two columns | regions of the classes, with levels of probability |
+    | support vector machines of two classes and columns | margin and support vectors |
+    | models of one column | the fitted mean |
+    | lasso and elastic net | coefficients as functions of the penalty |
+    | decision trees | the tree |
+    | forests, boosting, of more than two columns | importances of the columns |
+    | Gaussian mixtures, or a list of them | ellipses of the components, step by step |
+    | k-means | clusters, centres and their regions |
+    | PCA; factor analysis | explained variance and distortion; loadings |
+    | solutions of `summula.optimize` | the path over contours of `f=`, or the convergence |
+    | `theory.Halfspaces(2)` | all labellings of the points X |
+    | `features.HOG` | the histograms of an image, `row=` |
+
+    Parameters
+    ----------
+    model : fitted estimator, Solution, or list of either
+    X : array-like or frame of shape (n_samples, n_features), optional
+        Rows with the columns the model was fitted on.
+    y : array-like of shape (n_samples,), or name of a column of X, optional
+        Targets.
+    kind : str, optional
+        Another picture than the natural one: "clusters", "convergence", "ellipses", "importances", "loadings",
+        "margin", "mean", "path", "regions", "roc", "scree" or "trace".
+    ax : matplotlib Axes, optional
+        Axes to plot on; by default new ones.
+    **options : dict
+        Options of the picture, such as `columns=(0, 1)` for the two columns of regions, with the others at their
+        medians, or `column=0` for that of a fitted mean.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import summula
+    >>> from matplotlib import pyplot
+    >>> from summula.linear_model import LogisticRegression
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> y = X[:, 0] > X[:, 1] ** 2
+    >>> model = LogisticRegression().fit(X, y)
+    >>> ax = summula.plot(model, X, y)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['False', 'True']
+    >>> summula.plot(model, X, y, kind="roc").get_xlabel()
+    'false positive rate'
+    >>> pyplot.close("all")
+    """
+    check_installed()
+    if kind is not None and kind not in _PICTURES:
+        raise ParameterError(f"kind must be one of {', '.join(map(repr, sorted(_PICTURES)))}; got {kind!r}.")
+    if kind is None and not isinstance(model, type):
+        if hasattr(model, "_plot"):
+            return model._plot(X, y, ax=ax, **options)
+        if callable(getattr(model, "plot", None)):
+            return _own_picture(model, X, ax, options)
+    kind = _natural(model, X, y, options) if kind is None else kind
+    return _PICTURES[kind](model, X, y, ax=ax, **options)
+
+
+def _own_picture(model: Any, X: Any, ax: Any, options: dict[str, Any]) -> Any:
+    """Call the method `plot` of a model, with X if it needs an argument."""
+    needed = [p for p in inspect.signature(model.plot).parameters.values() if p.default is p.empty and p.kind < 2]
+    if needed and X is None:
+        name = type(model).__name__
+        raise DataError(f"The picture of {name} needs {needed[0].name}: pass them as X, summula.plot(model, X).")
+    return model.plot(*([X] if needed else []), ax=ax, **options)
+
+
+# ------------------------------------------------------------------------------------------------------------- choosing
+
+
+def _natural(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
+    """Return the kind of picture that a model calls for."""
+    first = model[0] if isinstance(model, list | tuple) and len(model) else model
+    if hasattr(first, "trace") and hasattr(first, "path"):
+        return "path" if "f" in options else "convergence"
+    _check_fitted(first)
+    if hasattr(first, "means_") and hasattr(first, "covariances_"):
+        return "ellipses"
+    for attribute, kind in (
+        ("explained_variance_", "scree"),
+        ("components_", "loadings"),
+        ("cluster_centers_", "clusters"),
+        ("lower_bounds_", "trace"),
+    ):
+        if hasattr(first, attribute):
+            return kind
+    if hasattr(model, "predict"):
+        return _of_predictions(model, X, y, options)
+    if hasattr(first, "trace_"):
+        return "convergence"
+    raise ParameterError(
+        f"{type(model).__name__} has no picture; summula.plot draws fitted classifiers, regressors, mixtures, "
+        "clusters, components, and solutions of summula.optimize."
+    )
+
+
+def _check_fitted(model: Any) -> None:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted
+
+    if isinstance(model, BaseEstimator) and not isinstance(model, type):
+        check_is_fitted(model)
+
+
+def _of_predictions(model: Any, X: Any, y: Any, options: dict[str, Any]) -> str:
+    """Return the kind of picture of a classifier or regressor, which depends on the number of columns."""
+    name, has_importances = type(model).__name__, hasattr(model, "feature_importances_")
+    if X is None:
+        if has_importances:
+            return "importances"
+        raise DataError(
+            f"The picture of {name} shows its predictions among rows: pass them, summula.plot(model, X, y)."
+        )
+    width = len(Slices(X, "plot", model, y if isinstance(y, str) else None).names)
+    classes = getattr(model, "classes_", None)
+    if "columns" in options:
+        return "regions"
+    if "column" in options:
+        return "mean"
+    if classes is not None and width == 2:
+        margin = name in _MARGINS and np.size(classes) == 2 and y is not None
+        return "margin" if margin and not options else "regions"
+    if width == 1:
+        return "mean"
+    if has_importances:
+        return "importances"
+    cure = "two columns with columns=(0, 1)" if classes is not None else "one column with column=0"
+    raise DataError(
+        f"X has {width} columns, and a picture of {name} has fewer: draw {cure}, which holds the others at their "
+        "medians."
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- drawing
+
+
+def _several(model: Any) -> list[Any]:
+    return list(model) if isinstance(model, list | tuple) else [model]
+
+
+def _needed(name: str, value: Any, kind: str) -> Any:
+    if value is None:
+        raise DataError(f"A picture of the kind {kind!r} needs {name}: pass it, summula.plot(model, X, y).")
+    return value
+
+
+def _regions(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.regions import decision_regions
+
+    return decision_regions(model, _needed("X", X, "regions"), y, **options)
+
+
+def _margin(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.margin_slabs import margin_slab
+
+    return margin_slab(model, _needed("X", X, "margin"), _needed("y", y, "margin"), **options)
+
+
+def _mean(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.means import fitted_mean
+
+    return fitted_mean(model, _needed("X", X, "mean"), _needed("y", y, "mean"), **options)
+
+
+def _roc(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.rankings import roc
+    from summula.plotting.slices import target_values
+
+    X, y, scores = _needed("X", X, "roc"), _needed("y", y, "roc"), []
+    rows = Slices(X, "plot", _several(model)[0], y if isinstance(y, str) else None)
+    features = X if rows.frame is None else rows.frame.to_native()
+    for one in _several(model):
+        if hasattr(one, "predict_proba"):
+            scores.append(np.asarray(one.predict_proba(features))[:, -1])
+        elif hasattr(one, "decision_function"):
+            scores.append(np.asarray(one.decision_function(features)))
+        else:
+            raise ParameterError(
+                f"{type(one).__name__} has neither probabilities nor scores, which an ROC curve needs."
+            )
+    return roc(target_values(X, y, rows.n_rows, "plot")[0], *scores, **options)
+
+
+def _ellipses(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.mixtures import mixture_ellipses
+
+    return mixture_ellipses(*_several(model), X=X, **options)
+
+
+def _trace(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.mixtures import likelihood_trace
+
+    return likelihood_trace(*_several(model), **options)
+
+
+def _scree(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.components import scree
+
+    return scree(model, **options)
+
+
+def _loadings(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.components import loadings
+
+    return loadings(model, **options)
+
+
+def _clusters(model: Any, X: Any, y: Any, *, columns: Any = (0, 1), ax: Any = None, **options: Any) -> Any:
+    from summula.plotting.clusters import cluster_regions
+
+    slices = Slices(_needed("X", X, "clusters"), "plot", model)
+    across, up = (slices.place(column) for column in columns)
+    rows = np.column_stack([slices.values(across), slices.values(up)])
+    # Regions in two of several columns are not those of the clusters, so there only the rows are drawn.
+    centers = model.cluster_centers_ if len(slices.names) == 2 else None
+    labels = np.asarray(model.predict(X if slices.frame is None else slices.frame.to_native()))
+    centers = None if centers is None else np.asarray(centers)[:, [across, up]]
+    return cluster_regions(rows, labels, centers, names=(slices.names[across], slices.names[up]), ax=ax, **options)
+
+
+def _importances(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.importances import importance_bars
+
+    if not hasattr(model, "feature_importances_"):
+        raise ParameterError(f"{type(model).__name__} has no feature_importances_.")
+    return importance_bars(model.feature_importances_, getattr(model, "feature_names_in_", None), **options)
+
+
+def _convergence(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    from summula.plotting.traces import convergence
+
+    return convergence(*_several(model), **options)
+
+
+def _path(model: Any, X: Any, y: Any, *, f: Callable[[Any], Any] | None = None, **options: Any) -> Any:
+    from summula.plotting.paths import descent_path
+
+    if f is None:
+        raise ParameterError("A path is drawn over the contours of the objective: pass it as f=.")
+    return descent_path(f, *_several(model), **options)
+
+
+_PICTURES: dict[str, Callable[..., Any]] = {
+    "clusters": _clusters,
+    "convergence": _convergence,
+    "ellipses": _ellipses,
+    "importances": _importances,
+    "loadings": _loadings,
+    "margin": _margin,
+    "mean": _mean,
+    "path": _path,
+    "regions": _regions,
+    "roc": _roc,
+    "scree": _scree,
+    "trace": _trace,
+}

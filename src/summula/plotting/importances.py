@@ -1,0 +1,58 @@
+"""Importances of columns as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from summula.core.docstrings import inherit_docs
+from summula.core.errors import DataError, ParameterError
+from summula.plotting.style import AXES, axes, check_installed, colour, dress
+
+__all__ = ["importance_bars"]
+
+
+@inherit_docs(AXES)
+def importance_bars(
+    values: Any, names: Sequence[Any] | None = None, *, most: int = 20, measure: str = "importance", ax: Any = None
+) -> Any:
+    """Plot the importances of columns as bars, the largest on top.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_features,)
+        Importances, such as `feature_importances_`.
+    names : sequence of str, optional
+        Names of the columns; by default x0, x1, ...
+    most : int, default=20
+        Maximum number of bars.
+    measure : str, default="importance"
+        Name of the values, on the axis.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot
+    >>> from summula.plotting import importance_bars
+    >>> ax = importance_bars([0.1, 0.7, 0.2], ["age", "income", "rent"])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['income', 'rent', 'age']
+    >>> pyplot.close(ax.figure)
+    """
+    check_installed()
+    heights = np.asarray(values, np.float64)
+    if heights.ndim != 1 or not len(heights):
+        raise DataError(f"The values of importance_bars have shape {heights.shape}; expected one per column.")
+    labels = [f"x{j}" for j in range(len(heights))] if names is None else [str(name) for name in names]
+    if len(labels) != len(heights):
+        raise DataError(f"There are {len(heights)} importances but {len(labels)} names; pass one name for each.")
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
+        raise ParameterError(f"The 'most' of importance_bars must be an int >= 1, not {most!r}.")
+    order = np.argsort(-np.abs(heights), kind="stable")[:most]
+    ax = axes(ax)
+    ax.barh(np.arange(len(order)), heights[order], color=colour(0), height=0.7)
+    ax.set_yticks(np.arange(len(order)), [labels[j] for j in order])
+    ax.invert_yaxis()
+    dress(ax, measure, "", f"the largest {len(order)} of {len(heights)}" if len(order) < len(heights) else "")
+    return ax
