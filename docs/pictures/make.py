@@ -648,9 +648,8 @@ def svm_weights(ax: Any) -> None:
 
 def neighbours_curve(ax: Any) -> None:
     """Training and validation accuracy of k nearest neighbours over k."""
-    from sklearn.neighbors import KNeighborsClassifier
-
     from summula.model_selection import StratifiedKFold, validation_curve
+    from summula.neighbors import KNeighborsClassifier
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
@@ -665,7 +664,6 @@ def neighbours_curve(ax: Any) -> None:
 def grid_policy(ax: Any) -> None:
     """The best policy of a 4 x 3 world with two exits and a wall, and what it is worth from each state."""
     from summula.mdp import MDP
-    from summula.plotting import policy_grid
 
     rows, columns, wall, exits = 3, 4, 5, {3: 1.0, 7: -1.0}
     moves = ((-1, 0), (0, 1), (1, 0), (0, -1))
@@ -680,9 +678,7 @@ def grid_policy(ax: Any) -> None:
     for s, value in {**exits, wall: 0.0}.items():
         P[s], R[s], ends[s] = 0.0, value, 1.0
     found = MDP(P, R, 0.9999, termination=ends).solve()
-    policy = np.where(np.isin(np.arange(S), list(exits)), 4, found.policy)
-    arrows = ((0, 1), (1, 0), (0, -1), (-1, 0), (0, 0))
-    policy_grid(found.values, (rows, columns), policy=policy, arrows=arrows, hidden=np.arange(S) == wall, ax=ax)
+    found.plot((rows, columns), hidden=[wall], final=list(exits), ax=ax)
 
 
 def neighbor_curve(ax: Any) -> None:
@@ -785,32 +781,6 @@ def validation_curves(ax: Any) -> None:
     validation_curve(alphas, *errors, parameter="alpha", chosen=best, measure="RMSE", ax=ax)
 
 
-def value_function(ax: Any) -> None:
-    """Values and policy of a robot in a grid of 3 x 4 cells, which slips sideways with probability 0.2."""
-    from summula.plotting import value_grid
-
-    V = np.zeros((3, 4))
-    V[1, 1] = np.nan
-    final, steps = {(0, 3): 1.0, (1, 3): -1.0}, ((-1, 0), (0, 1), (1, 0), (0, -1))
-
-    def reached(r: int, c: int, a: int) -> float:
-        down, right = steps[a]
-        inside = 0 <= r + down < 3 and 0 <= c + right < 4 and (r + down, c + right) != (1, 1)
-        return float(V[r + down, c + right] if inside else V[r, c])
-
-    policy = np.full(V.shape, -1)
-    for _ in range(100):
-        for r, c in zip(*np.nonzero(np.isfinite(V)), strict=True):
-            if (r, c) in final:
-                V[r, c] = final[r, c]
-                continue
-            of = [
-                0.8 * reached(r, c, a) + 0.1 * reached(r, c, (a + 1) % 4) + 0.1 * reached(r, c, a - 1) for a in range(4)
-            ]
-            V[r, c], policy[r, c] = -0.02 + 0.99 * max(of), int(np.argmax(of))
-    value_grid(V, policy, ax=ax)
-
-
 def cluster_cells(ax: Any) -> None:
     """Three clusters, and the points nearest to each of their centres."""
     import summula
@@ -840,7 +810,6 @@ PICTURES = {
     "roc": roc_curves,
     "learning-curve": learning_curves,
     "validation-curve": validation_curves,
-    "value-grid": value_function,
     "cluster-regions": cluster_cells,
     "importances": importances,
     "forest-importances": forest_importances,

@@ -263,3 +263,17 @@ def test_discount_zero_is_greedy():
     P, r = markov.random_process(np.random.default_rng(11))
     found = MDP(P, r, 0.0).solve()
     np.testing.assert_allclose(found.values, r.max(axis=1), atol=1e-12)
+
+
+def test_a_solution_plots_itself_on_a_grid():
+    from matplotlib import pyplot
+
+    stay = np.eye(5)[:, None, :].repeat(4, axis=1)
+    found = MDP(stay, [0.0, 1.0, 2.0, 3.0, 9.0], 0.5).solve()
+    ax = found.plot((2, 2), hidden=[2], final=[1])
+    assert [text.get_text() for text in ax.texts if text.get_text()] == ["0", "2", "6"]
+    shown = np.ma.filled(ax.images[0].get_array(), np.nan)
+    np.testing.assert_array_equal(shown, [[0, 2], [np.nan, 6]])
+    with pytest.raises(summula.DataError, match="needs 6 states; there are 5"):
+        found.plot((2, 3))
+    pyplot.close("all")

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from summula.core.errors import DataError
+
 __all__ = ["HorizonSolution", "MDPSolution"]
 
 Array = NDArray[np.float64]
@@ -57,11 +59,33 @@ class MDPSolution:
     method: str = ""
     message: str = ""
 
-    def plot(self, shape: tuple[int, int], **options: Any) -> Any:
-        """Plot values and policy of states that form a grid; see `summula.plotting.policy_grid`."""
-        from summula.plotting import policy_grid
+    def plot(self, shape: tuple[int, int], *, hidden: Any = (), final: Any = (), **options: Any) -> Any:
+        """Plot values and policy of states that form a grid.
 
-        return policy_grid(self.values, shape, policy=options.pop("policy", self.policy), **options)
+        Parameters
+        ----------
+        shape : tuple of int
+            Numbers of rows and columns; states are numbered row by row, and further states are not drawn.
+        hidden : sequence of int, optional
+            States without value and action, such as walls.
+        final : sequence of int, optional
+            States without action.
+        **options
+            Further arguments of `summula.plotting.value_grid`.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from summula.plotting import value_grid
+
+        size = shape[0] * shape[1]
+        if len(self.values) < size:
+            raise DataError(f"A grid of {shape[0]} x {shape[1]} needs {size} states; there are {len(self.values)}.")
+        values, policy = self.values.copy(), self.policy.copy()
+        values[list(hidden)] = np.nan
+        policy[list(final)] = -1
+        return value_grid(values[:size].reshape(shape), policy[:size].reshape(shape), **options)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.model_selection import learning_curve as _learning_curve
 
+from summula import plotting
 from summula.core.errors import ParameterError
 from summula.model_selection.cross_validation import cross_validate
 from summula.model_selection.row_selection import indexable
@@ -32,24 +33,6 @@ Array = NDArray[np.float64]
 def _standard_errors(scores: Array) -> Array:
     n = scores.shape[1]
     return np.asarray(scores.std(axis=1, ddof=1)) / math.sqrt(n) if n > 1 else np.zeros(len(scores))
-
-
-def _draw(x: Any, train: Array, test: Array, ax: Any) -> Any:
-    """Draw mean scores with bands of one standard error; return the axes."""
-    from summula.plotting.style import check_installed, colour
-
-    check_installed()
-    if ax is None:
-        from matplotlib import pyplot
-
-        ax = pyplot.subplots()[1]
-    for k, (name, scores) in enumerate((("training", train), ("validation", test))):
-        mean, error = scores.mean(axis=1), _standard_errors(scores)
-        ax.plot(x, mean, color=colour(k), marker="o", markersize=3, label=name)
-        ax.fill_between(x, mean - error, mean + error, color=colour(k), alpha=0.2, linewidth=0)
-    ax.set_ylabel("score")
-    ax.legend()
-    return ax
 
 
 @dataclass(frozen=True)
@@ -100,7 +83,7 @@ class ValidationCurve:
         return self.param_range[int(near[0] if simplest == "first" else near[-1])]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw mean scores with bands of one standard error, and mark the best value.
+        """Draw mean scores with bands of one standard deviation over the folds, and mark the best value.
 
         Parameters
         ----------
@@ -111,12 +94,12 @@ class ValidationCurve:
         matplotlib axes
         """
         numbers = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in self.param_range)
-        x: list[Any] = list(self.param_range) if numbers else [str(value) for value in self.param_range]
-        ax = _draw(x, self.train_scores, self.test_scores, ax)
-        ax.set_xlabel(self.param_name)
-        if numbers and min(x) > 0 and max(x) > 100 * min(x):
-            ax.set_xscale("log")
-        ax.axvline(x[self.best_index], color="0.5", linestyle=":", linewidth=1)
+        places = list(self.param_range) if numbers else list(range(len(self.param_range)))
+        best = places[self.best_index] if numbers else None
+        scores = self.train_scores, self.test_scores
+        ax = plotting.validation_curve(places, *scores, parameter=self.param_name, chosen=best, ax=ax)
+        if not numbers:
+            ax.set_xticks(places, [str(value) for value in self.param_range])
         return ax
 
 
@@ -194,7 +177,7 @@ class LearningCurve:
         return iter((self.train_sizes, self.train_scores, self.test_scores))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw mean scores with bands of one standard error.
+        """Draw mean scores with bands of one standard deviation over the folds.
 
         Parameters
         ----------
@@ -204,9 +187,7 @@ class LearningCurve:
         -------
         matplotlib axes
         """
-        ax = _draw(self.train_sizes, self.train_scores, self.test_scores, ax)
-        ax.set_xlabel("training rows")
-        return ax
+        return plotting.learning_curve(self.train_sizes, self.train_scores, self.test_scores, ax=ax)
 
 
 def learning_curve(estimator: Any, X: Any, y: Any = None, **options: Any) -> LearningCurve:

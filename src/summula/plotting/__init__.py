@@ -16,7 +16,6 @@ from summula.plotting.means import fitted_mean
 from summula.plotting.mixtures import likelihood_trace, mixture_ellipses
 from summula.plotting.oriented import oriented_histograms
 from summula.plotting.paths import descent_path
-from summula.plotting.policy_grids import policy_grid
 from summula.plotting.rankings import roc
 from summula.plotting.regions import decision_regions
 from summula.plotting.shattered import shattering
@@ -38,7 +37,6 @@ __all__ = [
     "mixture_ellipses",
     "oriented_histograms",
     "plot",
-    "policy_grid",
     "roc",
     "scree",
     "shattering",
