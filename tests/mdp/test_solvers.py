@@ -274,6 +274,9 @@ def test_a_solution_plots_itself_on_a_grid():
     assert [text.get_text() for text in ax.texts if text.get_text()] == ["0", "2", "6"]
     shown = np.ma.filled(ax.images[0].get_array(), np.nan)
     np.testing.assert_array_equal(shown, [[0, 2], [np.nan, 6]])
+    assert summula.plot(found, shape=(2, 2)).images
+    with pytest.raises(summula.DataError, match="needs shape: pass it, summula.plot\\(model, shape=...\\)"):
+        summula.plot(found)
     with pytest.raises(summula.DataError, match="needs 6 states; there are 5"):
         found.plot((2, 3))
     pyplot.close("all")

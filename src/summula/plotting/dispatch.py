@@ -89,12 +89,13 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
 
 
 def _own_picture(model: Any, X: Any, ax: Any, options: dict[str, Any]) -> Any:
-    """Call the method `plot` of a model, with X if it needs an argument."""
-    needed = [p for p in inspect.signature(model.plot).parameters.values() if p.default is p.empty and p.kind < 2]
+    """Call the method `plot` of a model or a result, with X for the argument that it needs, unless given by name."""
+    required = [p.name for p in inspect.signature(model.plot).parameters.values() if p.default is p.empty and p.kind < 2]
+    needed = [name for name in required if name not in options]
     if needed and X is None:
-        name = type(model).__name__
-        raise DataError(f"The picture of {name} needs {needed[0].name}: pass them as X, summula.plot(model, X).")
-    return model.plot(*([X] if needed else []), ax=ax, **options)
+        kind, name = type(model).__name__, needed[0]
+        raise DataError(f"The picture of {kind} needs {name}: pass it, summula.plot(model, {name}=...).")
+    return model.plot(ax=ax, **dict.fromkeys(needed[:1], X), **options)
 
 
 # ------------------------------------------------------------------------------------------------------------- choosing
