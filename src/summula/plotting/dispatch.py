@@ -90,7 +90,9 @@ def plot(model: Any, X: Any = None, y: Any = None, *, kind: str | None = None, a
 
 def _own_picture(model: Any, X: Any, ax: Any, options: dict[str, Any]) -> Any:
     """Call the method `plot` of a model or a result, with X for the argument that it needs, unless given by name."""
-    required = [p.name for p in inspect.signature(model.plot).parameters.values() if p.default is p.empty and p.kind < 2]
+    required = [
+        p.name for p in inspect.signature(model.plot).parameters.values() if p.default is p.empty and p.kind < 2
+    ]
     needed = [name for name in required if name not in options]
     if needed and X is None:
         kind, name = type(model).__name__, needed[0]
