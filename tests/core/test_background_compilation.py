@@ -14,9 +14,16 @@ from summula.cluster import k_means_kernels, seeding_kernels
 from summula.cluster.k_means_kernels import compile_assignment
 from summula.cluster.seeding_kernels import compile_passes
 from summula.core.compilation import background, warmup
-from summula.core.compilation.background import compile_meanwhile, compile_targets, expect_kernels, start_background
+from summula.core.compilation.background import (
+    compile_meanwhile,
+    compile_targets,
+    expect_kernels,
+    expect_later,
+    start_background,
+)
 from summula.core.compilation.fast_compiler import _KernelFlags
 from summula.ensemble import RandomForestRegressor
+from summula.training.comparison.candidates import candidates_for, kernels_of
 from summula.tree.binned.scan_kernels import needed_kernels
 from summula.tree.exact import grower as exact_grower
 from summula.tree.exact.records import ENTROPY, GINI, SQUARED
@@ -37,14 +44,30 @@ def note(text: str = "note") -> None:
     CALLS.append(text)
 
 
+class Process:
+    """A process that ends with these codes when it is asked; None while it runs."""
+
+    def __init__(self, *codes):
+        self.codes = list(codes)
+
+    def poll(self):
+        return self.codes.pop(0) if len(self.codes) > 1 else self.codes[0]
+
+
 @pytest.fixture
 def started(monkeypatch):
-    """Return the commands of processes that would have been started."""
+    """Return the commands of processes that would have been started; each of them ends at once."""
     commands = []
+
+    def start(command, **options):
+        commands.append(command)
+        return Process(0)
+
     monkeypatch.setattr(background, "_started", set())
     monkeypatch.setattr(background, "_processes", [])
     monkeypatch.setattr(background, "_expected", ())
-    monkeypatch.setattr(background.subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(background, "_later", ())
+    monkeypatch.setattr(background.subprocess, "Popen", start)
     monkeypatch.setattr(background.atexit, "register", lambda *_: None)
     monkeypatch.setattr("summula.core.engine.threads.thread_count", lambda n_jobs=None: 2)
     monkeypatch.delenv("SUMMULA_BACKGROUND_COMPILATION", raising=False)
@@ -63,6 +86,30 @@ def test_one_process_is_started_for_what_is_expected(started):
     start_background()
     assert started[1][-1:] == ["c:h"]
     assert "b:g" not in started[1]
+
+
+def test_what_comes_later_is_compiled_by_the_first_process(started):
+    expect_later("x:later", "a:f")
+    expect_kernels("a:f")
+    start_background()
+    assert [command[-2:] for command in started] == [["a:f", "x:later"]]
+
+
+def test_there_is_one_process_at_a_time(started, monkeypatch):
+    monkeypatch.setattr(background, "_processes", [Process(None, 0)])
+    expect_kernels("a:f")
+    start_background()
+    assert started == []
+    start_background()
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize(("kind", "n_classes"), [("classes", 2), ("classes", 3), ("numbers", 0)])
+def test_the_kernels_of_candidates_can_be_compiled(kind, n_classes):
+    targets = kernels_of(candidates_for(kind, counts=False), n_classes, has_categories=True)
+    assert len(targets) == 6
+    assert targets[0].startswith("summula.tree.binned")
+    compile_targets(targets)
 
 
 def test_none_is_started_where_it_is_turned_off(started, monkeypatch):
@@ -184,13 +231,6 @@ def test_trees_are_added_on_edges_that_cannot_be_written_to():
 
 
 def test_a_fit_compiles_what_it_needs_later_while_another_process_compiles(monkeypatch):
-    class Process:
-        def __init__(self, *codes):
-            self.codes = list(codes)
-
-        def poll(self):
-            return self.codes.pop(0)
-
     CALLS.clear()
     monkeypatch.setattr(background, "_processes", [])
     compile_meanwhile(f"{__name__}:note:a")

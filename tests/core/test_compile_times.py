@@ -25,6 +25,12 @@ def test_overlapping_compilations_count_once() -> None:
     assert CompileTimes(Recorder([(moment, Moment(start)) for moment, start in steps])).seconds == 5.0
 
 
+def test_waiting_for_another_process_counts_once() -> None:
+    compiling, waiting = [(1.0, True), (3.0, False)], [(2.0, True), (4.0, False)]
+    recorders = [Recorder([(moment, Moment(start)) for moment, start in steps]) for steps in (compiling, waiting)]
+    assert CompileTimes(*recorders).seconds == 3.0
+
+
 def test_a_compilation_is_timed_and_a_call_is_not() -> None:
     kernel = numba.njit(lambda x: x + 1)
     began = time.perf_counter()

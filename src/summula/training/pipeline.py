@@ -28,13 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import summula
+from summula.core.compilation.background import expect_later
 from summula.core.data.frames import no_such_column
 from summula.core.errors import DataError, ParameterError, TimeLimitError
 from summula.preprocessing import TableEncoder, TableModel
 from summula.preprocessing.table_encoder import column_sums
 from summula.preprocessing.table_encoder_blocks import table_blocks
 from summula.stats.bounds import check_delta
-from summula.training.comparison.candidates import ENSEMBLE, Candidate, candidates_for
+from summula.training.comparison.candidates import ENSEMBLE, Candidate, candidates_for, kernels_of
 from summula.training.comparison.certified import judged_on_holdout, risk_of
 from summula.training.comparison.ensembles import add_ensemble, out_of_fold
 from summula.training.comparison.leaderboard import Leaderboard
@@ -166,6 +167,8 @@ class _Training:
         judge = Judge(metric, classes, costs)
         pairs = encoders[False].n_columns_out ** 2 * (1 if classes is None else len(classes))
         candidates = candidates_for(target.task.kind, target.task.counts, request.models, request.class_weight, pairs)
+        has_categories = bool(encoders[True].categorical_features_)
+        expect_later(*kernels_of(candidates, 0 if classes is None else len(classes), has_categories=has_categories))
         rows = self._rows(encoders, candidates, y, split, open_folders)
         board, fitted = self._compared(candidates, rows, split, judge, encoders)
         best = board.best

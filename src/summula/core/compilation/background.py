@@ -7,8 +7,9 @@ with one argument if that follows after a colon:
 
 Nothing happens as long as kernels are found in the disk cache. At the first that is not, a new interpreter is started
 that calls these functions. Both processes share the cache and its locks: no kernel is compiled twice, and the fit
-compiles what the other process does not: before it waits, also what it needs later (`compile_meanwhile`). The other
-process ends with the one that started it, at the latest.
+compiles what the other process does not: before it waits, also what it needs later (`compile_meanwhile`). A program
+that fits several models names what those after the first will need (`expect_later`), which is compiled when nothing
+more urgent is left. The other process ends with the one that started it, at the latest.
 `SUMMULA_BACKGROUND_COMPILATION=0` turns it off.
 """
 
@@ -23,7 +24,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-__all__ = ["compile_meanwhile", "compile_targets", "expect_kernels", "start_background"]
+__all__ = ["compile_meanwhile", "compile_targets", "expect_kernels", "expect_later", "start_background"]
 
 _SWITCH = "SUMMULA_BACKGROUND_COMPILATION"
 _PROGRAM = (
@@ -33,6 +34,7 @@ _PROGRAM = (
 )
 
 _expected: tuple[str, ...] = ()
+_later: tuple[str, ...] = ()
 _started: set[str] = set()
 _processes: list[subprocess.Popen[bytes]] = []
 
@@ -43,9 +45,15 @@ def expect_kernels(*targets: str) -> None:
     _expected = targets
 
 
+def expect_later(*targets: str) -> None:
+    """Name functions that compile what further fits will need, in the order in which they are called."""
+    global _later
+    _later = targets
+
+
 def start_background() -> None:
-    """Start a process that compiles what is expected, once, if a second core may be used."""
-    targets = [target for target in _expected if target not in _started]
+    """Start a process that compiles what is expected, once, if a second core may be used and no other one is busy."""
+    targets = [target for target in dict.fromkeys((*_expected, *_later)) if target not in _started]
     if not targets or not _may_start():
         return
     _started.update(targets)
@@ -61,7 +69,7 @@ def start_background() -> None:
 def compile_meanwhile(*targets: str) -> None:
     """Call functions given by name, as long as the other process is compiling; nothing otherwise."""
     for target in targets:
-        if any(process.poll() is None for process in _processes):
+        if _is_busy():
             compile_targets([target])
 
 
@@ -76,7 +84,12 @@ def _may_start() -> bool:
     from summula.core.engine.threads import thread_count
 
     is_python = os.path.basename(sys.executable or "").lower().startswith("python")  # not a program that embeds it
-    return is_python and os.environ.get(_SWITCH, "1") != "0" and thread_count() > 1
+    return is_python and os.environ.get(_SWITCH, "1") != "0" and thread_count() > 1 and not _is_busy()
+
+
+def _is_busy() -> bool:
+    """Whether a process compiles."""
+    return any(process.poll() is None for process in _processes)
 
 
 def _stop(parent: int) -> None:

@@ -1,4 +1,4 @@
-"""Time spent on compiling kernels during a with-block, on all threads."""
+"""Time spent on compiling kernels during a with-block, on all threads, and on waiting for other processes to do so."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import Any
 
 from numba.core import event
 
-__all__ = ["CompileTimes", "compile_times"]
+__all__ = ["WAITING", "CompileTimes", "compile_times"]
+
+WAITING = "summula:wait"  # the event of waiting for a kernel that another process compiles
 
 
 class CompileTimes:
-    """The time during which at least one kernel was being compiled."""
+    """The time during which at least one kernel was being compiled, here or by a process that was waited for."""
 
-    def __init__(self, recorder: Any) -> None:
-        self._recorder = recorder
+    def __init__(self, *recorders: Any) -> None:
+        self._recorders = recorders
 
     @property
     def seconds(self) -> float:
         """Length of the union of all compilations that have ended."""
         total, depth, began = 0.0, 0, 0.0
-        for moment, one in sorted(self._recorder.buffer, key=lambda pair: pair[0]):
+        events = [pair for recorder in self._recorders for pair in recorder.buffer]
+        for moment, one in sorted(events, key=lambda pair: pair[0]):
             if one.is_start:
                 began = moment if depth == 0 else began
                 depth += 1
@@ -43,5 +46,5 @@ def compile_times() -> Iterator[CompileTimes]:
     >>> times.seconds
     0.0
     """
-    with event.install_recorder("numba:compile") as recorder:
-        yield CompileTimes(recorder)
+    with event.install_recorder("numba:compile") as compiling, event.install_recorder(WAITING) as waiting:
+        yield CompileTimes(compiling, waiting)

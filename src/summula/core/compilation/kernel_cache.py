@@ -26,6 +26,7 @@ from numba.core import event
 from numba.core.caching import FunctionCache
 
 from summula.core.compilation.background import start_background
+from summula.core.compilation.compile_times import WAITING
 from summula.core.compilation.fast_compiler import faster_numba
 
 __all__ = ["KernelCache", "dependency_hash", "enable_cache"]
@@ -177,7 +178,8 @@ class KernelCache(FunctionCache):
             found = super().load_overload(sig, target_context)
         if found is not None or sig in self._locks:
             return found
-        lock = _FileLock(os.path.join(self._cache_path, f"{self._impl.filename_base}.lock"))
+        with event.trigger_event(WAITING):
+            lock = _FileLock(os.path.join(self._cache_path, f"{self._impl.filename_base}.lock"))
         found = super().load_overload(sig, target_context)
         if found is None:
             _announce()

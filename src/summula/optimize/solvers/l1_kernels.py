@@ -11,7 +11,7 @@ from summula.core.compilation.compile import kernel, non_allocating_kernel
 from summula.core.numerics.cholesky_kernels import cholesky, cholesky_solve
 from summula.penalties.kernels import proximal_step
 
-__all__ = ["face_steps", "sparse_sweep", "survey", "sweep", "warmup"]
+__all__ = ["compile_dense", "face_steps", "sparse_sweep", "survey", "sweep", "warmup"]
 
 Array = NDArray[Any]
 
@@ -168,11 +168,16 @@ def sparse_sweep(
     return shift
 
 
-def warmup() -> None:
-    """Compile the kernels."""
+def compile_dense() -> None:
+    """Compile what solves problems given by the products of pairs of columns."""
     one = np.ones(1)
     survey(one, one, one, 1.0, 0.5, 0.0, False, one.copy())
-    ends, at = np.array([0, 1], np.int32), np.zeros(1, np.int32)
-    sparse_sweep(ends, at, one, one, one, one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)
     sweep(np.eye(1), np.ones(1), np.zeros(1), 0.5, 0.0, False, 1, 0.0)
     face_steps(np.eye(1), one, one.copy(), 0.5, 0.0, 1, 0.0, np.zeros(1, np.int64), np.eye(1), one.copy())
+
+
+def warmup() -> None:
+    """Compile the kernels."""
+    compile_dense()
+    one, ends, at = np.ones(1), np.array([0, 1], np.int32), np.zeros(1, np.int32)
+    sparse_sweep(ends, at, one, one, one, one, one.copy(), 0.0, one.copy(), 0.5, 0.0, False, 1)

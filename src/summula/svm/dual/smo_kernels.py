@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from summula.core.compilation.compile import internal_kernel, kernel
 from summula.core.compilation.intrinsics import maximum, minimum
 
-__all__ = ["accumulate", "accumulate_cached", "descend_pairs", "descend_singles", "warmup"]
+__all__ = ["accumulate", "accumulate_cached", "compile_steps", "descend_pairs", "descend_singles", "warmup"]
 
 Array = NDArray[Any]
 
@@ -171,11 +171,17 @@ def accumulate_cached(store: Array, slots: Array, start: int, change: Array, g: 
             g[j] += c * row[j]
 
 
+def compile_steps(dtype: str = "float64") -> None:
+    """Compile the steps of a solver for kernel matrices of this type."""
+    K, one = np.eye(_BLOCK, dtype=dtype), np.ones(_BLOCK)
+    descend_pairs(K, np.zeros(_BLOCK), np.zeros(_BLOCK), -one, one, 1e-3, 1)
+    accumulate(K, one, np.zeros(_BLOCK))
+
+
 def warmup() -> None:
     """Compile for the usual types."""
-    for dtype in (np.float64, np.float32):
+    for dtype in ("float64", "float32"):
+        compile_steps(dtype)
         K, one = np.eye(_BLOCK, dtype=dtype), np.ones(_BLOCK)
-        descend_pairs(K, np.zeros(_BLOCK), np.zeros(_BLOCK), -one, one, 1e-3, 1)
         descend_singles(K, np.zeros(_BLOCK), np.zeros(_BLOCK), -one, one, 1e-3, 1)
-        accumulate(K, one, np.zeros(_BLOCK))
         accumulate_cached(K, np.zeros(1, np.int64), 0, one, np.zeros(_BLOCK))

@@ -13,7 +13,7 @@ from typing import Any
 from summula.core.errors import ParameterError
 from summula.training.names import nearest
 
-__all__ = ["CANDIDATES", "ENSEMBLE", "Candidate", "candidates_for"]
+__all__ = ["CANDIDATES", "ENSEMBLE", "Candidate", "candidates_for", "kernels_of"]
 
 ENSEMBLE = "ensemble"  # an average of others, see `ensembles`
 
@@ -123,6 +123,18 @@ CANDIDATES = (
     Candidate("boosting_small", f"{_BOOSTING}Regressor", "numbers", _SMALL, codes=True, turn=9, stops_early=True),
 )
 
+# What compiles the kernels of a candidate that those before it do not need (`expect_later`). `{criterion}` stands for
+# that of a tree, `{n_classes}` for the number of classes (0 for numbers), `{splits}` for the kernels of its columns.
+_BINNED, _EXACT = "summula.tree.binned", "summula.tree.exact.grower:compile_"
+_PATHS = ("summula.optimize.solvers.l1_kernels:compile_dense",)
+_KERNELS = {
+    "forest": (f"{_BINNED}.scan_kernels:compile_kernels:{{splits}}", f"{_BINNED}.walk_kernels:warmup"),
+    "tree": (f"{_EXACT}search:{{criterion}}:1:{{n_classes}}", f"{_EXACT}grow"),
+    "logistic_l1": _PATHS,
+    "lasso": _PATHS,
+    "svm": ("summula.svm.dual.smo_kernels:compile_steps",),
+}
+
 
 def candidates_for(
     kind: str, counts: bool, names: list[str] | None = None, class_weight: Any = None, pairs: int = 0
@@ -160,3 +172,14 @@ def _weighted(candidate: Candidate, class_weight: Any) -> Candidate:
     if "class_weight" not in inspect.signature(candidate.load()).parameters:
         return candidate
     return replace(candidate, settings={**candidate.settings, "class_weight": class_weight})
+
+
+def kernels_of(candidates: list[Candidate], n_classes: int, *, has_categories: bool) -> list[str]:
+    """Return what compiles the kernels of these candidates: forests first, then the last candidate to be fitted.
+
+    Another process compiles them in this order, while this one fits from the front.
+    """
+    splits = ["scan" if n_classes in (0, 2) else "find_split", *(["find_categories"] if has_categories else [])]
+    task = {"splits": ",".join(splits), "n_classes": n_classes, "criterion": "gini" if n_classes else "squared_error"}
+    order = sorted(candidates, key=lambda one: (one.name != "forest", -one.turn))
+    return [target.format(**task) for one in order for target in _KERNELS.get(one.name, ())]
