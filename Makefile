@@ -30,7 +30,7 @@ demo: $(VENV)/.stamp-demo
 	$(BIN)/summula train src/summula/datasets/penguins.csv --target species --out demo $(ARGS)
 
 test: $(VENV)/.stamp-dev
-	$(BIN)/python -m summula.core.compilation.warmup
+	$(BIN)/python -m summula.core.compilation.warmup --float32
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 explore: $(VENV)/.stamp-dev

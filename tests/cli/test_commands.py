@@ -201,9 +201,10 @@ def test_doctor_finds_what_is_installed() -> None:
 
 def test_warmup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    monkeypatch.setattr("summula.core.compilation.warmup.warmup", lambda: called.append(1))
+    monkeypatch.setattr("summula.core.compilation.warmup.warmup", lambda float32: called.append(float32))
     assert "Compiled in" in run("warmup").stderr
-    assert called
+    run("warmup", "--float32")
+    assert called == [False, True]
 
 
 def test_compilation_is_announced_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -344,7 +344,11 @@ def plan(
 
 
 @app.command()
-def warmup(quiet: Quiet = False, debug: Debug = False) -> None:
+def warmup(
+    float32: Annotated[bool, typer.Option("--float32", help="Also for data in single precision.")] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
     """Compile all kernels now instead of in the first fits."""
 
     def work(console: Console) -> None:
@@ -353,7 +357,7 @@ def warmup(quiet: Quiet = False, debug: Debug = False) -> None:
         from summula.core.compilation.warmup import warmup
 
         clock = time.monotonic()
-        warmup()
+        warmup(float32=float32)
         console.remark(f"Compiled in {time.monotonic() - clock:.1f} s.")
 
     _run(work, False, quiet, debug)

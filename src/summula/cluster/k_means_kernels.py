@@ -25,6 +25,7 @@ from summula.core.compilation.compile import (
     internal_kernel,
     internal_summing_kernel,
     non_allocating_kernel,
+    row_dtypes,
     summing_kernel,
 )
 
@@ -387,7 +388,7 @@ def warmup() -> None:
     """Compile for both precisions."""
     C, labels, weights = np.zeros((2, 1)), np.zeros(1, np.int32), np.empty(0)
     rows, single, own, bounds = np.zeros(1, np.int64), np.zeros(2, np.float32), np.zeros(2)[:1], np.zeros((1, 1), "f4")
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         X, block = np.zeros((1, 1), dtype), np.zeros((1, 2), np.float32)
         squared_distances(X, C, np.zeros((1, 2)))
         assign_few_rows(X, C, np.arange(2), labels, own)

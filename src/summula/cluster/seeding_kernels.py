@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from summula.cluster.k_means_kernels import add_rows, open_rows, square_distance, squared_distances
-from summula.core.compilation.compile import internal_kernel, non_allocating_kernel
+from summula.core.compilation.compile import internal_kernel, non_allocating_kernel, row_dtypes
 from summula.core.data.layout.blocks import scratch_block
 
 __all__ = ["compile_passes", "reseed", "seed_row", "warmup"]
@@ -164,7 +164,7 @@ def compile_passes(dtype: str = "float64") -> None:
 def warmup() -> None:
     """Compile for both precisions."""
     labels, weights, own = np.zeros(1, np.int32), np.empty(0), np.zeros(2)[:1]
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         for columns in (1, _NARROW + 1):
             C = np.zeros((2, columns))
             reseed(np.zeros((1, columns), dtype), C, 0, C, weights, 1.0, (own, labels), np.zeros(3, np.int64))

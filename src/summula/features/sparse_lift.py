@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel
+from summula.core.compilation.compile import kernel, row_dtypes
 from summula.features.lift import own_rows
 
 __all__ = ["lift_sparse", "warmup"]
@@ -123,5 +123,5 @@ def warmup() -> None:
     """Compile the kernels for the common argument types."""
     from scipy.sparse import csr_array
 
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         lift_sparse(csr_array(np.eye(2, dtype=dtype)), 2, 5, False)

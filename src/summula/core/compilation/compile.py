@@ -7,8 +7,9 @@ state is passed in few arrays (records have named fields) rather than in large t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from numba import njit, typeof, types
 from numba.core.datamodel import models, register_default
@@ -18,6 +19,7 @@ from summula.core.compilation.kernel_cache import enable_cache
 from summula.core.compilation.kernel_libraries import InternalCompiler, InternalSummingCompiler
 
 __all__ = [
+    "SINGLE_PRECISION",
     "compile_for",
     "compiled",
     "inlined",
@@ -26,6 +28,7 @@ __all__ = [
     "internal_summing_kernel",
     "kernel",
     "non_allocating_kernel",
+    "row_dtypes",
     "summing_kernel",
 ]
 
@@ -121,3 +124,11 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
 def compile_for(kernel: Any, *arguments: Any) -> None:
     """Compile a kernel for the types of these arguments, without calling it."""
     kernel.compile(tuple(typeof(argument) for argument in arguments))
+
+
+SINGLE_PRECISION = "SUMMULA_WARMUP_FLOAT32"
+
+
+def row_dtypes() -> tuple[Literal["float64", "float32"], ...]:
+    """Return the types of rows for which `warmup` functions compile: double precision, and single if asked for."""
+    return ("float64", "float32") if os.environ.get(SINGLE_PRECISION) == "1" else ("float64",)

@@ -1,4 +1,4 @@
-"""Compile all kernels in advance: `python -m summula.core.compilation.warmup`."""
+"""Compile all kernels in advance: `python -m summula.core.compilation.warmup [--float32]`."""
 
 from __future__ import annotations
 
@@ -77,23 +77,29 @@ _log = logging.getLogger(__name__)
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def warmup() -> None:
-    """Compile every kernel for the common argument types into the disk cache, in one process per core."""
+def warmup(*, float32: bool = False) -> None:
+    """Compile every kernel for the common argument types into the disk cache, in one process per core.
+
+    Parameters
+    ----------
+    float32 : bool, default False
+        Compile for rows in single precision, too. Otherwise those variants are compiled when they are first used.
+    """
     from joblib import cpu_count
 
+    from summula.core.compilation.compile import SINGLE_PRECISION
+
+    command, flag = [sys.executable, "-m", "summula.core.compilation.warmup"], {SINGLE_PRECISION: str(int(float32))}
     names = [*_LONGEST, *(name for name in _KERNELS if name not in _LONGEST)]
     count = min(cpu_count(), len(names))
-    if count == 1:
-        _compile(names)
-        return
     # Separate interpreters: Numba compiles in one thread at a time, and forking a process with threads may hang.
-    command = [sys.executable, "-m", "summula.core.compilation.warmup"]
-    output = None if _log.isEnabledFor(logging.INFO) else subprocess.DEVNULL
+    output, environment = None if _log.isEnabledFor(logging.INFO) else subprocess.PIPE, os.environ | flag
     with tempfile.TemporaryDirectory() as taken:
-        processes = [subprocess.Popen([*command, taken, *names], stderr=output) for _ in range(count)]
-        codes = [process.wait() for process in processes]
-    if any(codes):
-        _compile(names)  # raises the error in this process
+        processes = [subprocess.Popen([*command, taken, *names], stderr=output, env=environment) for _ in range(count)]
+        errors = [process.communicate()[1] for process in processes]
+    if any(process.returncode for process in processes):
+        text = b"\n".join(filter(None, errors)).decode(errors="replace")
+        raise RuntimeError(f"Kernels could not be compiled:\n{text}")
 
 
 def _compile(names: Iterable[str]) -> None:
@@ -139,4 +145,7 @@ if __name__ == "__main__":
     _log.setLevel(logging.INFO)
     logging.getLogger("summula.compile").setLevel(logging.WARNING)  # it recommends what runs here
     skip_package_imports()
-    _compile(_not_taken(sys.argv[2:], sys.argv[1])) if len(sys.argv) > 1 else warmup()
+    if len(sys.argv) > 2:
+        _compile(_not_taken(sys.argv[2:], sys.argv[1]))
+    else:
+        warmup(float32="--float32" in sys.argv)

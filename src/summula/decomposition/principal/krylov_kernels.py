@@ -10,7 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel
+from summula.core.compilation.compile import kernel, row_dtypes
 
 __all__ = ["LANES", "normal_products", "warmup"]
 
@@ -117,5 +117,5 @@ def warmup() -> None:
     """Compile the kernel for the usual types."""
     B, one = np.ones((1, LANES)), np.ones(1)
     ends, at = np.array([0, 1], np.int32), np.zeros(1, np.int32)
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         normal_products(ends, at, one.astype(dtype), one, B, B.copy())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel
+from summula.core.compilation.compile import kernel, row_dtypes
 
 __all__ = [
     "add_by_level",
@@ -129,9 +129,9 @@ def warmup() -> None:
     codes, starts = np.zeros((1, 1), np.int32), np.zeros(1, np.int64)
     add_levels(codes, starts, one[0], one[0].copy())
     add_by_level(codes, starts, one[0], one[0].copy())
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         add_level_products(codes, starts, one.astype(dtype), one[0], 0, one.copy())
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         ends, at, x = np.array([0, 1], np.int32), np.zeros(1, np.int32), np.ones(1, dtype)
         for sum_up in (add_products, add_transposed, add_squares):
             sum_up(ends, at, x, one, one.copy())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import kernel
+from summula.core.compilation.compile import kernel, row_dtypes
 
 __all__ = ["column_sums", "normal_product", "residual_sums", "warmup"]
 
@@ -67,7 +67,7 @@ def residual_sums(indptr: Array, indices: Array, data: Array, weight: Array, Y: 
 def warmup() -> None:
     """Compile the kernels for the common argument types."""
     none, y, one = np.empty(0), np.ones((1, 1)), np.ones(1)
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         ends, at, x = np.array([0, 1], np.int32), np.zeros(1, np.int32), np.ones(1, dtype)
         for w in (none, one):
             normal_product(ends, at, x, w, one, one.copy())

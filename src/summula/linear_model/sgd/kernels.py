@@ -25,7 +25,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import internal_kernel, internal_summing_kernel, kernel, non_allocating_kernel
+from summula.core.compilation.compile import (
+    internal_kernel,
+    internal_summing_kernel,
+    kernel,
+    non_allocating_kernel,
+    row_dtypes,
+)
 from summula.core.compilation.intrinsics import prefetch
 from summula.core.engine.random_kernels import shuffle
 from summula.linear_model.sgd.rows import Buffer
@@ -363,7 +369,7 @@ def warmup() -> None:
     """Compile the kernels for the usual types, without averages and L1 penalties: these are variants of their own."""
     rule = Rule(0, 1.0, 1.0, 1.0, 1.0, 1, 0.1, 0.0, 0, 0.1, 0.5, 0.1, 1.0, 0.0, 1, 1)
     one, order = np.ones(1), np.zeros(1, np.int64)
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         state = State.at(np.zeros(1), 0.0, 1.0, 0.1, averages=False, l1=False)
         x, at = np.ones(1, dtype), np.zeros(1, np.int32)
         descend(Buffer(x, None, None, 1, one, one, order), rule, state)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compilation.compile import kernel
+from summula.core.compilation.compile import kernel, row_dtypes
 
 __all__ = ["EDGES", "bin_codes", "bin_values", "warmup"]
 
@@ -42,7 +42,7 @@ def bin_codes(values: Any, levels: Any, bins: Any, out: Any) -> None:
 def warmup() -> None:
     """Compile for the usual types."""
     edges, bins = np.full(EDGES, np.inf), np.zeros(1, np.uint8)
-    for kind in (np.float64, np.float32):
+    for kind in row_dtypes():
         for values in (np.zeros((2, 2), kind)[:, 0], np.zeros(2, kind)):
             for out in (np.zeros((2, 2), np.uint8)[:, 0],):
                 bin_values(values, edges, out)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compilation.compile import compile_for, internal_kernel, kernel, non_allocating_kernel
+from summula.core.compilation.compile import compile_for, internal_kernel, kernel, non_allocating_kernel, row_dtypes
 
 __all__ = ["COMPILE_FIND_LEAVES", "add_scores", "add_scores_of_bins", "compile_find_leaves", "find_leaves", "warmup"]
 
@@ -109,9 +109,9 @@ def warmup() -> None:
     from summula.tree.prediction.predictor import Nodes
 
     nodes = Nodes.none()
-    for kind in (np.float64, np.float32):
-        for order in ("C", "F"):
-            X = np.zeros((2, 2), kind, order=order)
+    for kind in row_dtypes():
+        for X in (np.zeros((2, 2), kind), np.zeros((2, 2), kind, order="F")):
             add_scores(X, nodes, 0, 0, np.zeros((2, 1)))
             find_leaves(X, nodes, 0, 0, np.zeros((2, 1), np.int64))
-        add_scores_of_bins(np.zeros((1, 1), np.uint8), nodes, 0, 0, 0, np.zeros(1, kind))
+    for scores in (np.zeros(1), np.zeros(1, np.float32)):
+        add_scores_of_bins(np.zeros((1, 1), np.uint8), nodes, 0, 0, 0, scores)

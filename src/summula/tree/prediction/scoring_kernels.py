@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel
+from summula.core.compilation.compile import internal_kernel, kernel, non_allocating_kernel, row_dtypes
 
 __all__ = ["COMPILE_SCORING", "MOST_LEAVES", "ROWS", "Questions", "add_scores_by_bits", "compile_scoring", "warmup"]
 
@@ -170,6 +170,8 @@ def compile_scoring(kind: str, whole: str = "uint64", order: Literal["C", "F"] =
 
 def warmup() -> None:
     """Compile for the usual types."""
-    for kind, whole in (("float64", "uint64"), ("float32", "uint32"), ("float32", "uint64")):
-        compile_scoring(kind, whole, "C")
-        compile_scoring(kind, whole, "F")
+    words = {"float64": ("uint64",), "float32": ("uint32", "uint64")}
+    for kind in row_dtypes():
+        for whole in words[kind]:
+            compile_scoring(kind, whole, "C")
+            compile_scoring(kind, whole, "F")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from summula.core.compilation.compile import internal_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, kernel, row_dtypes
 
 __all__ = ["add_shapley", "warmup"]
 
@@ -94,7 +94,7 @@ def warmup() -> None:
     from summula.tree.prediction.predictor import Nodes
 
     pairs = np.empty((0, 2), np.int64)
-    for kind in (np.float64, np.float32):
+    for kind in row_dtypes():
         add_shapley(
             np.zeros((1, 1), kind), Nodes.none(), pairs, np.zeros(1, np.int64), pairs, 0, 0, np.zeros((1, 1, 1))
         )

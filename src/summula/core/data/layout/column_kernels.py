@@ -9,7 +9,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from summula.core.compilation.compile import internal_kernel, kernel
+from summula.core.compilation.compile import internal_kernel, kernel, row_dtypes
 from summula.core.compilation.intrinsics import emit_prefetch
 
 __all__ = ["column_addresses", "copy_columns", "copy_rows", "sum_columns", "warmup"]
@@ -246,7 +246,7 @@ def warmup() -> None:
     """Compile for the usual types."""
     column = np.zeros(1)
     addresses = np.array([column.ctypes.data], np.uint64)
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         copy_columns(addresses, 8, np.zeros(1, dtype), np.uint64(column.ctypes.data), column[None].strides, 0)
     copy_rows(column[None], np.zeros(1), np.uint64(column.ctypes.data), 8)
     sum_columns(addresses, np.zeros(1), 0, np.empty(0))

@@ -12,7 +12,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from summula.core.compilation.compile import kernel
+from summula.core.compilation.compile import kernel, row_dtypes
 
 __all__ = ["sum_across", "sum_along", "warmup"]
 
@@ -132,6 +132,6 @@ def sum_along(Z: Any, r: Any, begin: int, end: int, squared: bool, out: Any) -> 
 
 def warmup() -> None:
     """Compile for both precisions."""
-    for dtype in (np.float64, np.float32):
+    for dtype in row_dtypes():
         sum_across(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
         sum_along(np.zeros((1, 1), dtype), np.zeros(1), 0, 1, False, np.zeros(1))
