@@ -518,6 +518,13 @@ def test_separation_of_several_classes_and_of_weighted_shares():
         model("binomial").fit(X, shares, sample_weight=np.full(len(y), 4.0))
 
 
+def test_several_separated_classes_end_where_rounding_hides_all_progress():
+    X = np.random.RandomState(0).uniform(0.0, 3.0, (20, 3))
+    with pytest.warns(SeparationWarning, match="Column 0 separates the classes completely"):
+        fit = logistic().fit(X, X[:, 0].astype(int))
+    assert fit.n_iter_[0] < 60 < fit.max_iter
+
+
 def test_rows_without_weight_do_not_count():
     X, y = separated("quasi")
     X, y = np.vstack([X, X[:1]]), np.append(y, 0)

@@ -234,13 +234,18 @@ class _Problem(NamedTuple):
         return step, -float(at.here.gradient @ step) / 2
 
     def backtrack(self, at: _Iterate, step: Array, decrement: float, order: int) -> tuple[Array, Local] | None:
-        """Backtrack by rule (1); None if no step decreases the value."""
+        """Backtrack by rule (1); None if no step decreases the value.
+
+        A whole step may leave the value as it is, up to noise; a shorter one has to decrease it.
+        """
         t = 1.0
         noise = self.rounding * abs(at.here.value)
         for _ in range(_HALVINGS):
             point = at.x + t * step if self.bounds is None else self.bounds.clip(at.x + t * step)
             there = self.evaluate(point, order if t == 1.0 or order == 1 else 2)
-            if there.value <= at.here.value - 2 * _ARMIJO * t * decrement + noise:
+            if there.value <= at.here.value - 2 * _ARMIJO * t * decrement + noise and (
+                t == 1.0 or there.value < at.here.value
+            ):
                 return point, there
             if order == 1 and t == 1.0:
                 return None
