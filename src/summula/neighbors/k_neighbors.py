@@ -32,8 +32,10 @@ from summula.core.estimator.parameters import Allowed, integer, mapping, none, o
 from summula.core.estimator.rows import RowFunction, RowwiseEstimator, _joined, _map_part
 from summula.core.estimator.run import Run
 from summula.core.model_files import schema
-from summula.neighbors.search.indexes import Neighbors, PairwiseIndex, SearchIndex, build_index
-from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1
+from summula.neighbors.search.base import Neighbors, SearchIndex
+from summula.neighbors.search.indexes import build_index
+from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1, is_distance_metric
+from summula.neighbors.search.pairwise import GivenIndex, check_distances
 
 __all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel", "check_weights", "neighbor_weights"]
 
@@ -47,11 +49,6 @@ _LEAST_QUERIES = 256
 # The index of each model beside what it was made from: copies and loaded models make theirs when they need it.
 _indexes: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SearchIndex]] = WeakKeyDictionary()
 
-_SPARSE_DISTANCES = (
-    "metric='precomputed' needs a dense matrix: a sparse one does not tell zero from unknown distances; pass the "
-    "distances between all rows."
-)
-
 _function = Allowed(callable, "a callable")
 NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "n_neighbors": (integer(1),),
@@ -59,7 +56,7 @@ NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "algorithm": (one_of("auto", "ball_tree", "kd_tree", "brute"),),
     "leaf_size": (integer(1),),
     "p": (real(0.0, open_low=True),),
-    "metric": (one_of(*METRIC_NAMES), _function),
+    "metric": (one_of(*METRIC_NAMES), _function, Allowed(is_distance_metric, "a DistanceMetric")),
     "metric_params": (none, mapping),
     "n_jobs": (none, integer()),
 }
@@ -76,6 +73,11 @@ def neighbor_weights(weights: Any, distances: Array) -> Array:
                 f"The function given as weights must return an array of the shape of its argument, {distances.shape}; "
                 f"it returned shape {given.shape}."
             )
+        if not np.isfinite(given[np.isfinite(distances)]).all():
+            raise ParameterError(
+                "The function given as weights returned a value that is not finite, such as 1 / 0 at a distance of 0: "
+                "use weights='distance', where rows at distance 0 decide alone, or return finite numbers."
+            )
         return given
     # Relative to the nearest, so that inverses of tiny distances do not overflow; the ratio in (1) is the same.
     nearest = distances[:, :1]
@@ -84,9 +86,9 @@ def neighbor_weights(weights: Any, distances: Array) -> Array:
         return np.asarray(np.where(is_at_0, distances == nearest, nearest / distances))
 
 
-def check_weights(total: Array, found: Neighbors) -> Array:
+def check_weights(total: Array, distances: Array) -> Array:
     """Refuse rows whose neighbours have no weight; return which rows are not finite, and refused later."""
-    is_bad = np.isnan(found.values[:, 0])
+    is_bad = np.isnan(distances[:, 0])
     if (total[~is_bad] == 0).any():
         raise DataError(
             "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if you "
@@ -112,9 +114,7 @@ def _without_self(found: Neighbors, own: Array) -> Neighbors:
 
 def _find(index: SearchIndex, is_sparse: bool, k: int, own: bool, chunk: Chunk) -> Neighbors:
     """Return the k nearest rows of each row of a chunk; with `own` these are training rows, which do not count."""
-    if chunk.is_sparse and isinstance(index, PairwiseIndex) and index.metric.what == "precomputed":
-        raise ParameterError(_SPARSE_DISTANCES)
-    X = _rows_of(is_sparse, chunk)
+    X = _rows_of(chunk.is_sparse if isinstance(index, GivenIndex) else is_sparse, chunk)
     found = index.nearest(X, k + 1 if own else k)
     return _without_self(found, np.arange(chunk.start, chunk.stop)) if own else found
 
@@ -138,6 +138,8 @@ def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
         return "_fit_X has values that are not finite"
     if model.metric == "precomputed" and X.shape[0] != X.shape[1]:
         return "_fit_X is no square matrix of distances"
+    if model.metric == "precomputed" and ((X.data if sparse.issparse(X) else X) < 0).any():
+        return "_fit_X has negative distances"
     return None
 
 
@@ -164,10 +166,14 @@ class KNeighborsModel(RowwiseEstimator):
         Power of the Minkowski distance; below 1 it is not a metric, and algorithm="brute" is needed.
     metric : str or callable, default="minkowski"
         "minkowski", "euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming", "braycurtis",
-        "canberra", "correlation", "mahalanobis", "seuclidean", a function of two rows, or "precomputed".
+        "canberra", "correlation", "mahalanobis", "seuclidean", "haversine" (latitude and longitude in radians), for
+        boolean columns "dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule", a function of two
+        rows, a DistanceMetric object of scikit-learn, or "precomputed": distances, of which a sparse matrix may store
+        some.
     metric_params : dict, optional
-        Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` of "seuclidean",
-        `VI` of "mahalanobis", those of a function.
+        Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` (variances) of
+        "seuclidean", `V` (covariance) or `VI` (its inverse) of "mahalanobis", those of a function. Variances are by
+        default those of the training rows.
     n_jobs : int, optional
         Maximum number of threads; None uses all.
 
@@ -209,8 +215,8 @@ class KNeighborsModel(RowwiseEstimator):
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "
                 "pass the distances between all training rows."
             )
-        if self.metric == "precomputed" and chunk.is_sparse:
-            raise ParameterError(_SPARSE_DISTANCES)
+        if self.metric == "precomputed":
+            check_distances(X)
         self._check_algorithm()
         self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])
         self._search_index()
@@ -254,6 +260,12 @@ class KNeighborsModel(RowwiseEstimator):
         if (self.metric_params or {}).get("w") is not None:
             return "minkowski"
         return {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}.get(power, "minkowski")
+
+    @property
+    def effective_metric_params_(self) -> dict[str, Any]:
+        """The arguments of the metric: `metric_params`, and `p` of "minkowski"."""
+        params = dict(self.metric_params or {})
+        return {"p": self.p, **params} if self.effective_metric_ == "minkowski" else params
 
     # ------------------------------------------------------------------------------------------------------- neighbours
 
@@ -394,6 +406,7 @@ class KNeighborsModel(RowwiseEstimator):
         out = np.zeros((n, most, most))
         for k in range(1, most + 1):
             out[:, k - 1, :k] = neighbor_weights(self.weights, distances[:, :k])
+            check_weights(out[:, k - 1].sum(axis=1), distances)
         return out
 
     def __sklearn_tags__(self) -> Any:
