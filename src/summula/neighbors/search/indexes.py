@@ -86,6 +86,10 @@ class BlockIndex(SearchIndex):
         """Number of rows."""
         return len(self.blocks.members)
 
+    def _kernel_metric(self) -> tuple[int, float] | None:
+        """Return the metric as the kernels take it."""
+        return None if self.metric.tag == kernels.SQUARES else (self.metric.tag, self.metric.p)
+
     def skips_most(self, X: Array) -> bool:
         """Whether few enough leaves are visited for some of the training rows that a tree pays.
 
@@ -96,13 +100,13 @@ class BlockIndex(SearchIndex):
         some = np.linspace(0, self.n_rows - 1, _PROBES).astype(np.intp)
         Q = np.ascontiguousarray(X[some], np.float64)
         found = Neighbors.none(len(Q), _PROBED, self.n_rows)
-        metric, scratch = (self.metric.tag, self.metric.p), kernels.Scratch.empty()
+        metric, scratch = self._kernel_metric(), kernels.Scratch.empty()
         leaves = kernels.search_tree(self.blocks, Q, np.arange(len(Q)), metric, scratch, *found) / len(Q)
         return bool(leaves * X.shape[1] * _LEAF_COST < self.n_rows)
 
     def search(self, X: Array, k: int) -> Neighbors:
         """Visit the leaves that are near enough, or all blocks."""
-        blocks, metric, scratch = self.blocks, (self.metric.tag, self.metric.p), kernels.Scratch.empty()
+        blocks, metric, scratch = self.blocks, self._kernel_metric(), kernels.Scratch.empty()
         X = np.ascontiguousarray(X, np.float64)
         found = Neighbors.none(len(X), k, self.n_rows)
         if len(blocks.boxes):

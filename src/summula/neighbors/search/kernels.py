@@ -116,22 +116,28 @@ def sort_neighbors(V: Any, I: Any) -> None:  # noqa: E741
 
 
 @internal_kernel
-def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
-    """Write V of a row and each row of a block, equation (1)."""
+def _block_squares(block: Any, x: Any, sums: Any) -> None:
+    """Write the squared distances of a row and each row of a block, equation (1)."""
     for i in range(BLOCK):
         sums[i] = 0.0
-    if tag == SQUARES:
-        for j in range(0, len(x) - 1, 2):  # two columns at a time: sums are loaded and stored half as often
-            x0, x1 = x[j], x[j + 1]
-            for i in range(BLOCK):
-                t0, t1 = block[j, i] - x0, block[j + 1, i] - x1
-                sums[i] = (sums[i] + t0 * t0) + t1 * t1
-        if len(x) % 2 == 1:
-            last = x[len(x) - 1]
-            for i in range(BLOCK):
-                t0 = block[len(x) - 1, i] - last
-                sums[i] += t0 * t0
-    elif tag == MANHATTAN:
+    for j in range(0, len(x) - 1, 2):  # two columns at a time: sums are loaded and stored half as often
+        x0, x1 = x[j], x[j + 1]
+        for i in range(BLOCK):
+            t0, t1 = block[j, i] - x0, block[j + 1, i] - x1
+            sums[i] = (sums[i] + t0 * t0) + t1 * t1
+    if len(x) % 2 == 1:
+        last = x[len(x) - 1]
+        for i in range(BLOCK):
+            t0 = block[len(x) - 1, i] - last
+            sums[i] += t0 * t0
+
+
+@internal_kernel
+def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
+    """Write V of a row and each row of a block for the other metrics."""
+    for i in range(BLOCK):
+        sums[i] = 0.0
+    if tag == MANHATTAN:
         for j in range(len(x)):
             for i in range(BLOCK):
                 sums[i] += abs(block[j, i] - x[j])
@@ -151,8 +157,11 @@ def _block_values(block: Any, x: Any, tag: int, p: float, sums: Any) -> None:
 
 
 @internal_kernel
-def _offer_block(blocks: Any, b: int, x: Any, tag: int, p: float, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
-    _block_values(blocks.values[b], x, tag, p, sums)
+def _offer_block(blocks: Any, b: int, x: Any, metric: Any, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
+    if metric is None:
+        _block_squares(blocks.values[b], x, sums)
+    else:
+        _block_values(blocks.values[b], x, metric[0], metric[1], sums)
     worst, hits = V[0], 0
     for i in range(BLOCK):
         hits += sums[i] <= worst
@@ -167,36 +176,40 @@ def _offer_block(blocks: Any, b: int, x: Any, tag: int, p: float, sums: Any, V: 
 
 @non_allocating_kernel
 def offer_blocks(blocks: Any, start: int, stop: int, X: Any, metric: Any, sums: Any, V: Any, I: Any) -> None:  # noqa: E741
-    """Offer the rows of some blocks to every query."""
+    """Offer the rows of some blocks to every query.
+
+    As in `search_tree`, `metric` is None for squares and (tag, p) for others, which are compiled separately: most users
+    need only the former.
+    """
     for q in range(len(X)):
         for b in range(start, stop):
-            _offer_block(blocks, b, X[q], metric[0], metric[1], sums, V[q], I[q])
+            _offer_block(blocks, b, X[q], metric, sums, V[q], I[q])
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
 
 
 @internal_kernel
-def _bound(box: Any, x: Any, tag: int, p: float) -> float:
+def _bound(box: Any, x: Any, metric: Any) -> float:
     """Return V of a row and the nearest point of a box."""
     s = 0.0
     for j in range(len(x)):
         below, above = box[0, j] - x[j], x[j] - box[1, j]
         t = below if below > above else above
         t = t if t > 0.0 else 0.0
-        if tag == SQUARES:
+        if metric is None:
             s += t * t
-        elif tag == MANHATTAN:
+        elif metric[0] == MANHATTAN:
             s += t
-        elif tag == CHEBYSHEV:
+        elif metric[0] == CHEBYSHEV:
             s = t if t > s else s
         else:
-            s += t**p
-    return s * _SLACK if tag == POWER else s
+            s += t ** metric[1] * _SLACK
+    return s
 
 
 @internal_kernel
-def _search(blocks: Any, x: Any, tag: int, p: float, scratch: Any, V: Any, I: Any) -> int:  # noqa: E741
+def _search(blocks: Any, x: Any, metric: Any, scratch: Any, V: Any, I: Any) -> int:  # noqa: E741
     """Visit the leaves near a row, the nearer child of each node first; return their number."""
     nodes, bounds, top, leaves = scratch.nodes, scratch.bounds, 1, 0
     nodes[0, 0], nodes[0, 1], nodes[0, 2], bounds[0] = 0, 0, len(blocks.values), 0.0
@@ -205,8 +218,8 @@ def _search(blocks: Any, x: Any, tag: int, p: float, scratch: Any, V: Any, I: An
         node, first, size, bound = nodes[top, 0], nodes[top, 1], nodes[top, 2], bounds[top]
         while size > 1 and bound <= V[0]:
             left = (size + 1) // 2
-            a = _bound(blocks.boxes[node + 1], x, tag, p)
-            b = _bound(blocks.boxes[node + 2 * left], x, tag, p)
+            a = _bound(blocks.boxes[node + 1], x, metric)
+            b = _bound(blocks.boxes[node + 2 * left], x, metric)
             other = top
             top += 1
             if a <= b:
@@ -221,7 +234,7 @@ def _search(blocks: Any, x: Any, tag: int, p: float, scratch: Any, V: Any, I: An
                 nodes[other, 0], nodes[other, 1], nodes[other, 2], bounds[other] = node + 1, first, left, a
                 node, first, size, bound = node + 2 * left, first + left, size - left, b
         if size == 1 and bound <= V[0]:
-            _offer_block(blocks, first, x, tag, p, scratch.sums, V, I)
+            _offer_block(blocks, first, x, metric, scratch.sums, V, I)
             leaves += 1
     return leaves
 
@@ -235,7 +248,7 @@ def search_tree(blocks: Any, X: Any, order: Any, metric: Any, scratch: Any, V: A
     leaves = 0
     for i in range(len(order)):
         q = order[i]
-        leaves += _search(blocks, X[q], metric[0], metric[1], scratch, V[q], I[q])
+        leaves += _search(blocks, X[q], metric, scratch, V[q], I[q])
     return leaves
 
 
@@ -246,8 +259,8 @@ def nearest_leaves(blocks: Any, X: Any, out: Any) -> None:
         node, first, size = 0, 0, len(blocks.values)
         while size > 1:
             left = (size + 1) // 2
-            a = _bound(blocks.boxes[node + 1], X[q], SQUARES, 2.0)
-            b = _bound(blocks.boxes[node + 2 * left], X[q], SQUARES, 2.0)
+            a = _bound(blocks.boxes[node + 1], X[q], None)
+            b = _bound(blocks.boxes[node + 2 * left], X[q], None)
             if a <= b:
                 node, size = node + 1, left
             else:
@@ -367,6 +380,7 @@ def warmup() -> None:
     metric = Metric(SQUARES, 2.0, 1.0, 0.5)
     for dtype in (np.float64, np.float32):
         ProductIndex.build(X.astype(dtype), metric).search(X, 2)
-    BlockIndex.build(X, metric, tree=True).search(np.vstack([X, X]), 2)
-    BlockIndex.build(X, metric, tree=False).search(X, 2)
+    for one in (metric, Metric(MANHATTAN, 1.0, 1.0, 1.0)):
+        BlockIndex.build(X, one, tree=True).search(np.vstack([X, X]), 2)
+        BlockIndex.build(X, one, tree=False).search(X, 2)
     sparse_rows.warmup()
