@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import DistanceMetric
-from sklearn.metrics.pairwise import haversine_distances
+from sklearn.metrics.pairwise import haversine_distances, nan_euclidean_distances
 
 import summula
 from summula.neighbors import KNeighborsRegressor
@@ -174,6 +175,27 @@ def test_metrics_of_true_and_false(name: str) -> None:
         D = np.nan_to_num(cdist(B[60:], B, name) if name == "braycurtis" else cdist(B[60:] > 0, B > 0, name))
     np.testing.assert_array_equal(rows, np.argsort(D, axis=1, kind="stable")[:, :9])
     np.testing.assert_array_equal(distances, np.sort(D, axis=1)[:, :9])
+
+
+def test_missing_values_are_left_out_of_nan_euclidean(tmp_path: Path) -> None:
+    X = _rows("normal")[:80].copy()
+    X[np.random.default_rng(6).random(X.shape) < 0.3] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    model = KNeighborsRegressor(4, metric="nan_euclidean").fit(X, np.arange(float(len(X))))
+    D = np.nan_to_num(nan_euclidean_distances(X, X), nan=np.inf)
+    np.testing.assert_allclose(model.kneighbors(X)[0], np.sort(D, axis=1)[:, :4], atol=1e-7)
+    summula.save(model, tmp_path / "model.summula")
+    np.testing.assert_array_equal(summula.load(tmp_path / "model.summula").predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="without a column in which both"):
+        model.predict(np.full((1, 4), np.nan))
+    with pytest.raises(ValueError, match="infinite value"):
+        model.predict(np.where(np.isnan(X), np.inf, X))
+    with pytest.raises(ValueError, match="target y is missing in 1 rows .*first at row 5"):
+        model.fit(X, np.where(np.arange(len(X)) == 5, np.nan, 1.0))
+    with pytest.raises(ValueError, match="training rows have missing values"):
+        model.set_params(metric="euclidean").predict(np.ones((1, 4)))
+    with pytest.raises(ValueError, match="missing value"):
+        model.fit(X, np.arange(float(len(X))))
 
 
 def test_haversine_is_the_angle_on_the_sphere() -> None:

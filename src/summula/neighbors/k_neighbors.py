@@ -36,8 +36,9 @@ from summula.neighbors.search.base import Neighbors, SearchIndex
 from summula.neighbors.search.indexes import build_index
 from summula.neighbors.search.metrics import METRIC_NAMES, chosen_metric, is_between_0_and_1, is_distance_metric
 from summula.neighbors.search.pairwise import GivenIndex, check_distances
+from summula.neighbors.weighting import check_weights, neighbor_weights
 
-__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel", "check_weights", "neighbor_weights"]
+__all__ = ["NEIGHBOR_PARAMETERS", "KNeighborsModel"]
 
 Array = NDArray[Any]
 
@@ -60,41 +61,6 @@ NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
     "metric_params": (none, mapping),
     "n_jobs": (none, integer()),
 }
-
-
-def neighbor_weights(weights: Any, distances: Array) -> Array:
-    """Return the weights of neighbours at these distances, rows sorted from near to far."""
-    if weights is None or weights == "uniform":
-        return np.ones_like(distances)
-    if callable(weights):
-        given = np.asarray(weights(distances), np.float64)
-        if given.shape != distances.shape:
-            raise ParameterError(
-                f"The function given as weights must return an array of the shape of its argument, {distances.shape}; "
-                f"it returned shape {given.shape}."
-            )
-        if not np.isfinite(given[np.isfinite(distances)]).all():
-            raise ParameterError(
-                "The function given as weights returned a value that is not finite, such as 1 / 0 at a distance of 0: "
-                "use weights='distance', where rows at distance 0 decide alone, or return finite numbers."
-            )
-        return given
-    # Relative to the nearest, so that inverses of tiny distances do not overflow; the ratio in (1) is the same.
-    nearest = distances[:, :1]
-    is_at_0 = (nearest == 0) | np.isinf(nearest)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(is_at_0, distances == nearest, nearest / distances))
-
-
-def check_weights(total: Array, distances: Array) -> Array:
-    """Refuse rows whose neighbours have no weight; return which rows are not finite, and refused later."""
-    is_bad = np.isnan(distances[:, 0])
-    if (total[~is_bad] == 0).any():
-        raise DataError(
-            "All neighbors of some sample is getting zero weights. Please modify 'weights' to avoid this case if you "
-            "are using a user-defined function."
-        )
-    return np.asarray(is_bad)
 
 
 def _rows_of(is_sparse: bool, chunk: Chunk) -> Any:
@@ -132,9 +98,20 @@ def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors],
     return values
 
 
+def _refuse_missing_target(y: Array | None, name: str) -> None:
+    """Raise if a target is missing, also where rows may have missing values."""
+    bad = [] if y is None else np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
+    if len(bad):
+        raise DataError(
+            f"The target y is missing in {len(bad)} rows (NaN; first at row {bad[0]}); {name} needs complete targets: "
+            "impute or drop them."
+        )
+
+
 def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
     X = model._fit_X
-    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+    values = X.data if sparse.issparse(X) else X
+    if np.isinf(values).any() or (np.isnan(values).any() and not model._allows_nan):
         return "_fit_X has values that are not finite"
     if model.metric == "precomputed" and X.shape[0] != X.shape[1]:
         return "_fit_X is no square matrix of distances"
@@ -145,7 +122,7 @@ def _rows_are_sound(model: Any, sizes: schema.Sizes) -> str | None:
 
 @schema.state(
     _rows_are_sound,
-    _fit_X=schema.Array("float", "n_rows", "n_features") | schema.Sparse("n_rows", "n_features"),
+    _fit_X=schema.Array("float", "n_rows", "n_features", finite=False) | schema.Sparse("n_rows", "n_features"),
     n_samples_fit_=schema.Integer(1, size="n_rows"),
 )
 class KNeighborsModel(RowwiseEstimator):
@@ -158,18 +135,18 @@ class KNeighborsModel(RowwiseEstimator):
     weights : {"uniform", "distance"}, callable or None, default="uniform"
         Weights of the neighbours: equal, inverse distances, or a function from an array of distances to one of weights.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
-        A speed hint: a k-d tree (also for "ball_tree"), or all rows. "auto" takes a tree up to 15 columns. The answer
-        is the same.
+        A speed hint: a k-d tree (also for "ball_tree"), or all rows. "auto" takes a tree up to 15 columns where it
+        skips enough rows. The answer is the same.
     leaf_size : int, default=30
         For compatibility: leaves have 32 rows.
     p : float, default=2
         Power of the Minkowski distance; below 1 it is not a metric, and algorithm="brute" is needed.
     metric : str or callable, default="minkowski"
         "minkowski", "euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hamming", "braycurtis",
-        "canberra", "correlation", "mahalanobis", "seuclidean", "haversine" (latitude and longitude in radians), for
-        boolean columns "dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule", a function of two
-        rows, a DistanceMetric object of scikit-learn, or "precomputed": distances, of which a sparse matrix may store
-        some.
+        "canberra", "correlation", "mahalanobis", "seuclidean", "haversine" (latitude and longitude in radians),
+        "nan_euclidean" (over the columns in which both rows have a value), for boolean columns "dice", "jaccard",
+        "rogerstanimoto", "russellrao", "sokalsneath", "yule", a function of two rows, a DistanceMetric object of
+        scikit-learn, or "precomputed": distances, of which a sparse matrix may store some.
     metric_params : dict, optional
         Further arguments of the metric: `p` and `w` (weights of the columns) of "minkowski", `V` (variances) of
         "seuclidean", `V` (covariance) or `VI` (its inverse) of "mahalanobis", those of a function. Variances are by
@@ -195,6 +172,11 @@ class KNeighborsModel(RowwiseEstimator):
 
     # ---------------------------------------------------------------------------------------------------------- fitting
 
+    @property
+    def _allows_nan(self) -> bool:  # type: ignore[override]
+        """Whether the metric leaves out missing values."""
+        return isinstance(self.metric, str) and self.metric == "nan_euclidean"
+
     def _check_memory(self, source: Source) -> None:
         """Only `fit` keeps rows; results for files are computed batch by batch."""
 
@@ -210,6 +192,7 @@ class KNeighborsModel(RowwiseEstimator):
             values = X = np.array(chunk.block())
         if not np.isfinite(values).all() or (chunk.y is not None and not np.isfinite(chunk.y).all()):
             run.raise_if_not_finite()
+            _refuse_missing_target(chunk.y, type(self).__name__)
         if self.metric == "precomputed" and X.shape[0] != X.shape[1]:
             raise DataError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix: "
@@ -219,7 +202,7 @@ class KNeighborsModel(RowwiseEstimator):
             check_distances(X)
         self._check_algorithm()
         self._fit_X, self.n_samples_fit_ = X, int(X.shape[0])
-        self._search_index()
+        self._search_index(has_new_rows=True)
         return chunk
 
     def _check_algorithm(self) -> None:
@@ -237,12 +220,16 @@ class KNeighborsModel(RowwiseEstimator):
             'problem either set p >= 1 or algorithm="brute".'
         )
 
-    def _search_index(self) -> SearchIndex:
+    def _search_index(self, *, has_new_rows: bool = False) -> SearchIndex:
         """Return the index of the training rows for the parameters as they are now."""
         settings = (self._fit_X, self.metric, self.p, self.metric_params, self.algorithm)
         known = _indexes.get(self)
         if known is None or not all(a is b for a, b in zip(known[0], settings, strict=True)):
             X = self._fit_X
+            if not has_new_rows and not self._allows_nan and np.isnan(X.data if sparse.issparse(X) else X).any():
+                raise ParameterError(
+                    f"The training rows have missing values, which metric={self.metric!r} does not take."
+                )
             metric = chosen_metric(self.metric, float(self.p), self.metric_params, int(X.shape[1]))
             is_brute = is_between_0_and_1(self.metric, self.p, self.metric_params)
             rows = X if sparse.issparse(X) else np.ascontiguousarray(X)

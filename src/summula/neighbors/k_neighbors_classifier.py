@@ -14,8 +14,9 @@ from summula.core.estimator.multi_output import MultiOutputClassifier
 from summula.core.estimator.parameters import Allowed
 from summula.core.estimator.rows import RowFunction
 from summula.core.model_files import schema
-from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel, check_weights, neighbor_weights
+from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel
 from summula.neighbors.search.base import Neighbors
+from summula.neighbors.weighting import check_weights, neighbor_weights
 
 __all__ = ["KNeighborsClassifier"]
 

@@ -13,8 +13,9 @@ from summula.core.docstrings import inherit_docs
 from summula.core.estimator.parameters import Allowed
 from summula.core.estimator.regressor import Regressor
 from summula.core.model_files import schema
-from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel, check_weights, neighbor_weights
+from summula.neighbors.k_neighbors import NEIGHBOR_PARAMETERS, KNeighborsModel
 from summula.neighbors.search.base import Neighbors
+from summula.neighbors.weighting import check_weights, neighbor_weights
 
 __all__ = ["KNeighborsRegressor"]
 

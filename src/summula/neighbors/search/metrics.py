@@ -10,7 +10,7 @@ the unit sphere, which follows from the length of the chord between them,
 
     2 arcsin(|u - v| / 2),        u = (cos lat cos lon, cos lat sin lon, sin lat)                                    (2)
 
-All other names are those of `scipy.spatial.distance.cdist`.
+"nan_euclidean" is in `pairwise`; all other names are those of `scipy.spatial.distance.cdist`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FIXED = ("euclidean", "sqeuclidean", "manhattan", "chebyshev", "cosine", "hammi
 # Of rows of true and false: numbers count as true unless they are 0.
 BOOLEAN_METRICS = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule")
 _SCIPY = ("braycurtis", "canberra", "correlation", "mahalanobis", "seuclidean", *BOOLEAN_METRICS)
-METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "precomputed", *_ALIASES)
+METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "nan_euclidean", "precomputed", *_ALIASES)
 
 
 class Metric(NamedTuple):
@@ -111,7 +111,9 @@ def chosen_metric(metric: Any, p: float, params: Mapping[str, Any] | None, colum
         if np.isinf(power):
             raise ParameterError("The weights 'w' of metric_params need a finite p.")
         return PairwiseMetric(name, {"p": power, "w": _weights(options, columns)})
-    if name == "precomputed" or name in _SCIPY:
+    if name in ("nan_euclidean", "precomputed"):
+        _refuse_options(name, options)
+    if name in ("nan_euclidean", "precomputed") or name in _SCIPY:
         return PairwiseMetric(name, options)
     _refuse_options(name, options)
     if name == "haversine" and columns != 2:

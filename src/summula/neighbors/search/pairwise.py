@@ -26,7 +26,10 @@ Array = NDArray[Any]
 _DISTANCES = 2**21  # computed at a time
 # 0 / 0 for two rows of zeros, which are equal.
 _ZERO_OVER_ZERO = (*BOOLEAN_METRICS, "braycurtis")
-_UNDEFINED = {"correlation": ", which is undefined for rows with equal values in all columns: leave those out"}
+_UNDEFINED = {
+    "correlation": ", which is undefined for rows with equal values in all columns: leave those out",
+    "nan_euclidean": ", which is undefined for rows without a column in which both have a value: impute them",
+}
 
 
 def _smallest(D: Array, k: int) -> Neighbors:
@@ -81,19 +84,33 @@ class PairwiseIndex(SearchIndex):
         """Number of rows."""
         return int(self.rows.shape[0])
 
+    def nearest(self, X: Any, k: int) -> Neighbors:
+        """Return the k nearest rows; "nan_euclidean" takes rows with missing values."""
+        if self.metric.what != "nan_euclidean":
+            return super().nearest(X, k)
+        infinite = np.isinf(X)
+        found = self._distances(np.where(infinite, np.nan, X) if infinite.any() else X, k)
+        found.values[infinite.any(axis=1)] = np.nan
+        return found
+
     def _distances(self, X: Any, k: int) -> Neighbors:
         return _in_steps(self._nearest, X, k, self.n_rows)
 
     def _nearest(self, X: Any, k: int) -> Neighbors:
         D = self._pairwise(X)
+        is_undefined = np.isnan(D)
+        if not is_undefined.any():
+            return _smallest(D, k)
+        D[is_undefined] = np.inf  # last
+        found = _smallest(D, k)
         what = self.metric.what
-        if np.isnan(D).any():
-            row = int(np.isnan(D).any(axis=0).argmax())
+        unused = what == "nan_euclidean" and not np.isinf(found.values).any()
+        if not unused:
             raise DataError(
-                f"The distance from training row {row} is not a number with metric={what!r}"
-                f"{_UNDEFINED.get(str(what), '')}."
+                f"The distance from training row {int(is_undefined.any(axis=0).argmax())} is not a number with "
+                f"metric={what!r}{_UNDEFINED.get(str(what), '')}."
             )
-        return _smallest(D, k)
+        return found
 
     def _pairwise(self, X: Any) -> Array:
         what, options = self.metric
@@ -108,6 +125,8 @@ class PairwiseIndex(SearchIndex):
 
     def _by_name(self, X: Any) -> Array:
         what, options = self.metric
+        if what == "nan_euclidean":
+            return _distances_without_missing(X, self.rows)
         X = X != 0 if what in BOOLEAN_METRICS else X
         try:
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -117,6 +136,18 @@ class PairwiseIndex(SearchIndex):
         if what in _ZERO_OVER_ZERO:
             D[np.isnan(D)] = 0.0
         return D
+
+
+def _distances_without_missing(X: Array, rows: Array) -> Array:
+    """Return the distances (1)."""
+    total, common = np.zeros((len(X), len(rows))), np.zeros((len(X), len(rows)))
+    for x, z in zip(X.T, rows.T, strict=True):
+        t = x[:, None] - z
+        is_known = ~np.isnan(t)
+        common += is_known
+        total += np.where(is_known, t, 0.0) ** 2
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(total * (X.shape[1] / np.where(common > 0, common, np.nan)))
 
 
 def _by_object(metric: Any, X: Any, rows: Any) -> Array:
