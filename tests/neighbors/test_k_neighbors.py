@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 
 import summula
-from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from summula.neighbors import KNeighborsClassifier, KNeighborsRegressor, k_neighbors
 
 Array = Any
 
@@ -121,6 +122,21 @@ def test_parameters_may_change_after_the_fit() -> None:
     model = KNeighborsRegressor().fit(X, y).set_params(p=1, n_neighbors=3)
     np.testing.assert_array_equal(model.predict(X), KNeighborsRegressor(3, p=1).fit(X, y).predict(X))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+def test_copies_share_the_index_and_refits_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _, y = _data()
+    built = []
+    build = k_neighbors.build_index
+    monkeypatch.setattr(k_neighbors, "build_index", lambda *given: built.append(given) or build(*given))
+    model = KNeighborsRegressor().fit(X, y)
+    twin = copy.copy(model)
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    assert len(built) == 1
+    model.fit(X + 1.0, y)
+    twin.set_params(p=1)
+    np.testing.assert_array_equal(twin.predict(X), KNeighborsRegressor(p=1).fit(X, y).predict(X))
+    np.testing.assert_array_equal(model.predict(X + 1.0), KNeighborsRegressor().fit(X + 1.0, y).predict(X + 1.0))
 
 
 def test_files_are_predicted_batch_by_batch(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +48,22 @@ _PARTS = 16
 _MOST_QUERIES = 8_192
 _LEAST_QUERIES = 256
 
-# The index of each model beside what it was made from: copies and loaded models make theirs when they need it.
-_indexes: WeakKeyDictionary[Any, tuple[tuple[Any, ...], SearchIndex]] = WeakKeyDictionary()
+
+@dataclass(frozen=True, eq=False)
+class _BuiltIndex:
+    """An index beside what it was made from."""
+
+    settings: tuple[Any, ...]
+    index: SearchIndex
+
+    def is_made_from(self, settings: tuple[Any, ...]) -> bool:
+        return all(a is b for a, b in zip(self.settings, settings, strict=True))
+
+
+# The index of each model, and by the identity of the training rows, which copies of a model share. Loaded models make
+# theirs when they need it.
+_indexes: WeakKeyDictionary[Any, _BuiltIndex] = WeakKeyDictionary()
+_indexes_of_rows: WeakValueDictionary[int, _BuiltIndex] = WeakValueDictionary()
 
 _function = Allowed(callable, "a callable")
 NEIGHBOR_PARAMETERS: dict[str, tuple[Allowed, ...]] = {
@@ -100,7 +115,9 @@ def _averaged(find: Callable[[Chunk], Neighbors], average: Callable[[Neighbors],
 
 def _refuse_missing_target(y: Array | None, name: str) -> None:
     """Raise if a target is missing, also where rows may have missing values."""
-    bad = [] if y is None else np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
+    if y is None:
+        return
+    bad = np.flatnonzero(np.isnan(y.reshape(len(y), -1)).any(axis=1))
     if len(bad):
         raise DataError(
             f"The target y is missing in {len(bad)} rows (NaN; first at row {bad[0]}); {name} needs complete targets: "
@@ -223,8 +240,8 @@ class KNeighborsModel(RowwiseEstimator):
     def _search_index(self, *, has_new_rows: bool = False) -> SearchIndex:
         """Return the index of the training rows for the parameters as they are now."""
         settings = (self._fit_X, self.metric, self.p, self.metric_params, self.algorithm)
-        known = _indexes.get(self)
-        if known is None or not all(a is b for a, b in zip(known[0], settings, strict=True)):
+        known = _indexes.get(self) or _indexes_of_rows.get(id(self._fit_X))
+        if known is None or not known.is_made_from(settings):
             X = self._fit_X
             if not has_new_rows and not self._allows_nan and np.isnan(X.data if sparse.issparse(X) else X).any():
                 raise ParameterError(
@@ -233,9 +250,10 @@ class KNeighborsModel(RowwiseEstimator):
             metric = chosen_metric(self.metric, float(self.p), self.metric_params, int(X.shape[1]))
             is_brute = is_between_0_and_1(self.metric, self.p, self.metric_params)
             rows = X if sparse.issparse(X) else np.ascontiguousarray(X)
-            known = (settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
-            _indexes[self] = known
-        return known[1]
+            known = _BuiltIndex(settings, build_index(rows, metric, "brute" if is_brute else self.algorithm))
+        if _indexes.get(self) is not known:
+            _indexes[self] = _indexes_of_rows[id(self._fit_X)] = known
+        return known.index
 
     @property
     def effective_metric_(self) -> Any:

@@ -147,7 +147,7 @@ def _distances_without_missing(X: Array, rows: Array) -> Array:
         common += is_known
         total += np.where(is_known, t, 0.0) ** 2
     with np.errstate(invalid="ignore"):
-        return np.sqrt(total * (X.shape[1] / np.where(common > 0, common, np.nan)))
+        return np.asarray(np.sqrt(total * (X.shape[1] / np.where(common > 0, common, np.nan))))
 
 
 def _by_object(metric: Any, X: Any, rows: Any) -> Array:

@@ -116,10 +116,9 @@ class SparseIndex(SearchIndex):
         """Sort the values of a matrix by row and by column."""
         X = _in_order(X)
         with np.errstate(over="ignore"):
-            terms = {SQUARES: np.square, HAMMING: np.ones_like, POWER: lambda t: np.abs(t) ** metric.p}
-            g = terms.get(metric.tag, np.abs)(X.data.astype(np.float64))
+            g = _terms(np.abs(X.data.astype(np.float64)), metric)
         owner = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        sizes = np.bincount(owner, np.where(X.data == 0.0, 0.0, g), minlength=X.shape[0])
+        sizes = np.bincount(owner, g, minlength=X.shape[0])
         return cls(metric, InvertedRows(_parts(X), _parts(X.tocsc()), sizes))
 
     @property
@@ -146,6 +145,15 @@ class SparseIndex(SearchIndex):
             offer_sparse(self.inverted, error, query, a, (tag, p), sums, V, I)
         sort_neighbors(*found)
         return found
+
+
+def _terms(t: Array, metric: Metric) -> Array:
+    """Return g of absolute values."""
+    if metric.tag == HAMMING:
+        return np.asarray(t != 0.0, np.float64)
+    if metric.tag == SQUARES:
+        return t * t
+    return np.asarray(t**metric.p) if metric.tag == POWER else t
 
 
 def _in_order(X: Any) -> Any:
