@@ -37,7 +37,7 @@ def _rows(name: str) -> Array:
         "outlier": np.vstack([normal, 1e12 * np.ones((1, 20))]),
         "binary": rng.integers(0, 2, (600, 20)).astype(float),
         "single": normal.astype(np.float32),
-        "tiny": 1e-180 * normal,
+        "tiny": 1e-130 * normal,
         "few": normal[:7, :3],
         "line": np.linspace(0.0, 1.0, 600)[:, None] * np.ones(18),
     }[name]
@@ -89,6 +89,22 @@ def test_powers(p: float, algorithm: str) -> None:
     wanted = nearest_rows(X, Q, 6, "minkowski", p)
     np.testing.assert_array_equal(rows, wanted[1])
     np.testing.assert_allclose(distances, wanted[0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("options", [{}, {"algorithm": "brute"}, {"p": 3}, {"metric": "sqeuclidean"}])
+@pytest.mark.parametrize("power", [-600, 664])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_neighbours_do_not_depend_on_the_unit(kind: Any, power: int, options: dict[str, Any]) -> None:
+    """Squares of 1e-180 are 0, and those of 1e200 infinite; all rows were equally near."""
+    X = _rows("normal")
+    wanted = KNeighborsRegressor(**options).fit(kind(X), X[:, 0]).kneighbors(kind(X[:50]))
+    found = (
+        KNeighborsRegressor(**options).fit(kind(np.ldexp(X, power)), X[:, 0]).kneighbors(kind(np.ldexp(X[:50], power)))
+    )
+    np.testing.assert_array_equal(found[1], wanted[1])
+    with np.errstate(over="ignore"):
+        scaled = np.ldexp(wanted[0], 2 * power if options.get("metric") else power)
+    np.testing.assert_allclose(found[0], scaled, rtol=1e-15)  # roots other than the square root are rounded otherwise
 
 
 def test_hamming_counts_columns_that_differ() -> None:
@@ -252,7 +268,7 @@ def test_functions_and_given_distances_are_the_metric_they_compute() -> None:
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "hamming", "minkowski"])
-@pytest.mark.parametrize("factor", [1.0, 1e-3, 1e170])
+@pytest.mark.parametrize("factor", [1.0, 1e-3, 1e40])
 def test_sparse_neighbours_are_those_of_all_distances_to_the_bit(metric: str, factor: float) -> None:
     rng = np.random.default_rng(8)
     X = factor * np.where(rng.random((300, 25)) < 0.3, np.round(rng.normal(size=(300, 25)), 1), 0.0)

@@ -215,6 +215,7 @@ def build_index(X: Any, metric: Metric | PairwiseMetric, algorithm: str) -> Sear
     if isinstance(metric, PairwiseMetric):
         is_given = isinstance(metric.what, str) and metric.what == "precomputed"
         return GivenIndex(int(X.shape[0])) if is_given else PairwiseIndex.build(X, metric)
+    metric = metric.fitted_to(X)
     X = metric.embedded(X)
     if sparse.issparse(X):
         from summula.neighbors.search.sparse_rows import SparseIndex

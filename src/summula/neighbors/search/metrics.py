@@ -46,6 +46,9 @@ _SCIPY = ("braycurtis", "canberra", "correlation", "mahalanobis", "seuclidean", 
 METRIC_NAMES = (*_FIXED, "minkowski", *_SCIPY, "nan_euclidean", "precomputed", *_ALIASES)
 
 
+_EXPONENTS = 900  # of powers of the largest value beyond which differences may over- or underflow
+
+
 class Metric(NamedTuple):
     """A metric of the kernels: the distance is (factor V)^root."""
 
@@ -54,9 +57,20 @@ class Metric(NamedTuple):
     factor: float
     root: float
     embedding: str | None = None
+    shift: int = 0  # rows are multiplied by 2^shift, which is exact, so that powers neither over- nor underflow
+
+    def fitted_to(self, X: Any) -> Metric:
+        """Return the metric with the shift that rows of this size need."""
+        values = X.data if sparse.issparse(X) else X
+        if self.embedding is not None or self.tag not in (SQUARES, POWER) or not values.size:
+            return self
+        exponent = int(np.frexp(max(float(values.max()), -float(values.min())))[1])
+        return self._replace(shift=-exponent) if abs(exponent) * self.p > _EXPONENTS else self
 
     def embedded(self, X: Any) -> Any:
         """Map rows to those whose distances are compared, equations (1) and (2)."""
+        if self.shift:
+            return _shifted(X, self.shift)
         if self.embedding is None:
             return X
         return _to_unit_rows(X) if self.embedding == "unit rows" else _to_sphere(X)
@@ -66,8 +80,11 @@ class Metric(NamedTuple):
         if self.embedding == "sphere":
             return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(values), 1.0)))
         if self.root == 1.0:
-            return np.asarray(values * self.factor)
-        return np.sqrt(values) if self.root == 0.5 else np.asarray(values**self.root)
+            values = values * self.factor
+        else:
+            values = np.sqrt(values) if self.root == 0.5 else values**self.root
+        with np.errstate(over="ignore"):
+            return np.asarray(np.ldexp(values, -self.shift * round(self.p * self.root)) if self.shift else values)
 
 
 class PairwiseMetric(NamedTuple):
@@ -170,6 +187,16 @@ def _to_unit_rows(X: Any) -> Any:
     Z[:, -1] = length == 0
     Z[:, :-1] /= np.where(length > 0, length, 1.0)[:, None]
     return aligned(Z)
+
+
+def _shifted(X: Any, shift: int) -> Any:
+    """Multiply rows by 2^shift."""
+    with np.errstate(over="ignore"):
+        if not sparse.issparse(X):
+            return np.ldexp(np.asarray(X, np.float64), shift)
+        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        X.data = np.ldexp(X.data, shift)
+        return X
 
 
 def _to_sphere(X: Any) -> Array:
